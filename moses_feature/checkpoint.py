@@ -1,0 +1,96 @@
+"""Training checkpoints: weights, optimiser and position in one safetensors file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+from moses_feature.errors import FormatError, MosesFeatureError
+from moses_feature.files import whole_file
+
+CHECKPOINT = "checkpoint.safetensors"
+
+
+def save_checkpoint(
+    directory: Path,
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: dict[str, Any],
+    identity: dict[str, Any],
+) -> None:
+    """Write the checkpoint of a run in place of its last one.
+
+    Args:
+        directory: the model directory; made where it is missing.
+        network: its weights are saved.
+        optimizer: its state and learning rate are saved.
+        state: where the run stands; JSON.
+        identity: what the run must have in common with the one that goes on from here; JSON.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    tensors = {f"network.{name}": value for name, value in network.state_dict().items()}
+    for number, values in optimizer.state_dict()["state"].items():
+        for name, value in values.items():
+            tensors[f"optimizer.{number}.{name}"] = value
+    metadata = {
+        "state": json.dumps(state),
+        "identity": json.dumps(identity),
+        "learning_rate": json.dumps(optimizer.param_groups[0]["lr"]),
+    }
+    with whole_file(directory / CHECKPOINT) as temporary:
+        save_file({name: tensor.cpu() for name, tensor in tensors.items()}, temporary, metadata)
+
+
+def load_checkpoint(
+    directory: Path,
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    identity: dict[str, Any],
+) -> dict[str, Any]:
+    """Put weights and optimiser back as they were, and return the saved state.
+
+    Raises:
+        MosesFeatureError: there is no checkpoint, or it is that of another run.
+        FormatError: the file is damaged.
+    """
+    path = directory / CHECKPOINT
+    if not path.is_file():
+        raise MosesFeatureError(f"{directory}: nothing to resume, {CHECKPOINT} is missing")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata()
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise FormatError(path, "a checkpoint", f"a damaged file ({error})") from error
+    _check_identity(path, json.loads(metadata["identity"]), identity)
+    prefix = "network."
+    weights = {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
+    network.load_state_dict(weights)
+    saved = optimizer.state_dict()
+    saved["state"] = {}
+    for name, tensor in tensors.items():
+        if name.startswith("optimizer."):
+            _, number, key = name.split(".")
+            saved["state"].setdefault(int(number), {})[key] = tensor
+    optimizer.load_state_dict(saved)
+    for group in optimizer.param_groups:
+        group["lr"] = json.loads(metadata["learning_rate"])
+    state: dict[str, Any] = json.loads(metadata["state"])
+    return state
+
+
+def _check_identity(path: Path, found: dict[str, Any], expected: dict[str, Any]) -> None:
+    expected = json.loads(json.dumps(expected))
+    for key, value in expected.items():
+        if found.get(key) != value:
+            raise FormatError(path, f"a run with {key} {value}", f"{found.get(key)}")

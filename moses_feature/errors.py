@@ -1,0 +1,37 @@
+"""What can be wrong with a user's data or command, and how it is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class MosesFeatureError(Exception):
+    """Bad data, a file that cannot be used, or a run that cannot go on. Exit code 1."""
+
+    exit_code = 1
+
+
+class UsageError(MosesFeatureError):
+    """A combination of options that makes no sense. Exit code 2."""
+
+    exit_code = 2
+
+
+class FormatError(MosesFeatureError):
+    """Data that are not in the format that they should be in.
+
+    The message names the file, the line (1-based, where there is one), what was expected and
+    what was found.
+    """
+
+    def __init__(
+        self, path: str | Path, expected: str, found: str, line_number: int | None = None
+    ) -> None:
+        at_line = f" at line {line_number}" if line_number is not None else ""
+        super().__init__(f"{path}{at_line}: expected {expected}, found {found}")
+
+
+def shown(content: bytes, limit: int = 60) -> str:
+    """Return bytes as text for an error message, cut to `limit` characters."""
+    text = repr(content.decode("utf-8", errors="backslashreplace"))
+    return text if len(text) <= limit else f"{text[:limit]}…"

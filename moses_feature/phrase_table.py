@@ -1,0 +1,143 @@
+"""Moses phrase tables as bytes: read line by line, one field grown, nothing else touched.
+
+A line is `source ||| target ||| scores ||| alignment ||| counts ||| sparse ||| properties`, the
+fields after the scores optional (Moses: `phrase-extract/consolidate-main.cpp`). Fields are split
+on `|||`, tokens on space and tab alone, as in Moses
+(`moses/TranslationModel/RuleTable/LoaderStandard.cpp`), so that other bytes that Unicode counts
+as white space, and bytes that are not UTF-8 at all, pass through.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import sys
+import zlib
+from collections.abc import Iterator
+from lzma import LZMAError
+from pathlib import Path
+from typing import BinaryIO
+
+from xopen import xopen
+
+from moses_feature.errors import FormatError, MosesFeatureError, shown
+
+SEPARATOR = b"|||"
+SOURCE, TARGET, SCORES, ALIGNMENT, COUNTS, SPARSE, PROPERTIES = range(7)
+COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+STANDARD_STREAM = "-"
+
+_NUMBER = rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_SCORES = re.compile(rb"[ \t]*%b(?:[ \t]+%b)*[ \t\r\n]*" % (_NUMBER, _NUMBER))
+
+
+class LineReader:
+    """The lines of a text file, compressed or not, as bytes with their line ends.
+
+    Lines end in `\\n` alone. The compression is recognised by content, else by suffix; `-` is the
+    standard input. `line_number` is that of the last line read (1-based), `digest()` the SHA-256
+    of the uncompressed lines read so far, `fraction()` the share of the file's bytes consumed.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        self.line_number = 0
+        self._hash = hashlib.sha256()
+        self._raw = self._open_raw()
+        self._size = 0 if self.path == STANDARD_STREAM else Path(self.path).stat().st_size
+        try:
+            self._lines = xopen(self._raw, "rb", threads=0)
+        except _READ_ERRORS as error:
+            raise MosesFeatureError(f"{self.path}: cannot be read: {error}") from error
+
+    def _open_raw(self) -> BinaryIO:
+        if self.path == STANDARD_STREAM:
+            return sys.stdin.buffer
+        if Path(self.path).is_dir():
+            raise MosesFeatureError(f"{self.path}: expected a file, found a directory")
+        try:
+            return Path(self.path).open("rb")
+        except OSError as error:
+            raise MosesFeatureError(f"{self.path}: {error.strerror}") from error
+
+    def __enter__(self) -> LineReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lines.close()
+        if self.path != STANDARD_STREAM:
+            self._raw.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            for line in self._lines:
+                self.line_number += 1
+                self._hash.update(line)
+                yield line
+        except _READ_ERRORS as error:
+            raise MosesFeatureError(
+                f"{self.path} after line {self.line_number}: expected more data, "
+                f"found a damaged or truncated file ({error})"
+            ) from error
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the uncompressed lines read so far, in hexadecimal."""
+        return self._hash.hexdigest()
+
+    def fraction(self) -> float | None:
+        """Return the share of the file that has been read, 0 to 1, or None for a stream."""
+        return self._raw.tell() / self._size if self._size else None
+
+
+_READ_ERRORS = (EOFError, OSError, zlib.error, LZMAError, io.UnsupportedOperation)
+
+
+def split_fields(line: bytes, path: str | Path, line_number: int) -> list[bytes]:
+    """Split a line of a phrase table into its 3 to 7 fields, the line end left on the last.
+
+    Raises:
+        FormatError: another number of fields.
+    """
+    fields = line.split(SEPARATOR)
+    if not 3 <= len(fields) <= 7:
+        raise FormatError(
+            path, "3 to 7 fields separated by |||", f"{len(fields)}: {shown(line)}", line_number
+        )
+    return fields
+
+
+def count_scores(score_field: bytes, path: str | Path, line_number: int) -> int:
+    """Return how many scores a score field holds.
+
+    Raises:
+        FormatError: anything in it is not a finite decimal number, or it is empty.
+    """
+    if _SCORES.fullmatch(score_field) is None:
+        raise FormatError(path, "scores (finite numbers)", shown(score_field), line_number)
+    return len(score_field.split())
+
+
+def append_scores(fields: list[bytes], columns: bytes) -> bytes:
+    """Return the line of `fields` with `columns` added at the end of its score field.
+
+    White space and the line end that follow the last score stay where they were.
+    """
+    scores = fields[SCORES]
+    kept = scores.rstrip(b" \t\r\n")
+    grown = kept + b" " + columns + scores[len(kept) :]
+    return SEPARATOR.join([*fields[:SCORES], grown, *fields[SCORES + 1 :]])
+
+
+def tokens(field: bytes) -> list[bytes]:
+    """Split a field into its tokens, on space and tab alone, the line end left out."""
+    text = field.rstrip(b"\r\n")
+    if b"\t" in text:
+        text = text.replace(b"\t", b" ")
+    return [token for token in text.split(b" ") if token]
+
+
+def without_compression_suffix(path: str | Path) -> Path:
+    """Return the path without `.gz`, `.bz2`, `.xz` or `.zst` at its end."""
+    path = Path(path)
+    return path.with_suffix("") if path.suffix in COMPRESSION_SUFFIXES else path

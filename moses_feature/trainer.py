@@ -1,0 +1,321 @@
+"""The loop that trains the network on unique phrase pairs (Cho et al. 2014, section 4.1.1)."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from moses_feature.checkpoint import load_checkpoint, save_checkpoint
+from moses_feature.encoder_decoder import PRESETS, EncoderDecoder, Sizes
+from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.model_directory import PhraseModel, save_model
+from moses_feature.phrase_pairs import BatchSampler, PhrasePairs
+from moses_feature.vocabulary import END, Vocabulary
+from moses_feature.words import WordOptions
+
+logger = logging.getLogger(__name__)
+
+EVALUATION_BATCH = 256
+EVALUATE_AT_MOST_EVERY = 5000
+SECONDS_BETWEEN_CHECKPOINTS = 300.0
+LEARNING_RATES = {"adam": 1e-3, "adadelta": 1.0}
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How to train; every default is written here alone.
+
+    Attributes:
+        sizes: layer sizes.
+        optimizer: `adam`, or `adadelta` (the paper's; decay 0.95, epsilon 1e-6).
+        learning_rate: None for 0.001 (Adam) or 1 (Adadelta).
+        annealing: factor on the learning rate after each evaluation that is not the best so far.
+        batch_size: phrase pairs per update.
+        updates, epochs, minutes: the budget; the first that is spent ends the training.
+        held_out: share of the source phrases that measure the held-out loss.
+        held_out_limit: the most source phrases that are held out.
+        evaluate_every: updates between evaluations; None for an epoch, 5,000 at most.
+        patience: evaluations in a row without a better held-out loss that end the training.
+        clip: largest norm of the gradient.
+        seed: of the weights, the held-out share and the order of the pairs.
+        dtype: of the matrix products; the weights are float32 either way.
+    """
+
+    sizes: Sizes = PRESETS["small"]
+    optimizer: Literal["adam", "adadelta"] = "adam"
+    learning_rate: float | None = None
+    annealing: float = 0.5
+    batch_size: int = 64
+    updates: int | None = None
+    epochs: float | None = None
+    minutes: float | None = None
+    held_out: float = 0.01
+    held_out_limit: int = 10_000
+    evaluate_every: int | None = None
+    patience: int = 5
+    clip: float = 1.0
+    seed: int = 1
+    dtype: Literal["float32", "bfloat16"] = "float32"
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in LEARNING_RATES:
+            valid = ", ".join(LEARNING_RATES)
+            raise UsageError(f"unknown optimizer {self.optimizer!r}: expected one of {valid}")
+        if self.dtype not in ("float32", "bfloat16"):
+            raise UsageError(f"unknown dtype {self.dtype!r}: expected float32 or bfloat16")
+        if not 0 < self.held_out < 1:
+            raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
+
+
+@dataclass
+class TrainingState:
+    """Where a training run stands; with the weights and the optimiser's state, all of it.
+
+    Losses are in nats per target word, the end-of-phrase symbol counted as a word.
+    """
+
+    update: int = 0
+    seconds: float = 0.0
+    best_held_out_loss: float = math.inf
+    evaluations_without_gain: int = 0
+    last_evaluation: int = 0
+    summed_loss: float = 0.0
+    summed_words: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device of that name; `auto` is a GPU where there is one.
+
+    Raises:
+        UsageError: there is no such device on this machine.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise UsageError(f"device {name!r} cannot be used: {error}") from None
+    return device
+
+
+class Trainer:
+    """One training run, resumable bit by bit on the same machine.
+
+    Args:
+        pairs: what to train on, and what is held out.
+        source, target: the vocabularies of `pairs`.
+        words: how tokens became words; kept in the model.
+        settings: how to train.
+        directory: where the best model and the checkpoint are kept.
+        device: where the products are computed.
+        provenance: kept in the model's config: command, version, inputs.
+    """
+
+    def __init__(
+        self,
+        pairs: PhrasePairs,
+        source: Vocabulary,
+        target: Vocabulary,
+        words: WordOptions,
+        settings: TrainingSettings,
+        directory: Path,
+        device: torch.device,
+        provenance: dict[str, Any],
+    ) -> None:
+        if len(pairs) == 0:
+            raise MosesFeatureError("expected phrase pairs to train on, found none")
+        self._pairs = pairs
+        self._vocabularies = source, target
+        self._words = words
+        self._settings = settings
+        self._directory = directory
+        self._device = device
+        self._provenance = provenance
+        self.state = TrainingState()
+
+        training_rows = np.flatnonzero(~pairs.held_out)
+        held_out_rows = np.flatnonzero(pairs.held_out)
+        if len(held_out_rows) == 0:
+            logger.warning("a single source phrase: the held-out loss is the training loss")
+            held_out_rows = training_rows
+        self._held_out_rows = held_out_rows
+        self._sampler = BatchSampler(pairs, training_rows, settings.batch_size, settings.seed)
+        per_epoch = self._sampler.updates_per_epoch
+        self._evaluate_every = settings.evaluate_every or min(per_epoch, EVALUATE_AT_MOST_EVERY)
+
+        self.network = EncoderDecoder(settings.sizes, len(source), len(target))
+        self.network.initialise(torch.Generator().manual_seed(settings.seed))
+        self.network.to(device)
+        self._optimizer = _optimizer(settings, self.network)
+
+    def resume(self) -> None:
+        """Go on from the checkpoint in the model directory.
+
+        Raises:
+            MosesFeatureError: there is none, or it belongs to other data or settings.
+        """
+        saved = load_checkpoint(self._directory, self.network, self._optimizer, self._identity())
+        self.state = TrainingState(**saved)
+        logger.info("resumed at update %d", self.state.update)
+
+    def run(
+        self,
+        stop: Callable[[], bool] = lambda: False,
+        report: Callable[[TrainingState], None] = lambda _: None,
+    ) -> str:
+        """Train until the budget is spent, patience is lost or `stop` says so.
+
+        Returns:
+            The reason for stopping.
+
+        Raises:
+            MosesFeatureError: the loss is no longer a number.
+        """
+        started = time.monotonic() - self.state.seconds
+        saved_at = self.state.seconds
+        while (reason := self._finished()) is None and not stop():
+            self._update()
+            self.state.seconds = time.monotonic() - started
+            if self.state.update % self._evaluate_every == 0:
+                self._evaluate()
+                self.state.seconds = time.monotonic() - started
+                self._save_checkpoint()
+                saved_at = self.state.seconds
+            elif self.state.seconds - saved_at > SECONDS_BETWEEN_CHECKPOINTS:
+                self._save_checkpoint()
+                saved_at = self.state.seconds
+            report(self.state)
+        if reason is not None and self.state.last_evaluation != self.state.update:
+            self._evaluate()
+        self._save_checkpoint()
+        return reason or "interrupted"
+
+    def _finished(self) -> str | None:
+        settings, state = self._settings, self.state
+        if state.evaluations_without_gain >= settings.patience:
+            return f"no better held-out loss in {settings.patience} evaluations"
+        if settings.updates is not None and state.update >= settings.updates:
+            return f"{settings.updates} updates done"
+        epochs = state.update / self._sampler.updates_per_epoch
+        if settings.epochs is not None and epochs >= settings.epochs:
+            return f"{settings.epochs:g} epochs done"
+        if settings.minutes is not None and state.seconds >= 60 * settings.minutes:
+            return f"{settings.minutes:g} minutes spent"
+        return None
+
+    def _update(self) -> None:
+        rows = self._sampler.batch(self.state.update)
+        log_probs = self._log_probs(rows)
+        loss = -log_probs.sum()
+        self._optimizer.zero_grad()
+        (loss / len(rows)).backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self._settings.clip)
+        if not (math.isfinite(loss.item()) and math.isfinite(norm.item())):
+            raise MosesFeatureError(
+                f"update {self.state.update + 1}: the loss is {loss.item():g} and the norm of its "
+                f"gradient {norm.item():g}; the last good checkpoint is in {self._directory}, a "
+                "smaller --learning-rate may help"
+            )
+        self._optimizer.step()
+        self.state.update += 1
+        self.state.summed_loss += loss.item()
+        self.state.summed_words += len(log_probs)
+
+    def _log_probs(self, rows: np.ndarray[Any, Any]) -> Tensor:
+        tensors = [
+            torch.from_numpy(array).to(self._device, non_blocking=True)
+            for side in (self._pairs.source, self._pairs.target)
+            for array in side.padded(rows, END)
+        ]
+        bfloat16 = self._settings.dtype == "bfloat16"
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=bfloat16):
+            log_probs: Tensor = self.network(*tensors)
+        return log_probs
+
+    def _held_out_loss(self) -> float:
+        lengths = self._pairs.target.lengths(self._held_out_rows)
+        rows = self._held_out_rows[np.argsort(lengths, kind="stable")]
+        loss, words = 0.0, 0
+        with torch.no_grad():
+            for start in range(0, len(rows), EVALUATION_BATCH):
+                log_probs = self._log_probs(rows[start : start + EVALUATION_BATCH])
+                loss -= log_probs.double().sum().item()
+                words += len(log_probs)
+        return loss / words
+
+    def _evaluate(self) -> None:
+        state = self.state
+        held_out_loss = self._held_out_loss()
+        training_loss = state.summed_loss / max(1, state.summed_words)
+        better = held_out_loss < state.best_held_out_loss
+        state.history.append(
+            {
+                "update": state.update,
+                "minutes": round(state.seconds / 60, 3),
+                "training_loss": training_loss,
+                "held_out_loss": held_out_loss,
+            }
+        )
+        epochs = state.update / self._sampler.updates_per_epoch
+        logger.info(
+            "update %d  epoch %.2f  %.1f min  loss per target word: training %.4f  held-out %.4f%s",
+            state.update, epochs, state.seconds / 60, training_loss, held_out_loss,
+            "  (best)" if better else "",
+        )  # fmt: skip
+        state.last_evaluation = state.update
+        state.summed_loss, state.summed_words = 0.0, 0
+        if better:
+            state.best_held_out_loss = held_out_loss
+            state.evaluations_without_gain = 0
+            self._save_model()
+        else:
+            state.evaluations_without_gain += 1
+            for group in self._optimizer.param_groups:
+                group["lr"] *= self._settings.annealing
+
+    def _save_model(self) -> None:
+        training = {
+            "settings": asdict(self._settings),
+            "pairs": len(self._pairs),
+            "held_out_loss": self.state.best_held_out_loss,
+            "history": self.state.history,
+            **self._provenance,
+        }
+        model = PhraseModel(self.network, *self._vocabularies, self._words, training)
+        save_model(self._directory, model)
+
+    def _save_checkpoint(self) -> None:
+        save_checkpoint(
+            self._directory, self.network, self._optimizer, asdict(self.state), self._identity()
+        )
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what must be the same for a run to go on; the budget may grow."""
+        settings = asdict(self._settings)
+        for budget in ("updates", "epochs", "minutes", "patience"):
+            del settings[budget]
+        inputs = [entry["sha256"] for entry in self._provenance["inputs"]]
+        return {
+            "settings": settings,
+            "inputs": inputs,
+            "words": asdict(self._words),
+            "vocabulary sizes": [len(vocabulary) for vocabulary in self._vocabularies],
+        }
+
+
+def _optimizer(settings: TrainingSettings, network: EncoderDecoder) -> torch.optim.Optimizer:
+    rate = settings.learning_rate or LEARNING_RATES[settings.optimizer]
+    if settings.optimizer == "adam":
+        return torch.optim.Adam(network.parameters(), lr=rate, fused=True)
+    return torch.optim.Adadelta(network.parameters(), lr=rate, rho=0.95, eps=1e-6)

@@ -1,0 +1,80 @@
+"""The shortlist: the most frequent words of a side, each with an id; all others are UNK."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from moses_feature.errors import FormatError, MosesFeatureError, shown
+
+END = 0
+"""Id of the end-of-phrase symbol; as the word before a target phrase, its embedding is zero."""
+UNKNOWN = 1
+"""Id of every word outside the shortlist."""
+SYMBOLS = (b"</s>", b"<unk>")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words and their ids: END, UNKNOWN, then the shortlist, the most frequent word first.
+
+    A word of a phrase that is spelt like one of the two symbols is unknown.
+    """
+
+    shortlist: tuple[bytes, ...]
+    index: Mapping[bytes, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        first = len(SYMBOLS)
+        index = {word: number for number, word in enumerate(self.shortlist, first)}
+        object.__setattr__(self, "index", index)
+
+    def __len__(self) -> int:
+        return len(SYMBOLS) + len(self.shortlist)
+
+    def ids(self, words: Iterable[bytes]) -> list[int]:
+        """Return the ids of the words, the end-of-phrase symbol not included."""
+        get = self.index.get
+        return [get(word, UNKNOWN) for word in words]
+
+    @classmethod
+    def most_frequent(cls, counts: Mapping[bytes, float], size: int) -> Vocabulary:
+        """Make the shortlist of the `size` words with the highest counts, ties in byte order."""
+        candidates = (word for word in counts if word not in SYMBOLS)
+        ranked = sorted(candidates, key=lambda word: (-counts[word], word))
+        return cls(tuple(ranked[:size]))
+
+    def coverage(self, counts: Mapping[bytes, float]) -> float:
+        """Return the share of the running words in `counts` that the shortlist holds, 0 to 1."""
+        total = sum(counts.values())
+        covered = sum(count for word, count in counts.items() if word in self.index)
+        return covered / total if total else 1.0
+
+    def save(self, path: Path) -> None:
+        """Write one word per line; id = line number counted from 0."""
+        path.write_bytes(b"".join(word + b"\n" for word in (*SYMBOLS, *self.shortlist)))
+
+    @classmethod
+    def load(cls, path: Path) -> Vocabulary:
+        """Read what `save` wrote.
+
+        Raises:
+            MosesFeatureError: the file cannot be read.
+            FormatError: it is not a vocabulary.
+        """
+        try:
+            words = path.read_bytes().split(b"\n")
+        except OSError as error:
+            raise MosesFeatureError(f"{path}: {error.strerror}") from error
+        for number, symbol in enumerate(SYMBOLS):
+            if number >= len(words) or words[number] != symbol:
+                found = shown(words[number]) if number < len(words) else "the end of the file"
+                raise FormatError(path, symbol.decode(), found, number + 1)
+        if words[-1] != b"":
+            raise FormatError(path, "a line end", "the end of the file", len(words))
+        shortlist = words[len(SYMBOLS) : -1]
+        vocabulary = cls(tuple(shortlist))
+        if len(vocabulary.index) != len(shortlist):
+            raise FormatError(path, "each word once", "a word that occurs twice")
+        return vocabulary
