@@ -78,7 +78,7 @@ class EncoderDecoder(nn.Module):
                 else:
                     parameter.normal_(std=0.01, generator=generator)
             for layer in recurrent:
-                for square in layer.weight.split(hidden):
+                for square in torch.split(layer.weight, hidden):
                     gaussian = torch.randn(hidden, hidden, generator=generator)
                     square.copy_(torch.linalg.svd(gaussian).U)
             self.target_embedding.weight[END].zero_()
@@ -125,7 +125,7 @@ class EncoderDecoder(nn.Module):
             states.append(state)
         pieces = self.maxout_state(torch.stack(states, 1)) + self.maxout_input(embedded)
         pieces = pieces + self.maxout_summary(summary)[:, None]  # (B, M + 1, 2 S)
-        maxout = pieces.unflatten(2, (-1, 2)).amax(3)  # (B, M + 1, S)
+        maxout = torch.unflatten(pieces, 2, (-1, 2)).amax(3)  # (B, M + 1, S)
         features: Tensor = self.output_rank(maxout)
         return features
 
@@ -144,8 +144,10 @@ class EncoderDecoder(nn.Module):
         """Return log p (natural log) of every target word, END included, pair after pair.
 
         Args:
-            source, target: (B, N + 1), (B, M + 1) word ids, END after each phrase and behind it.
-            source_lengths, target_lengths: (B,) words of each phrase, END not counted.
+            source: (B, N + 1) word ids, END after each phrase and behind it.
+            source_lengths: (B,) words of each phrase, END not counted.
+            target: (B, M + 1), like `source`.
+            target_lengths: (B,), like `source_lengths`.
 
         Returns:
             (sum of target_lengths + B,), in the order of the words in the flattened `target`.

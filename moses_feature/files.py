@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from moses_feature.errors import MosesFeatureError
+
+_UMASK = os.umask(0o022)
+os.umask(_UMASK)
 
 
 @contextmanager
@@ -20,6 +25,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
+        temporary.chmod(0o666 & ~_UMASK)  # some writers make files that others cannot read
         temporary.replace(path)
     except OSError as error:
         raise MosesFeatureError(f"{path}: cannot be written: {error.strerror}") from error
@@ -31,3 +37,8 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write a small file so that it appears whole or not at all."""
     with whole_file(path) as temporary:
         temporary.write_bytes(content)
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON object, indented, so that it appears whole or not at all."""
+    write_whole(path, json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 
 from moses_feature.encoder_decoder import EncoderDecoder, Sizes
 from moses_feature.errors import FormatError, MosesFeatureError
-from moses_feature.files import whole_file, write_whole
+from moses_feature.files import whole_file, write_json
 from moses_feature.vocabulary import Vocabulary
 from moses_feature.words import WordOptions, any_escaped
 
@@ -74,7 +74,7 @@ def save_model(directory: Path, model: PhraseModel) -> None:
     }
     model.source.save(directory / SOURCE_VOCABULARY)
     model.target.save(directory / TARGET_VOCABULARY)
-    write_whole(directory / CONFIG, json.dumps(config, indent=2).encode() + b"\n")
+    write_json(directory / CONFIG, config)
     weights = {name: tensor.cpu() for name, tensor in model.network.state_dict().items()}
     with whole_file(directory / WEIGHTS) as temporary:
         save_file(weights, temporary)

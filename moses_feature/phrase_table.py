@@ -28,14 +28,14 @@ SOURCE, TARGET, SCORES, ALIGNMENT, COUNTS, SPARSE, PROPERTIES = range(7)
 COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 STANDARD_STREAM = "-"
 
-_NUMBER = rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_SCORES = re.compile(rb"[ \t]*%b(?:[ \t]+%b)*[ \t\r\n]*" % (_NUMBER, _NUMBER))
+NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_SCORES = re.compile(rb"[ \t]*%b(?:[ \t]+%b)*[ \t\r\n]*" % (NUMBER.pattern, NUMBER.pattern))
 
 
 class LineReader:
-    """The lines of a text file, compressed or not, as bytes with their line ends.
+    r"""The lines of a text file, compressed or not, as bytes with their line ends.
 
-    Lines end in `\\n` alone. The compression is recognised by content, else by suffix; `-` is the
+    Lines end in `\n` alone. The compression is recognised by content, else by suffix; `-` is the
     standard input. `line_number` is that of the last line read (1-based), `digest()` the SHA-256
     of the uncompressed lines read so far, `fraction()` the share of the file's bytes consumed.
     """

@@ -90,6 +90,7 @@ class TrainingState:
     last_evaluation: int = 0
     summed_loss: float = 0.0
     summed_words: int = 0
+    pairs_per_second: float = 0.0
     history: list[dict[str, float]] = field(default_factory=list)
 
 
@@ -219,7 +220,7 @@ class Trainer:
         log_probs = self._log_probs(rows)
         loss = -log_probs.sum()
         self._optimizer.zero_grad()
-        (loss / len(rows)).backward()
+        torch.autograd.backward(loss / len(rows))
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self._settings.clip)
         if not (math.isfinite(loss.item()) and math.isfinite(norm.item())):
             raise MosesFeatureError(

@@ -116,9 +116,7 @@ def _all_pairs(data: TrainingData, inputs: list[dict[str, Any]]) -> Iterator[Phr
     for table in data.tables:
         with LineReader(table) as reader:
             yield from read_pairs(reader, data.words)
-            inputs.append(
-                {"path": table, "lines": reader.line_number, "sha256": reader.digest()}
-            )
+            inputs.append({"path": table, "lines": reader.line_number, "sha256": reader.digest()})
 
 
 def _counts(

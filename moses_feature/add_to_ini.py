@@ -1,0 +1,77 @@
+"""Put an augmented table into a moses.ini."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from moses_feature.augment import features_json
+from moses_feature.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.moses_ini import MosesIni
+from moses_feature.phrase_table import SCORES, LineReader, count_scores, split_fields
+
+START_WEIGHT = 0.1
+"""Of a new score; small and positive, MERT's start range being [0, 1]."""
+
+
+def add_to_ini(
+    ini_path: Path,
+    output: Path,
+    table: Path,
+    name: str | None = None,
+    weights: Sequence[float] = (),
+) -> list[float]:
+    """Write an ini that reads the augmented `table`, and return the weights of its new scores.
+
+    Args:
+        ini_path: an ini that reads the table without the new scores.
+        output: where to write the changed ini; may be `ini_path`.
+        table: the augmented table.
+        name: of the phrase table in the ini, if it has several.
+        weights: start weights of the new scores; 0.1 each if empty.
+
+    Raises:
+        FormatError: the ini is one that Moses would refuse, or the table has not as many scores
+            as its `*.features.json` says.
+        UsageError: the ini's table cannot be told, or the number of weights is wrong.
+    """
+    ini = MosesIni.read(ini_path)
+    feature = ini.table(name)
+    columns = first_line_scores(table)
+    added = columns - feature.score_count
+    if added < 1:
+        raise MosesFeatureError(
+            f"{table}: expected more than the {feature.score_count} scores of {feature.name} in "
+            f"{ini_path}, found {columns}: is it augmented, and the ini not yet?"
+        )
+    _check_description(table, feature.score_count, added)
+    if weights and len(weights) != added:
+        raise UsageError(f"expected {added} weights for {added} new scores, found {len(weights)}")
+    start = list(weights) or [START_WEIGHT] * added
+    ini.with_scores(feature, table, start).write(output)
+    return start
+
+
+def first_line_scores(table: Path) -> int:
+    """Return the number of scores in the first line of a phrase table."""
+    with LineReader(table) as reader:
+        for line in reader:
+            fields = split_fields(line, table, 1)
+            return count_scores(fields[SCORES], table, 1)
+    raise MosesFeatureError(f"{table}: expected lines of a phrase table, found an empty file")
+
+
+def _check_description(table: Path, old: int, added: int) -> None:
+    """See that the table's `*.features.json`, where there is one, says the same."""
+    path = features_json(table)
+    if not path.is_file():
+        return
+    try:
+        indices = [column["index"] for column in json.loads(path.read_bytes())["columns"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(path, "a description of columns", f"a damaged file ({error})") from error
+    if indices != list(range(old, old + added)):
+        raise FormatError(
+            path, f"new columns {list(range(old, old + added))} after the ini's {old}", f"{indices}"
+        )

@@ -1,0 +1,411 @@
+"""The commands `augment-phrase-table` and `moses-feature`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import torch
+
+from moses_feature import __version__
+from moses_feature.add_to_ini import add_to_ini
+from moses_feature.augment import (
+    PROBABILITY_COLUMN,
+    AugmentSettings,
+    augment,
+    features_json,
+)
+from moses_feature.cli_options import (
+    INTERRUPTED,
+    Command,
+    command_line,
+    debug_option,
+    device_options,
+    escaped_option,
+    finish_on_interrupt,
+    prepare_device,
+    refuse_training_options,
+    training_data,
+    training_options,
+    training_settings,
+    word_options,
+)
+from moses_feature.cli_progress import AugmentReporter, Progress, TrainingReporter
+from moses_feature.errors import FormatError, MosesFeatureError, UsageError, shown
+from moses_feature.favourites import as_text, favourites, favourites_of_long_phrases
+from moses_feature.model_directory import PhraseModel, load_model
+from moses_feature.phrase_table import (
+    STANDARD_STREAM,
+    LineReader,
+    tokens,
+    without_compression_suffix,
+)
+from moses_feature.scoring import Scorer
+from moses_feature.table_check import check_table
+from moses_feature.training import train
+
+
+@click.command(cls=Command, no_args_is_help=True)
+@click.argument("table")
+@click.argument("output")
+@click.option("--model", "model_directory", help="Score with this model; nothing is trained.")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    help="Keep only lines whose source phrase occurs in this text. Repeatable.",
+)
+@click.option("--ini", help="A moses.ini that reads TABLE …")
+@click.option("--ini-out", help="… and where to write one that reads OUTPUT.")
+@click.option("--table-name", help="Name of the phrase table in the ini, if it has several.")
+@click.option("--source-unknown", is_flag=True, help="Append exp(-unknown source words) too.")
+@escaped_option
+@word_options
+@click.option(
+    "--scoring-batch",
+    type=click.IntRange(min=1),
+    default=AugmentSettings.batch_size,
+    show_default=True,
+    help="Lines scored together; the scores do not depend on it.",
+)
+@click.option("--resume", is_flag=True, help="Go on with a run that was interrupted or killed.")
+@training_options
+@device_options
+@debug_option
+@click.version_option(__version__)
+def augment_phrase_table(
+    table: str,
+    output: str,
+    model_directory: str | None,
+    inputs: tuple[str, ...],
+    ini: str | None,
+    ini_out: str | None,
+    table_name: str | None,
+    source_unknown: bool,
+    escaped: Literal["auto", "yes", "no"],
+    scoring_batch: int,
+    resume: bool,
+    device: str,
+    threads: int | None,
+    **options: Any,
+) -> None:
+    """Append p(target | source) of an RNN Encoder-Decoder to every line of a phrase table.
+
+    Writes TABLE with two more scores to OUTPUT, and beside it *.features.json, which says what
+    they are. Without --model, a model is trained on TABLE first and kept in *.model.
+
+    Files may be plain text, .gz, .bz2, .xz or .zst; - is the standard input or output.
+
+    \b
+    Example:
+      augment-phrase-table phrase-table.gz augmented.gz --minutes 60 \\
+          --ini moses.ini --ini-out moses.augmented.ini
+    """
+    _check_files(table, output, model_directory, ini, ini_out)
+    torch_device = prepare_device(device, threads)
+    directory = Path(model_directory or f"{without_compression_suffix(output)}.model")
+    if model_directory is None:
+        _train((table,), directory, torch_device, resume, options)
+    else:
+        refuse_training_options()
+    model = load_model(directory)
+    settings = AugmentSettings(
+        inputs=inputs,
+        unknown_source=source_unknown,
+        escaped=escaped,
+        source_factor=options["source_factor"],
+        target_factor=options["target_factor"],
+        hierarchical=options["hierarchical"],
+        batch_size=scoring_batch,
+    )
+    scorer = Scorer(model, torch_device)
+    with Progress(has_end=table != STANDARD_STREAM) as progress:
+        done = augment(
+            table, output, model, scorer, settings,
+            resume=resume, command=command_line(), report=AugmentReporter(progress),
+        )  # fmt: skip
+        seconds = progress.seconds()
+    click.echo(
+        f"{done.written:,} of {done.lines:,} lines written in {seconds:.0f} s "
+        f"({done.written / seconds:,.0f} pairs/s); {done.clipped:,} scores clipped, "
+        f"{done.unknown_target_words:,} unknown target words",
+        err=True,
+    )
+    if ini and ini_out:
+        _report_ini(ini_out, add_to_ini(Path(ini), Path(ini_out), Path(output), table_name))
+
+
+def _check_files(
+    table: str, output: str, model: str | None, ini: str | None, ini_out: str | None
+) -> None:
+    """Refuse what cannot end well before anything is read or trained."""
+    if bool(ini) != bool(ini_out):
+        raise UsageError("--ini and --ini-out go together")
+    if output == STANDARD_STREAM and (model is None or ini):
+        raise UsageError("writing to the standard output needs --model, and goes without --ini")
+    if table == STANDARD_STREAM and model is None:
+        raise UsageError("training reads the table twice: give a file name or --model")
+    if output != STANDARD_STREAM:
+        target = Path(output)
+        if target.is_dir():
+            raise UsageError(f"{output}: expected a file name, found a directory")
+        if not target.absolute().parent.is_dir():
+            raise UsageError(f"{output}: there is no directory {target.absolute().parent}")
+        if target.exists() and table != STANDARD_STREAM and target.samefile(table):
+            raise UsageError(f"{output} is the input: write to another file")
+    if table != STANDARD_STREAM:
+        LineReader(table).__exit__()
+
+
+@click.group()
+@click.version_option(__version__)
+def moses_feature() -> None:
+    """Neural scores for Moses phrase tables."""
+
+
+@moses_feature.command("train", cls=Command, no_args_is_help=True)
+@click.argument("tables", nargs=-1, required=True)
+@click.argument("model_directory")
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint in MODEL_DIRECTORY.")
+@training_options
+@word_options
+@device_options
+@debug_option
+def train_command(
+    tables: tuple[str, ...],
+    model_directory: str,
+    resume: bool,
+    device: str,
+    threads: int | None,
+    **options: Any,
+) -> None:
+    """Train a model on phrase tables, or on tab-separated files of phrase pairs.
+
+    The best model, by the loss on held-out source phrases, is kept in MODEL_DIRECTORY. The first
+    of the budgets that is spent (--updates, --epochs, --minutes, --patience) ends the training.
+
+    \b
+    Example:
+      moses-feature train phrase-table.gz my.model --preset small --minutes 60
+    """
+    directory = Path(model_directory)
+    _train(tables, directory, prepare_device(device, threads), resume, options)
+
+
+def _train(
+    tables: tuple[str, ...],
+    directory: Path,
+    device: torch.device,
+    resume: bool,
+    options: dict[str, Any],
+) -> None:
+    settings = training_settings(device, options)
+    has_end = settings.updates is not None or settings.minutes is not None
+    with finish_on_interrupt() as interrupted, Progress(has_end) as progress:
+        train(
+            training_data(tables, options), settings, directory, device,
+            resume=resume, command=command_line(), stop=interrupted,
+            report=TrainingReporter(progress, settings),
+        )  # fmt: skip
+    if interrupted():
+        click.echo(f"saved in {directory}; the same command with --resume goes on", err=True)
+        sys.exit(INTERRUPTED)
+
+
+@moses_feature.command("score", cls=Command, no_args_is_help=True)
+@click.argument("model_directory")
+@click.option("--per-word", is_flag=True, help="Also the score of every target word and of </s>.")
+@click.option(
+    "--batch-size", type=click.IntRange(min=1), default=4096, show_default=True,
+    help="Pairs scored together.",
+)  # fmt: skip
+@escaped_option
+@device_options
+@debug_option
+def score_command(
+    model_directory: str,
+    per_word: bool,
+    batch_size: int,
+    escaped: Literal["auto", "yes", "no"],
+    device: str,
+    threads: int | None,
+) -> None:
+    """Score phrase pairs: source and target, tab-separated, on the standard input.
+
+    Writes log p(target | source), the natural log, end-of-phrase included, one pair per line;
+    with --per-word a tab and the log probability of each target word and of the end of the phrase.
+
+    \b
+    Example:
+      printf 'a black dog\\tun chien noir\\n' | moses-feature score my.model --per-word
+    """
+    model = load_model(Path(model_directory))
+    scorer = Scorer(model, prepare_device(device, threads))
+    with LineReader(STANDARD_STREAM) as reader:
+        lines = iter(reader)
+        while batch := list(islice(lines, batch_size)):
+            first = reader.line_number - len(batch) + 1
+            words = AugmentSettings(escaped=escaped).words(model)
+            scores = scorer.score(
+                [words.pair(*_two_columns(line, n)) for n, line in enumerate(batch, first)]
+            )
+            for row, log_prob in enumerate(scores.log_probs.tolist()):
+                line = f"{log_prob:.6f}"
+                if per_word:
+                    of_words = scores.word_log_probs[scores.offsets[row] : scores.offsets[row + 1]]
+                    line += "\t" + " ".join(f"{word:.6f}" for word in of_words.tolist())
+                click.echo(line)
+
+
+def _two_columns(line: bytes, line_number: int) -> tuple[bytes, bytes]:
+    columns = line.rstrip(b"\r\n").split(b"\t")
+    if len(columns) != 2:
+        raise FormatError(
+            "standard input", "a source and a target phrase, separated by a tab", shown(line),
+            line_number,
+        )  # fmt: skip
+    return columns[0], columns[1]
+
+
+@moses_feature.group("ini")
+def ini_group() -> None:
+    """Change a moses.ini."""
+
+
+@ini_group.command("add", cls=Command, no_args_is_help=True)
+@click.argument("ini")
+@click.argument("output")
+@click.option("--table", required=True, help="The augmented table, text or compressed.")
+@click.option("--name", help="Name of the phrase table in the ini, if it has several.")
+@click.option(
+    "--weight", "weights", type=float, multiple=True,
+    help="Start weight of a new score, in order; 0.1 each by default. Repeatable.",
+)  # fmt: skip
+@debug_option
+def ini_add_command(
+    ini: str, output: str, table: str, name: str | None, weights: tuple[float, ...]
+) -> None:
+    """Rewrite a moses.ini for an augmented table; all else stays as it is, to the byte.
+
+    \b
+    Example:
+      moses-feature ini add moses.ini moses.augmented.ini --table augmented.gz
+    """
+    _report_ini(output, add_to_ini(Path(ini), Path(output), Path(table), name, weights))
+
+
+def _report_ini(output: str, weights: list[float]) -> None:
+    values = " ".join(f"{weight:g}" for weight in weights)
+    click.echo(f"{output}: {len(weights)} new scores with start weights {values}", err=True)
+
+
+@moses_feature.command("check", cls=Command, no_args_is_help=True)
+@click.argument("table")
+@click.option("--ini", help="The moses.ini that reads it.")
+@debug_option
+def check_command(table: str, ini: str | None) -> None:
+    """Find what would poison Moses in a phrase table; exit code 1 if there is anything.
+
+    Notes on what does not hinder Moses are printed too, and do not change the exit code.
+
+    \b
+    Example:
+      moses-feature check augmented.gz --ini moses.augmented.ini
+    """
+    findings = check_table(table, ini)
+    problems = [finding for finding in findings if not finding.harmless]
+    for finding in findings:
+        click.echo(f"{'note' if finding.harmless else 'problem'}: {finding}")
+    if problems:
+        sys.exit(1)
+    click.echo(f"{table}: nothing that would poison Moses")
+
+
+@moses_feature.command("favourites", cls=Command, no_args_is_help=True)
+@click.argument("table")
+@click.option("--phrase", "phrases", multiple=True, help="A source phrase. Repeatable.")
+@click.option(
+    "--kind", type=click.Choice(["frequent", "rare"]), default="frequent", show_default=True,
+    help="Without --phrase: which long source phrases.",
+)  # fmt: skip
+@click.option("--count", type=click.IntRange(min=1), default=10, show_default=True,
+              help="Without --phrase: how many.")  # fmt: skip
+@click.option("--words", type=click.IntRange(min=1), default=4, show_default=True,
+              help="Without --phrase: the fewest words.")  # fmt: skip
+@click.option("--best", type=click.IntRange(min=1), default=3, show_default=True,
+              help="Targets of each.")  # fmt: skip
+@debug_option
+def favourites_command(
+    table: str,
+    phrases: tuple[str, ...],
+    kind: Literal["frequent", "rare"],
+    count: int,
+    words: int,
+    best: int,
+) -> None:
+    """Show the targets that the table and the network prefer (the paper's Table 2).
+
+    Ranks by p(target | source): the table's third score, and the network's.
+
+    \b
+    Example:
+      moses-feature favourites augmented.gz --kind rare --words 5
+    """
+    column = _probability_column(table)
+    if phrases:
+        wanted = [b" ".join(tokens(phrase.encode(errors="surrogateescape"))) for phrase in phrases]
+        rows = favourites(table, column, wanted, best)
+        for phrase in set(wanted) - {row.source for row in rows}:
+            raise MosesFeatureError(f"{table}: no source phrase {shown(phrase)}")
+    else:
+        rows = favourites_of_long_phrases(table, column, kind, count, words, best)
+    click.echo(as_text(rows))
+
+
+def _probability_column(table: str) -> int:
+    path = features_json(table)
+    try:
+        columns = json.loads(path.read_bytes())["columns"]
+        return next(int(c["index"]) for c in columns if c["name"] == PROBABILITY_COLUMN)
+    except OSError:
+        raise MosesFeatureError(f"{path} is missing: is {table} an augmented table?") from None
+    except (ValueError, KeyError, TypeError, StopIteration) as error:
+        raise FormatError(path, "a description of columns", f"a damaged file ({error})") from error
+
+
+@moses_feature.command("describe", cls=Command, no_args_is_help=True)
+@click.argument("model_directory")
+@debug_option
+def describe_command(model_directory: str) -> None:
+    """Say what a model is: sizes, vocabularies, training, where it comes from.
+
+    \b
+    Example:
+      moses-feature describe my.model
+    """
+    model = load_model(Path(model_directory))
+    for name, value in _description(model):
+        click.echo(f"{name:<22} {value}")
+
+
+def _description(model: PhraseModel) -> Iterator[tuple[str, Any]]:
+    sizes = model.network.sizes
+    yield "hidden units", sizes.hidden
+    yield "embedding", sizes.embedding
+    yield "maxout units", sizes.maxout
+    yield "output rank", sizes.rank
+    yield "parameters", f"{sum(p.numel() for p in model.network.parameters()):,}"
+    yield "source words", f"{len(model.source.shortlist):,}"
+    yield "target words", f"{len(model.target.shortlist):,}"
+    yield "escaped", "yes" if model.escaped else "no"
+    yield "weights SHA-256", model.digest
+    for name in ("pairs", "held_out_loss", "command", "version"):
+        if name in model.training:
+            yield name.replace("_", " "), model.training[name]
+    for entry in model.training.get("inputs", ()):
+        yield "trained on", f"{entry['path']} ({entry['lines']:,} lines)"

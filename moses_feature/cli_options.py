@@ -1,0 +1,251 @@
+"""What the commands have in common: options, errors, logging."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import torch
+from click.core import ParameterSource
+
+from moses_feature.encoder_decoder import PRESETS, Sizes
+from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.trainer import LEARNING_RATES, TrainingSettings, choose_device
+from moses_feature.training import TrainingData
+from moses_feature.words import WordOptions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULTS = TrainingSettings()
+POSITIVE = click.IntRange(min=1)
+ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
+INTERRUPTED = 130
+
+
+class Command(click.Command):
+    """A command that reports what is wrong in one line, with the right exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)
+        try:
+            return super().invoke(ctx)
+        except (MosesFeatureError, OSError) as error:
+            if ctx.meta.get("debug") or isinstance(error, BrokenPipeError):
+                raise
+            click.echo(f"Error: {error}", err=True)
+            ctx.exit(error.exit_code if isinstance(error, MosesFeatureError) else 1)
+
+
+def debug_option(command: F) -> F:
+    """Add `--debug`."""
+    return click.option(
+        "--debug",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=lambda ctx, _, value: ctx.meta.update(debug=value),
+        help="Show the traceback of an error.",
+    )(command)
+
+
+def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+device_options = _all(
+    click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, … "),
+    click.option("--threads", type=POSITIVE, help="CPU threads; all cores by default."),
+)
+
+word_options = _all(
+    click.option(
+        "--source-factor",
+        type=click.IntRange(min=0),
+        help="Factor of the source tokens that is the word; the whole token by default.",
+    ),
+    click.option(
+        "--target-factor",
+        type=click.IntRange(min=0),
+        help="Factor of the target tokens that is the word; the whole token by default.",
+    ),
+    click.option(
+        "--hierarchical",
+        is_flag=True,
+        help="Accept hierarchical and syntax rules; each non-terminal counts as one symbol.",
+    ),
+)
+
+training_options = _all(
+    click.option(
+        "--preset",
+        type=click.Choice(list(PRESETS)),
+        help="Layer sizes; small on a CPU, paper on a GPU by default.",
+    ),
+    *(
+        click.option(
+            f"--{field.name}", type=POSITIVE, help=f"Size in place of the preset's: {what}."
+        )
+        for field, what in zip(
+            fields(Sizes),
+            ("hidden units", "word embedding", "maxout units", "rank of the output matrix"),
+            strict=True,
+        )
+    ),
+    click.option(
+        "--shortlist",
+        type=POSITIVE,
+        default=TrainingData.shortlist,
+        show_default=True,
+        help="Words a side that the network knows; the rest is UNK.",
+    ),
+    click.option("--source-text", help="Text whose word frequencies make the source shortlist."),
+    click.option("--target-text", help="The same for the target side."),
+    click.option(
+        "--optimizer",
+        type=click.Choice(list(LEARNING_RATES)),
+        default=DEFAULTS.optimizer,
+        show_default=True,
+        help="adadelta is the paper's.",
+    ),
+    click.option(
+        "--learning-rate", type=ABOVE_ZERO, help="0.001 (adam) or 1 (adadelta) by default."
+    ),
+    click.option(
+        "--annealing",
+        type=click.FloatRange(0, 1, min_open=True),
+        default=DEFAULTS.annealing,
+        show_default=True,
+        help="Factor on the learning rate after an evaluation that is not the best so far.",
+    ),
+    click.option(
+        "--batch-size",
+        type=POSITIVE,
+        default=DEFAULTS.batch_size,
+        show_default=True,
+        help="Phrase pairs an update.",
+    ),
+    click.option("--updates", type=POSITIVE, help="Stop after so many updates."),
+    click.option("--epochs", type=ABOVE_ZERO, help="Stop after so many passes over the pairs."),
+    click.option("--minutes", type=ABOVE_ZERO, help="Stop after so many minutes."),
+    click.option(
+        "--held-out",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=DEFAULTS.held_out,
+        show_default=True,
+        help="Share of the source phrases that measure the loss and are not trained on.",
+    ),
+    click.option(
+        "--evaluate-every",
+        type=POSITIVE,
+        help="Updates between evaluations; an epoch, 5,000 at most, by default.",
+    ),
+    click.option(
+        "--patience",
+        type=POSITIVE,
+        default=DEFAULTS.patience,
+        show_default=True,
+        help="Stop after so many evaluations in a row without a better held-out loss.",
+    ),
+    click.option(
+        "--dtype",
+        type=click.Choice(["float32", "bfloat16"]),
+        default=DEFAULTS.dtype,
+        show_default=True,
+        help="Of the matrix products in training.",
+    ),
+    click.option("--seed", type=click.IntRange(min=0), default=DEFAULTS.seed, show_default=True),
+)
+
+escaped_option = click.option(
+    "--escaped",
+    type=click.Choice(["auto", "yes", "no"]),
+    default="auto",
+    show_default=True,
+    help="Whether tokens are escaped as Moses does (&apos;); they are turned into what the model "
+    "was trained on. auto: yes.",
+)
+
+TRAINING_OPTION_NAMES = (
+    *(field.name for field in fields(TrainingSettings) if field.name not in ("sizes",)),
+    *(field.name for field in fields(Sizes)),
+    "preset",
+    "shortlist",
+    "source_text",
+    "target_text",
+)
+
+
+def training_settings(device: torch.device, options: dict[str, Any]) -> TrainingSettings:
+    """Take the training options out of the options of a command."""
+    preset = options["preset"] or ("paper" if device.type == "cuda" else "small")
+    sizes = {field.name: options[field.name] for field in fields(Sizes)}
+    chosen = {name: size for name, size in sizes.items() if size is not None}
+    settings = {
+        field.name: options[field.name]
+        for field in fields(TrainingSettings)
+        if field.name in options
+    }
+    return TrainingSettings(sizes=replace(PRESETS[preset], **chosen), **settings)
+
+
+def training_data(tables: tuple[str, ...], options: dict[str, Any]) -> TrainingData:
+    """Take what to train on out of the options of a command."""
+    words = WordOptions(
+        source_factor=options["source_factor"],
+        target_factor=options["target_factor"],
+        hierarchical=options["hierarchical"],
+    )
+    names = ("source_text", "target_text", "shortlist")
+    return TrainingData(tables, words=words, **{name: options[name] for name in names})
+
+
+def refuse_training_options() -> None:
+    """See that no training option was given to a command that is not going to train."""
+    ctx = click.get_current_context()
+    for name in TRAINING_OPTION_NAMES:
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"--model only scores: --{name.replace('_', '-')} is for training")
+
+
+def prepare_device(device: str, threads: int | None) -> torch.device:
+    """Choose the device and the number of threads."""
+    if threads is not None:
+        torch.set_num_threads(threads)
+    return choose_device(device)
+
+
+def command_line() -> str:
+    """Return what the user typed, for the provenance of what is written."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+@contextmanager
+def finish_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """Give a function that tells whether Ctrl-C was pressed; a second Ctrl-C stops at once."""
+    pressed = False
+
+    def press(*_: object) -> None:
+        nonlocal pressed
+        pressed = True
+        signal.signal(signal.SIGINT, before)
+        click.echo("\ninterrupted: finishing the update (again to stop at once)", err=True)
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,103 @@
+"""Progress of long runs: a bar on a terminal, a log line now and then elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from types import TracebackType
+
+from tqdm import tqdm
+
+from moses_feature.augment import AugmentProgress
+from moses_feature.trainer import TrainingSettings, TrainingState
+
+logger = logging.getLogger(__name__)
+
+SECONDS_BETWEEN_LINES = 30.0
+BAR = "{percentage:3.0f}%|{bar}| {desc} [{elapsed}<{remaining}]"
+BAR_WITHOUT_END = "{desc} [{elapsed}]"
+
+
+class Progress:
+    """Shows how far a run is: a share of the whole where it is known, and a few words."""
+
+    def __init__(self, has_end: bool) -> None:
+        self._started = time.monotonic()
+        self._last_line = self._started
+        self._bar = (
+            tqdm(total=1.0, bar_format=BAR if has_end else BAR_WITHOUT_END)
+            if sys.stderr.isatty()
+            else None
+        )
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def seconds(self) -> float:
+        """Return the time since the beginning."""
+        return time.monotonic() - self._started
+
+    def show(self, text: str, share: float | None) -> None:
+        """Show a state, if it is time to."""
+        if self._bar is not None:
+            self._bar.set_description_str(text, refresh=False)
+            self._bar.n = share or 0.0
+            self._bar.update(0)
+            return
+        now = time.monotonic()
+        if now - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = now
+            left = f", {self._minutes_left(share):.1f} min left" if share else ""
+            logger.info("%s%s", text, left)
+
+    def _minutes_left(self, share: float) -> float:
+        return self.seconds() * (1 / share - 1) / 60
+
+
+class AugmentReporter:
+    """Shows an augmentation: lines, pairs per second, time left."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._written_before: int | None = None
+        self._last_time = 0.0
+
+    def __call__(self, state: AugmentProgress, share: float | None) -> None:
+        """Take the state of the run and the share of the table that was read."""
+        if self._written_before is None:  # a resumed run has lines that cost no time now
+            self._written_before = state.written
+            self._last_time = self._progress.seconds()
+        seconds = self._progress.seconds() - self._last_time
+        rate = (state.written - self._written_before) / seconds if seconds else 0.0
+        self._progress.show(f"{state.lines:,} lines, {rate:,.0f} pairs/s", share)
+
+
+class TrainingReporter:
+    """Shows a training run: updates, loss since the last evaluation, share of the budget."""
+
+    def __init__(self, progress: Progress, settings: TrainingSettings) -> None:
+        self._progress = progress
+        self._settings = settings
+
+    def __call__(self, state: TrainingState) -> None:
+        """Take the state of the run."""
+        loss = state.summed_loss / max(1, state.summed_words)
+        shares = []
+        if self._settings.updates is not None:
+            shares.append(state.update / self._settings.updates)
+        if self._settings.minutes is not None:
+            shares.append(state.seconds / (60 * self._settings.minutes))
+        self._progress.show(
+            f"update {state.update:,}, {state.pairs_per_second:,.0f} pairs/s, loss {loss:.3f}",
+            max(shares) if shares else None,
+        )

@@ -1,0 +1,26 @@
+"""Which source phrases occur in given texts.
+
+By the rule of Moses' `scripts/training/filter-model-given-input.pl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from moses_feature.phrase_table import LineReader, tokens
+
+MAX_LENGTH = 10
+"""Longest phrase in tokens; as in Moses' script."""
+
+
+def phrases_in_texts(paths: Iterable[str]) -> set[bytes]:
+    """Return all substrings of up to 10 tokens of the texts' lines, one space between tokens."""
+    phrases = set()
+    for path in paths:
+        with LineReader(path) as reader:
+            for line in reader:
+                words = tokens(line)
+                for start in range(len(words)):
+                    for end in range(start + 1, min(start + MAX_LENGTH, len(words)) + 1):
+                        phrases.add(b" ".join(words[start:end]))
+    return phrases
