@@ -1,0 +1,161 @@
+"""The network against the equations, written again in float64 numpy."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from conftest import random_model
+
+from moses_feature.encoder_decoder import PRESETS, EncoderDecoder
+from moses_feature.model_directory import PhraseModel
+from moses_feature.phrase_pairs import Phrases
+from moses_feature.scoring import Scorer
+from moses_feature.vocabulary import END
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def reference_log_probs(model: PhraseModel, source: list[int], target: list[int]) -> np.ndarray:
+    """Return log p of every target word and END, one word at a time, as the paper writes it."""
+    p = {name: t.double().numpy() for name, t in model.network.state_dict().items()}
+    hidden = model.network.sizes.hidden
+    w_z, w_r, w = np.split(p["encoder_input.weight"], 3)
+    b_z, b_r, b = np.split(p["encoder_input.bias"], 3)
+    u_z, u_r = np.split(p["encoder_gates.weight"], 2)
+    u = p["encoder_candidate.weight"]
+    h = np.zeros(hidden)
+    for x in [*source, END]:
+        e = p["source_embedding.weight"][x]
+        z = sigmoid(w_z @ e + u_z @ h + b_z)
+        r = sigmoid(w_r @ e + u_r @ h + b_r)
+        candidate = np.tanh(w @ e + u @ (r * h) + b)
+        h = z * h + (1 - z) * candidate
+    c = np.tanh(p["summary.weight"] @ h + p["summary.bias"])
+
+    w_z, w_r, w = np.split(p["decoder_input.weight"], 3)
+    b_z, b_r, b = np.split(p["decoder_input.bias"], 3)
+    u_z, u_r, u = np.split(p["decoder_state.weight"], 3)
+    c_z, c_r, c_h = np.split(p["decoder_summary.weight"], 3)
+    h = np.tanh(p["decoder_start.weight"] @ c + p["decoder_start.bias"])
+    log_probs = []
+    previous = END
+    for y in [*target, END]:
+        e = p["target_embedding.weight"][previous]
+        z = sigmoid(w_z @ e + u_z @ h + c_z @ c + b_z)
+        r = sigmoid(w_r @ e + u_r @ h + c_r @ c + b_r)
+        candidate = np.tanh(w @ e + r * (u @ h + c_h @ c) + b)
+        h = z * h + (1 - z) * candidate
+        s = (
+            p["maxout_state.weight"] @ h
+            + p["maxout_state.bias"]
+            + p["maxout_input.weight"] @ e
+            + p["maxout_summary.weight"] @ c
+        )
+        s = np.maximum(s[0::2], s[1::2])
+        logits = p["output_words.weight"] @ (p["output_rank.weight"] @ s) + p["output_words.bias"]
+        log_probs.append(logits[y] - np.log(np.exp(logits).sum()))
+        previous = y
+    return np.array(log_probs)
+
+
+def random_pairs(model: PhraseModel, count: int, longest: int, seed: int = 3):
+    generator = np.random.default_rng(seed)
+
+    def phrase(words: int) -> list[int]:
+        return generator.integers(1, words, generator.integers(0, longest + 1)).tolist()
+
+    return [(phrase(len(model.source)), phrase(len(model.target))) for _ in range(count)]
+
+
+def network_log_probs(network: EncoderDecoder, pairs) -> list[np.ndarray]:
+    source, target = (Phrases.pack(side) for side in zip(*pairs, strict=True))
+    rows = np.arange(len(pairs))
+    tensors = [torch.from_numpy(a) for side in (source, target) for a in side.padded(rows, END)]
+    with torch.no_grad():
+        flat = network(*tensors).numpy()
+    return np.split(flat, np.cumsum([len(target) + 1 for _, target in pairs])[:-1])
+
+
+def test_network_follows_the_equations(model):
+    pairs = random_pairs(model, 29, 6)
+    for found, (source, target) in zip(network_log_probs(model.network, pairs), pairs, strict=True):
+        np.testing.assert_allclose(found, reference_log_probs(model, source, target), atol=1e-5)
+
+
+def test_scorer_follows_the_equations(model, scorer):
+    pairs = random_pairs(model, 29, 6)
+    scores = scorer.score_ids(*(Phrases.pack(side) for side in zip(*pairs, strict=True)))
+    for row, (source, target) in enumerate(pairs):
+        expected = reference_log_probs(model, source, target)
+        found = scores.word_log_probs[scores.offsets[row] : scores.offsets[row + 1]]
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        assert scores.log_probs[row] == pytest.approx(expected.sum(), abs=1e-5)
+
+
+def test_every_parameter_matters(model):
+    every_word = [(list(range(1, len(model.source))), list(range(1, len(model.target))))]
+    pairs = [*random_pairs(model, 11, 5), *every_word]
+    before = np.concatenate(network_log_probs(model.network, pairs))
+    for name, parameter in model.network.named_parameters():
+        flat = parameter.data.view(-1)
+        for index in range(len(flat)):
+            kept = flat[index].item()
+            effect = 0.0
+            for change in (5.0, -5.0):  # a maxout unit may win in one direction alone
+                flat[index] = kept + change
+                after = np.concatenate(network_log_probs(model.network, pairs))
+                effect = max(effect, np.abs(after - before).max())
+            flat[index] = kept
+            assert effect > 1e-6, f"{name}[{index}] has no effect"
+
+
+def test_probabilities_sum_to_one():
+    """All targets up to length L, and what is left for longer ones, make up the whole."""
+    model = random_model(seed=5, scale=1.0)
+    scorer = Scorer(model, torch.device("cpu"))
+    words = range(1, 5)
+    small = PhraseModel(
+        EncoderDecoder(model.network.sizes, len(model.source), 5),
+        model.source,
+        type(model.target)(model.target.shortlist[:3]),
+        model.words,
+        {},
+    )
+    small.network.load_state_dict(
+        {
+            name: tensor[:5] if name.startswith(("target_embedding", "output_words")) else tensor
+            for name, tensor in model.network.state_dict().items()
+        }
+    )
+    scorer = Scorer(small, torch.device("cpu"))
+    longest = 3
+    phrases = [list(p) for n in range(longest + 1) for p in itertools.product(words, repeat=n)]
+    source = Phrases.pack([[2, 3]] * len(phrases))
+    scores = scorer.score_ids(source, Phrases.pack(phrases))
+    total = np.exp(scores.log_probs).sum()
+    longer = 0.0  # probability of having written L words and not the end
+    for row, phrase in enumerate(phrases):
+        if len(phrase) == longest:
+            of_words = scores.word_log_probs[scores.offsets[row] : scores.offsets[row + 1]]
+            longer += np.exp(of_words[:-1].sum()) * (1 - np.exp(of_words[-1]))
+    assert total < 1
+    assert total + longer == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets_initialise_as_in_the_paper(preset):
+    network = EncoderDecoder(PRESETS[preset], 11, 13)
+    network.initialise(torch.Generator().manual_seed(2))
+    hidden = PRESETS[preset].hidden
+    for layer in (network.encoder_gates, network.encoder_candidate, network.decoder_state):
+        for square in layer.weight.detach().split(hidden):
+            torch.testing.assert_close(square @ square.t(), torch.eye(hidden), atol=1e-4, rtol=0)
+    assert network.summary.weight.std().item() == pytest.approx(0.01, rel=0.02)
+    assert not network.summary.bias.any()
+    assert not network.target_embedding.weight[END].any()
+    assert network.target_embedding.weight[1:].std().item() == pytest.approx(0.01, rel=0.2)

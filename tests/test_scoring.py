@@ -1,0 +1,88 @@
+"""Batched and prefix-sharing scores against one pair at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from conftest import random_model
+from test_encoder_decoder import random_pairs
+
+from moses_feature.phrase_pairs import Phrases
+from moses_feature.prefix_tree import prefix_levels
+from moses_feature.scoring import Scorer
+from moses_feature.vocabulary import END
+
+
+def score(scorer: Scorer, pairs) -> np.ndarray:
+    source, target = (Phrases.pack(side) for side in zip(*pairs, strict=True))
+    return scorer.score_ids(source, target).log_probs
+
+
+@pytest.fixture
+def pairs(model):
+    """Pairs with repeated sources, shared prefixes and duplicates."""
+    some = random_pairs(model, 113, 5)
+    return some + [(some[n % 7][0], target) for n, (_, target) in enumerate(some)] + some[:11]
+
+
+@pytest.mark.parametrize("batch", [1, 2, 7, 64, 1000])
+def test_scores_do_not_depend_on_the_batch(scorer, pairs, batch):
+    """To the bit: a table scored in parts, or after a crash, has the same bytes."""
+    together = score(scorer, pairs)
+    parts = [score(scorer, pairs[start : start + batch]) for start in range(0, len(pairs), batch)]
+    assert np.array_equal(np.concatenate(parts), together)
+
+
+def test_scores_do_not_depend_on_the_order(scorer, pairs):
+    order = np.random.default_rng(1).permutation(len(pairs))
+    assert np.array_equal(score(scorer, [pairs[n] for n in order]), score(scorer, pairs)[order])
+
+
+def test_scores_do_not_depend_on_the_threads(scorer, pairs):
+    before = score(scorer, pairs)
+    torch.set_num_threads(2)
+    assert np.array_equal(score(scorer, pairs), before)
+
+
+def test_many_pairs_fill_more_than_one_block():
+    model = random_model()
+    many = random_pairs(model, 1500, 7)
+    network_scores = score(Scorer(model, torch.device("cpu")), many)
+    alone = [score(Scorer(model, torch.device("cpu")), [many[n]])[0] for n in range(0, 1500, 149)]
+    assert np.array_equal(network_scores[::149], alone)
+
+
+def test_no_pairs(scorer):
+    empty = Phrases.pack([])
+    assert len(scorer.score_ids(empty, empty).log_probs) == 0
+
+
+def test_unknown_words_are_counted(scorer):
+    scores = scorer.score([([b"a", b"?"], [b"A"]), ([b"a"], [b"?", b"B", b"!"]), ([], [])])
+    assert scores.unknown_source.tolist() == [1, 0, 0]
+    assert scores.unknown_target.tolist() == [0, 2, 0]
+
+
+def test_prefix_levels_hold_every_prefix_once(model):
+    generator = np.random.default_rng(7)
+    phrases = [target for _, target in random_pairs(model, 89, 4)]
+    roots = generator.integers(0, 5, len(phrases))
+    roots[:5] = range(5)
+    expected: dict[int, set] = {}
+    for root, phrase in zip(roots.tolist(), phrases, strict=True):
+        ended = [*phrase, END]
+        for position in range(len(ended)):
+            expected.setdefault(position, set()).add((root, tuple(ended[: position + 1])))
+    nodes: list = [(root, ()) for root in range(5)]
+    for position, level in enumerate(prefix_levels(Phrases.pack(phrases), roots)):
+        edges = [
+            (nodes[parent][0], (*nodes[parent][1], word))
+            for parent, word in zip(level.parent.tolist(), level.word.tolist(), strict=True)
+        ]
+        assert len(edges) == len(set(edges))
+        assert set(edges) == expected.pop(position)
+        for row, edge in zip(level.rows.tolist(), level.edge_of_row.tolist(), strict=True):
+            assert edges[edge] == (roots[row], tuple([*phrases[row], END][: position + 1]))
+        nodes = [edge for edge, grows in zip(edges, level.grows.tolist(), strict=True) if grows]
+    assert not expected
