@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from moses_feature import __version__
-from moses_feature.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.errors import FormatError, MosesFeatureError, OutputError, UsageError
 from moses_feature.files import write_json
 from moses_feature.input_filter import phrases_in_texts
 from moses_feature.model_directory import PhraseModel
@@ -170,12 +170,18 @@ def augment(
         lines = _Lines(reader, words, settings, progress)
         try:
             lines.skip()
+        except MosesFeatureError:
+            writer.close()
+            raise
+        try:
             report(progress, reader.fraction())
             _write_parts(lines, writer, identity, scorer, settings, report)
             progress.digest = reader.digest()
             _write_features_json(output, table, model, settings, progress, command)
             writer.finish()
-        except (FormatError, WordError):
+        except OutputError:
+            raise
+        except MosesFeatureError:  # bad data: whatever has been written is of no use
             writer.discard()
             raise
         finally:

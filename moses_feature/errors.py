@@ -17,6 +17,10 @@ class UsageError(MosesFeatureError):
     exit_code = 2
 
 
+class OutputError(MosesFeatureError):
+    """A file cannot be written: a full disk, no permission."""
+
+
 class FormatError(MosesFeatureError):
     """Data that are not in the format that they should be in.
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from moses_feature.errors import MosesFeatureError
+from moses_feature.errors import OutputError
 
 _UMASK = os.umask(0o022)
 os.umask(_UMASK)
@@ -20,7 +20,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     """Give a temporary name beside `path` to write to, and rename it when the block succeeds.
 
     Raises:
-        MosesFeatureError: the file cannot be written (a full disk, no permission).
+        OutputError: the file cannot be written (a full disk, no permission).
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -28,7 +28,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         temporary.chmod(0o666 & ~_UMASK)  # some writers make files that others cannot read
         temporary.replace(path)
     except OSError as error:
-        raise MosesFeatureError(f"{path}: cannot be written: {error.strerror}") from error
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
     finally:
         temporary.unlink(missing_ok=True)
 

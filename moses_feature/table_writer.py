@@ -6,12 +6,13 @@ import io
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from xopen import xopen
 
-from moses_feature.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.errors import FormatError, OutputError, UsageError
 from moses_feature.files import write_whole
 from moses_feature.phrase_table import COMPRESSION_SUFFIXES, STANDARD_STREAM
 
@@ -40,7 +41,7 @@ class TableWriter:
 
         Raises:
             UsageError: an unfinished run left its part of the file.
-            MosesFeatureError: the file cannot be written.
+            OutputError: the file cannot be written.
         """
         if self._to_stdout:
             self._file = sys.stdout.buffer
@@ -82,13 +83,13 @@ class TableWriter:
         try:
             self._file = self._partial.open(mode)  # type: ignore[assignment]
         except OSError as error:
-            raise MosesFeatureError(f"{self._partial}: {error.strerror}") from error
+            raise OutputError(f"{self._partial}: {error.strerror}") from error
 
     def write(self, content: bytes, identity: dict[str, Any], progress: dict[str, Any]) -> None:
         """Add a part and note the progress that it stands for.
 
         Raises:
-            MosesFeatureError: the disk is full, or the file cannot be written for another reason.
+            OutputError: the disk is full, or the file cannot be written for another reason.
         """
         assert self._file is not None, "start or resume first"  # noqa: S101
         try:
@@ -100,7 +101,7 @@ class TableWriter:
             journal = {"bytes": self._file.tell(), "progress": progress, "identity": identity}
             write_whole(self._journal, json.dumps(journal).encode())
         except OSError as error:
-            raise MosesFeatureError(
+            raise OutputError(
                 f"{self._path}: cannot be written: {error.strerror}; what is done is in "
                 f"{self._partial}, --resume goes on with it"
             ) from error
@@ -132,5 +133,6 @@ class TableWriter:
     def close(self) -> None:
         """Close the unfinished file and leave it where it is."""
         if self._file is not None and not self._to_stdout:
-            self._file.close()
+            with suppress(OSError):  # what a full disk did not take is tried, and fails, again
+                self._file.close()
         self._file = None

@@ -134,8 +134,6 @@ class Trainer:
         device: torch.device,
         provenance: dict[str, Any],
     ) -> None:
-        if len(pairs) == 0:
-            raise MosesFeatureError("expected phrase pairs to train on, found none")
         self._pairs = pairs
         self._vocabularies = source, target
         self._words = words

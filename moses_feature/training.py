@@ -12,7 +12,7 @@ import torch
 
 from moses_feature import __version__
 from moses_feature.checkpoint import CHECKPOINT
-from moses_feature.errors import UsageError
+from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.model_directory import CONFIG
 from moses_feature.phrase_pairs import PairCollection, PhrasePair, count_words, read_pairs
 from moses_feature.phrase_table import STANDARD_STREAM, LineReader
@@ -78,6 +78,10 @@ def train(
         raise UsageError(f"{directory} holds a model already: --resume goes on with it")
     inputs: list[dict[str, Any]] = []
     collection = PairCollection(_all_pairs(data, inputs))
+    if not len(collection):
+        raise MosesFeatureError(
+            f"{', '.join(data.tables)}: expected phrase pairs to train on, found none"
+        )
     source_counts = _counts(data.source_text, collection.source_counts, inputs)
     target_counts = _counts(data.target_text, collection.target_counts, inputs)
     source = Vocabulary.most_frequent(source_counts, data.shortlist)

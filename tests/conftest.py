@@ -67,7 +67,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command in a fresh directory: run("check", "table.gz", exit_code=1)."""
+    """Run a command in a fresh directory, and see that its exit code is as expected."""
     monkeypatch.chdir(tmp_path)
 
     def invoke(*arguments: object, exit_code: int = 0, stdin: bytes | None = None) -> Result:

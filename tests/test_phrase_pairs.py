@@ -61,7 +61,7 @@ def test_bad_lines(tmp_path, content, message):
 
 
 def test_rules_are_refused_with_their_line(tmp_path):
-    with pytest.raises(MosesFeatureError, match="at line 1: .*hierarchical"):
+    with pytest.raises(MosesFeatureError, match=r"at line 1: .*hierarchical"):
         read(tmp_path / "t", b"[X][X] a [X] ||| [X][X] A [X] ||| 1 ||| 0-0\n")
 
 

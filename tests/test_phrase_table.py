@@ -60,7 +60,8 @@ def test_wrong_number_of_fields(line, expected):
 
 
 @pytest.mark.parametrize(
-    "field", [b" one ", b" 0.5 0-0 ", b" nan ", b" inf 1 ", b" ", b"", b" 0.5 \x0b ", b" 1_0 ", b" 0x1 "]
+    "field",
+    [b" one ", b" 0.5 0-0 ", b" nan ", b" inf 1 ", b" ", b"", b" 0.5 \x0b ", b" 1_0 ", b" 0x1 "],
 )
 def test_scores_that_are_not_numbers(field):
     with pytest.raises(FormatError, match="at line 3: expected scores"):

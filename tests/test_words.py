@@ -10,7 +10,10 @@ from moses_feature.words import WordError, WordOptions, any_escaped, escape, une
 
 
 def test_plain_tokens_stay_as_they_are():
-    assert WordOptions().pair(b"a &apos; b ", b" \xe9|x\n") == ([b"a", b"&apos;", b"b"], [b"\xe9|x"])
+    assert WordOptions().pair(b"a &apos; b ", b" \xe9|x\n") == (
+        [b"a", b"&apos;", b"b"],
+        [b"\xe9|x"],
+    )
 
 
 def test_factors():
@@ -40,7 +43,7 @@ def test_escaping_options():
 
 def test_hierarchical_rules_are_refused_by_name():
     for line in ((b" [X][X] de [X][X] [X] ", b"[X][X] [X]"), (b"<s> [X]", b"<s> [S]")):
-        with pytest.raises(WordError, match="hierarchical or syntax rule .*--hierarchical"):
+        with pytest.raises(WordError, match=r"hierarchical or syntax rule .*--hierarchical"):
             WordOptions().pair(*line)
 
 

@@ -54,6 +54,8 @@ def join(parts: Sequence[Pair], french_order: Sequence[int] | None = None) -> Pa
 
 @dataclass(frozen=True)
 class Noun:
+    """A noun in both languages, singular and plural; its French gender."""
+
     english: str
     plural: str
     french: str
@@ -63,6 +65,8 @@ class Noun:
 
 @dataclass(frozen=True)
 class Adjective:
+    """An adjective, its French forms, and whether it stands before the noun."""
+
     english: str
     forms: tuple[str, str, str, str]  # masculine, feminine, masculine plural, feminine plural
     before: bool = False
@@ -70,6 +74,8 @@ class Adjective:
 
 @dataclass(frozen=True)
 class Verb:
+    """A verb in the third person present; in English also the base form."""
+
     base: str
     third: str
     singular: str
@@ -219,7 +225,28 @@ ADVERBS = [
     ("slowly", "lentement"),
     ("again", "encore"),
 ]
-SYLLABLES = "bar bel cor dam fen gal hav jor kel lin mar nol pel quin ros sal tor val win zel".split()
+SYLLABLES = [
+    "bar",
+    "bel",
+    "cor",
+    "dam",
+    "fen",
+    "gal",
+    "hav",
+    "jor",
+    "kel",
+    "lin",
+    "mar",
+    "nol",
+    "pel",
+    "quin",
+    "ros",
+    "sal",
+    "tor",
+    "val",
+    "win",
+    "zel",
+]
 
 
 class Grammar:
@@ -265,7 +292,11 @@ class Grammar:
         return self._random.sample(sorted(names), count)
 
     def _noun_phrase(
-        self, noun: Noun, plural: bool = False, adjectives: bool = True, definite: bool | None = None
+        self,
+        noun: Noun,
+        plural: bool = False,
+        adjectives: bool = True,
+        definite: bool | None = None,
     ) -> Pair:
         if definite is None:
             definite = self._chance(0.6)
@@ -370,7 +401,9 @@ class Grammar:
 
     def _person_in_town(self) -> Pair:
         name, town = self._pick(self._people), self._pick(self._towns)
-        verb = self._random.choice([("lives", "habite"), ("arrives", "arrive"), ("works", "travaille")])
+        verb = self._random.choice(
+            [("lives", "habite"), ("arrives", "arrive"), ("works", "travaille")]
+        )
         return join([pair(name, name), pair(*verb), pair("in", "à"), pair(town, town)])
 
     def _knows(self) -> Pair:
@@ -390,17 +423,19 @@ class Grammar:
         subject, plural = self._subject()
         many = self._chance(0.25)
         thing = self._noun_phrase(noun, many, adjectives=self._chance(0.3))
+        sleep, run, _, work, *_ = INTRANSITIVE
+        buy, carry, draw, hide = (TRANSITIVE[n] for n in (4, 5, 8, 10))
         contexts = {
-            "river": lambda: [subject, self._verb(INTRANSITIVE[0], plural), pair("on", "sur"), thing],
-            "money": lambda: [subject, self._verb(INTRANSITIVE[3], plural), pair("in", "dans"), thing],
+            "river": lambda: [subject, self._verb(sleep, plural), pair("on", "sur"), thing],
+            "money": lambda: [subject, self._verb(work, plural), pair("in", "dans"), thing],
             "animal": lambda: [thing, self._verb(self._pick(INTRANSITIVE), many),
                                pair("in the dark", "dans le noir")],
-            "club": lambda: [subject, self._verb(TRANSITIVE[5], plural), thing],
-            "tree": lambda: [subject, self._verb(TRANSITIVE[8], plural), thing,
+            "club": lambda: [subject, self._verb(carry, plural), thing],
+            "tree": lambda: [subject, self._verb(draw, plural), thing,
                              pair("of", "de"), self._noun_phrase(THINGS[12], definite=False)],
-            "car": lambda: [subject, self._verb(TRANSITIVE[10], plural),
+            "car": lambda: [subject, self._verb(hide, plural),
                             self._noun_phrase(self._pick(THINGS)), pair("in", "dans"), thing],
-            "write": lambda: [subject, self._verb(TRANSITIVE[4], plural), thing],
-            "sheep": lambda: [subject, self._verb(INTRANSITIVE[1], plural), pair("in", "dans"), thing],
+            "write": lambda: [subject, self._verb(buy, plural), thing],
+            "sheep": lambda: [subject, self._verb(run, plural), pair("in", "dans"), thing],
         }  # fmt: skip
         return join(contexts[sense]())

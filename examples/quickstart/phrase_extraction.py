@@ -35,9 +35,7 @@ def phrase_pairs(sentence: Pair) -> Iterator[tuple[Phrase, Phrase, Links]]:
             while True:  # unaligned words at either end may belong to the phrase
                 end = high
                 while end - start < MAX_LENGTH:
-                    inside = sorted(
-                        (i - first, j - start) for i, j in links if first <= i <= last
-                    )
+                    inside = sorted((i - first, j - start) for i, j in links if first <= i <= last)
                     yield source[first : last + 1], target[start : end + 1], tuple(inside)
                     end += 1
                     if end >= len(target) or end in aligned_targets:

@@ -1,0 +1,33 @@
+# make demo: the main job, end to end, on the example.
+# make test: everything that continuous integration runs.
+# Both set up a virtual environment first; PYTHON chooses the interpreter (3.11 or newer).
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := examples/quickstart/run
+
+.PHONY: demo test lint bench clean
+
+$(VENV)/installed: setup.cfg pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(VENV)/installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/quickstart/demo.sh $(RUN)
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/installed
+	$(BIN)/python benchmarks/scoring.py
+	$(BIN)/python benchmarks/training.py
+
+clean:
+	rm -rf $(VENV) $(RUN) examples/quickstart/data build *.egg-info

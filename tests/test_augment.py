@@ -1,0 +1,404 @@
+"""`augment-phrase-table`: whole output files, interrupted runs, bad input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import SHARED, needs_shared, random_model, read_gz, write_gz
+from test_encoder_decoder import reference_log_probs
+
+from moses_feature import augment as augment_module
+from moses_feature.model_directory import PhraseModel, load_model, save_model
+from moses_feature.phrase_table import tokens
+from moses_feature.vocabulary import Vocabulary
+from moses_feature.words import WordOptions, unescape
+
+TABLES = {
+    "all seven fields": b"a ||| A ||| 0.5 1 ||| 0-0 ||| 1 2 3 ||| s 1 ||| {{Tree [NP]}}\n",
+    "trailing fields empty": b"a b ||| A B ||| 0.5 ||| 0-0 1-1 ||| 1 2 3 ||| |||\n",
+    "three fields": b"a ||| A ||| 0.5 1\nb ||| B ||| .5 1e-3\n",
+    "four fields": b"a ||| A ||| 0.5 ||| 0-0\n",
+    "empty alignment": b"a ||| A ||| 0.5 |||  ||| 1 1\n",
+    "six fields": b"a ||| A ||| 0.5 ||| 0-0 ||| 1 1 1 ||| sparse 0.5\n",
+    "odd white space": b"a\t b|||\tA  B |||0.5\t1  |||\n",
+    "separators of Unicode": "a\u00a0b c ||| A\u2028B \u0085 ||| 1 ||| 0-0\n".encode(),
+    "Latin-1": b"\xe9t\xe9 ||| \xe9 noir ||| 0.1 0.2\n",
+    "escapes": b"the &#124; ||| le &#124; &apos; ||| 0.5 ||| 0-0\n",
+    "CRLF": b"a ||| A ||| 0.5 1\r\nb ||| B ||| 0.5 1 ||| 0-0\r\n",
+    "no final newline": b"a ||| A ||| 0.5\nb ||| B ||| 0.5",
+    "duplicates": b"a ||| A ||| 0.5\n" * 3,
+    "tiny scores": b"a ||| A ||| 1e-300 0 -1 ||| \n",
+    "unknown words": b"x y ||| z z z ||| 1 ||| 0-0\n",
+    "empty sides": b" ||| A ||| 1\na |||  ||| 1\n",
+    "one line": b"the dog ||| le chien ||| 1 ||| 0-0 1-1\n",
+    "empty": b"",
+    "shared prefixes": b"".join(
+        b"%b ||| %b ||| 0.25 0.5\n" % (source, target)
+        for source in (b"a", b"a b", b"a b c", b"a b d", b"the dog")
+        for target in (b"A", b"A B", b"A B C", b"A noir", b"le chien noir", b"noir")
+    ),
+}  # fmt: skip
+
+
+def without_new_columns(content: bytes) -> bytes:
+    """Take the last two scores of every line away again."""
+    lines = []
+    for line in content.split(b"\n"):
+        fields = line.split(b"|||")
+        if len(fields) > 2:
+            scores = fields[2].rstrip(b" \t\r")
+            kept = scores.rsplit(b" ", 2)[0]
+            fields[2] = kept + fields[2][len(scores) :]
+        lines.append(b"|||".join(fields))
+    return b"\n".join(lines)
+
+
+def new_columns(content: bytes) -> list[tuple[float, float]]:
+    """Return the last two scores of every line."""
+    scores = [line.split(b"|||")[2].split() for line in content.split(b"\n") if line]
+    return [(float(line[-2]), float(line[-1])) for line in scores]
+
+
+def expected_columns(model: PhraseModel, content: bytes) -> list[tuple[float, float]]:
+    """Compute the new scores one pair at a time, in float64."""
+    expected = []
+    for line in content.split(b"\n"):
+        if line:
+            source, target = (tokens(field) for field in line.split(b"|||")[:2])
+            ids = model.source.ids(source), model.target.ids(target)
+            log_prob = max(reference_log_probs(model, *ids).sum(), -100)
+            unknown = sum(word not in model.target.index for word in target)
+            expected.append((np.exp(log_prob), np.exp(-unknown)))
+    return expected
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_whole_tables(run, tmp_path, model_directory, name):
+    content = TABLES[name]
+    write_gz(tmp_path / "in.gz", content)
+    outputs = []
+    for batch in (1, 4096):
+        run("augment-phrase-table", "in.gz", "out.gz", "--model", model_directory,
+            "--scoring-batch", batch)  # fmt: skip
+        outputs.append((tmp_path / "out.gz").read_bytes())
+    assert outputs[0] == outputs[1]
+    output = gzip.decompress(outputs[0])
+    assert without_new_columns(output) == content
+    np.testing.assert_allclose(
+        np.array(new_columns(output)).reshape(-1, 2),
+        np.array(expected_columns(load_model(model_directory), content)).reshape(-1, 2),
+        rtol=1e-4,
+    )
+    described = json.loads((tmp_path / "out.features.json").read_text())
+    lines = content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
+    assert described["lines_read"] == described["lines_written"] == lines
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "in.gz",
+        "out.features.json",
+        "out.gz",
+    ]
+
+
+def test_gzip_of_many_members(run, tmp_path, model_directory):
+    lines = TABLES["CRLF"].splitlines(keepends=True)
+    (tmp_path / "in.gz").write_bytes(b"".join(gzip.compress(line, mtime=0) for line in lines))
+    run("augment-phrase-table", "in.gz", "out", "--model", model_directory)
+    score = rb"[0-9.e-]+ 1"
+    expected = rb"a \|\|\| A \|\|\| 0.5 1 %b\r\nb \|\|\| B \|\|\| 0.5 1 %b \|\|\| 0-0\r\n"
+    assert re.fullmatch(expected % (score, score), (tmp_path / "out").read_bytes())
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
+def test_compressions(run, tmp_path, model_directory, suffix):
+    (tmp_path / "in").write_bytes(TABLES["shared prefixes"])
+    run("augment-phrase-table", "in", f"out{suffix}", "--model", model_directory)
+    run("augment-phrase-table", f"out{suffix}", "again", "--model", model_directory)
+    twice = (tmp_path / "again").read_bytes()
+    assert without_new_columns(without_new_columns(twice)) == TABLES["shared prefixes"]
+
+
+def test_standard_streams(run, tmp_path, model_directory):
+    content = TABLES["shared prefixes"]
+    (tmp_path / "in").write_bytes(content)
+    run("augment-phrase-table", "in", "out", "--model", model_directory)
+    result = run("augment-phrase-table", "-", "-", "--model", model_directory, stdin=content)
+    assert result.stdout_bytes == (tmp_path / "out").read_bytes()
+    gzipped = gzip.compress(content)
+    result = run("augment-phrase-table", "-", "-", "--model", model_directory, stdin=gzipped)
+    assert result.stdout_bytes == (tmp_path / "out").read_bytes()
+
+
+def test_features_json(run, tmp_path, model_directory):
+    (tmp_path / "in").write_bytes(b"a ||| A ? ||| 0.1 0.2 0.3\n? ||| A ||| 1 1 1\n")
+    run("augment-phrase-table", "in", "out.gz", "--model", model_directory, "--source-unknown")
+    described = json.loads((tmp_path / "out.features.json").read_text())
+    assert [(column["name"], column["index"]) for column in described["columns"]] == [
+        ("p(target|source)", 3),
+        ("exp(-unknown target words)", 4),
+        ("exp(-unknown source words)", 5),
+    ]
+    assert described["unknown_source_words"] == described["unknown_target_words"] == 1
+    assert described["model_sha256"] == load_model(model_directory).digest
+    assert described["seed"] == 1
+    last = [line.split()[-2:] for line in read_gz(tmp_path / "out.gz").splitlines()]
+    assert last == [[b"0.367879", b"1"], [b"1", b"0.367879"]]
+
+
+def test_clipped_scores(run, tmp_path):
+    model = random_model(scale=9.0)
+    save_model(tmp_path / "wild.model", model)
+    (tmp_path / "in").write_bytes(b"a ||| " + b"C noir " * 40 + b"||| 1\n")
+    run("augment-phrase-table", "in", "out", "--model", "wild.model")
+    assert b"||| 1 3.72008e-44 1\n" in (tmp_path / "out").read_bytes()
+    assert json.loads((tmp_path / "out.features.json").read_text())["clipped_scores"] == 1
+
+
+def test_only_what_the_input_needs(run, tmp_path, model_directory):
+    (tmp_path / "in").write_bytes(TABLES["shared prefixes"])
+    (tmp_path / "dev").write_bytes(b"x a  b\td a\n\xe9 b d\n")
+    run("augment-phrase-table", "in", "all", "--model", model_directory)
+    run("augment-phrase-table", "in", "some", "--model", model_directory, "--input", "dev")
+    kept = [b"a", b"a b", b"a b d"]
+    everything = (tmp_path / "all").read_bytes().splitlines(True)
+    expected = [line for line in everything if line.split(b" |||")[0] in kept]
+    assert (tmp_path / "some").read_bytes() == b"".join(expected)
+    described = json.loads((tmp_path / "some.features.json").read_text())
+    assert (described["lines_read"], described["lines_written"]) == (30, 18)
+
+
+def test_phrases_of_up_to_ten_tokens_are_kept(run, tmp_path, model_directory):
+    words = [b"w%d" % n for n in range(12)]
+    (tmp_path / "in").write_bytes(
+        b"".join(b"%b ||| A ||| 1\n" % b" ".join(words[:n]) for n in (9, 10, 11))
+    )
+    (tmp_path / "dev").write_bytes(b" ".join(words))
+    run("augment-phrase-table", "in", "out", "--model", model_directory, "--input", "dev")
+    assert [len(tokens(line.split(b"|||")[0])) for line in
+            (tmp_path / "out").read_bytes().splitlines()] == [9, 10]  # fmt: skip
+
+
+def probabilities(path: Path) -> list[float]:
+    return [probability for probability, _ in new_columns(path.read_bytes())]
+
+
+def test_factors(run, tmp_path, model_directory):
+    (tmp_path / "plain").write_bytes(b"a b ||| A B ||| 1\n")
+    (tmp_path / "factored").write_bytes(b"a|X b|Y ||| x|A y|B ||| 1\n")
+    run("augment-phrase-table", "plain", "p", "--model", model_directory)
+    run("augment-phrase-table", "factored", "f", "--model", model_directory,
+        "--source-factor", 0, "--target-factor", 1)  # fmt: skip
+    assert probabilities(tmp_path / "f") == probabilities(tmp_path / "p")
+    result = run("augment-phrase-table", "plain", "q", "--model", model_directory,
+                 "--source-factor", 1, exit_code=1)  # fmt: skip
+    assert "plain at line 1: expected factor 1" in result.stderr
+
+
+def test_escapes(run, tmp_path):
+    """The same model, trained on plain or on escaped text, gives an escaped table its scores."""
+    escaped = random_model()
+    plain = PhraseModel(
+        escaped.network,
+        *(Vocabulary(tuple(map(unescape, side.shortlist)))
+          for side in (escaped.source, escaped.target)),
+        WordOptions(), {},
+    )  # fmt: skip
+    save_model(tmp_path / "escaped.model", escaped)
+    save_model(tmp_path / "plain.model", plain)
+    (tmp_path / "escaped").write_bytes(b"&apos; dog ||| &apos; chien ||| 1\n")
+    (tmp_path / "plain").write_bytes(b"' dog ||| ' chien ||| 1\n")
+    for table, model, flags in (
+        ("escaped", "escaped.model", []),
+        ("escaped", "plain.model", []),
+        ("plain", "escaped.model", ["--escaped", "no"]),
+        ("plain", "plain.model", ["--escaped", "no"]),
+    ):
+        run("augment-phrase-table", table, f"{table}-{model}", "--model", model, *flags)
+    outputs = [probabilities(path) for path in tmp_path.glob("*-*.model")]
+    assert len(outputs) == 4
+    assert all(output == outputs[0] for output in outputs)
+
+
+def test_hierarchical_tables(run, tmp_path, model_directory):
+    (tmp_path / "rules").write_bytes(b"[X][X] a [X] ||| [X][X] A [X] ||| 1 ||| 0-0\n")
+    result = run("augment-phrase-table", "rules", "out", "--model", model_directory, exit_code=1)
+    assert "rules at line 1: expected a phrase, found a hierarchical" in result.stderr
+    assert not list(tmp_path.glob("out*"))
+    run("augment-phrase-table", "rules", "out", "--model", model_directory, "--hierarchical")
+    assert new_columns((tmp_path / "out").read_bytes())[0][1] == 1
+
+
+def test_without_a_model_one_is_trained(run, tmp_path):
+    (tmp_path / "in").write_bytes(TABLES["shared prefixes"])
+    (tmp_path / "moses.ini").write_text(
+        "[feature]\nPhraseDictionaryMemory name=T num-features=2 path=in\n[weight]\nT= 1 1\n"
+    )
+    sizes = ["--hidden", 7, "--embedding", 5, "--maxout", 3, "--rank", 2]
+    run("augment-phrase-table", "in", "out.gz", *sizes, "--updates", 3, "--seed", 5,
+        "--ini", "moses.ini", "--ini-out", "new.ini")  # fmt: skip
+    model = load_model(tmp_path / "out.model")
+    assert model.network.sizes.hidden == 7
+    assert model.training["settings"]["seed"] == 5
+    assert without_new_columns(read_gz(tmp_path / "out.gz")) == TABLES["shared prefixes"]
+    assert f"num-features=4 path={tmp_path}/out.gz" in (tmp_path / "new.ini").read_text()
+    assert "T= 1 1 0.1 0.1" in (tmp_path / "new.ini").read_text()
+    run("check", "out.gz", "--ini", "new.ini", exit_code=1)  # constant old columns are found
+
+
+BAD_LINES = {
+    "two fields": (b"b ||| B\n", "expected 3 to 7 fields separated by |||, found 2"),
+    "missing separator": (b"b B ||| 0.5 ||| 0-0\n", "expected scores (finite numbers), found"),
+    "words for scores": (b"b ||| B ||| half 1\n", "expected scores (finite numbers), found"),
+    "other number of scores": (b"b ||| B ||| 1 1\n", "expected 1 scores as in the lines before"),
+    "a rule": (b"[X][X] [X] ||| [X][X] [X] ||| 1\n", "expected a phrase, found a hierarchical"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_LINES)
+def test_bad_lines(run, tmp_path, model_directory, case):
+    line, message = BAD_LINES[case]
+    write_gz(tmp_path / "in.gz", b"a ||| A ||| 1\n" * 6 + line)
+    result = run("augment-phrase-table", "in.gz", "out.gz", "--model", model_directory, exit_code=1)
+    assert f"Error: in.gz at line 7: {message}" in result.stderr
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_bad_files(run, tmp_path, model_directory):
+    content = gzip.compress(b"".join(b"a%d ||| A ||| 1\n" % n for n in range(99_999)))
+    (tmp_path / "in.gz").write_bytes(content[: len(content) // 2])
+    (tmp_path / "folder").mkdir()
+    for table, model, exit_code, message in (
+        ("in.gz", model_directory, 1, "truncated"),
+        ("folder", model_directory, 1, "folder: expected a file, found a directory"),
+        ("none", model_directory, 1, "none: No such file"),
+        ("in.gz", "folder", 1, "config.json is missing"),
+    ):
+        result = run("augment-phrase-table", table, "out.gz", "--model", model, exit_code=exit_code)
+        assert message in result.stderr
+        assert not list(tmp_path.glob("out*"))
+
+
+def test_wrong_usage(run, tmp_path, model_directory):
+    (tmp_path / "in").write_bytes(TABLES["one line"])
+    model = ("--model", model_directory)
+    for arguments, message in (
+        (("in", "-"), "needs --model"),
+        (("-", "out"), "give a file name or --model"),
+        (("in", "in", *model), "is the input"),
+        (("in", ".", *model), "found a directory"),
+        (("in", "no/where", *model), "there is no directory"),
+        (("in", "out", *model, "--updates", 3), "--updates is for training"),
+        (("in", "out", *model, "--ini", "x"), "--ini and --ini-out go together"),
+        (("in", "out", *model, "--device", "warp"), "device 'warp' cannot be used"),
+        (("in", "out", *model, "--scoring-batch", 0), "Invalid value"),
+        (("in", "out", *model, "--escaped", "maybe"), "Invalid value"),
+        (("in", "out", "--optimizer", "sgd"), "'adam', 'adadelta'"),
+        (("in", "out", *model, "--hierarchical", "--input", "in"), "not with --hierarchical"),
+    ):
+        result = run("augment-phrase-table", *arguments, exit_code=2)
+        assert message in result.stderr
+    assert (tmp_path / "in").read_bytes() == TABLES["one line"]
+
+
+# A process of its own, to be killed or starved; small parts, so that there are many.
+PROGRAM = (
+    "import moses_feature.augment as a; a.LINES_PER_PART = 97\n"
+    "from moses_feature.cli import augment_phrase_table; augment_phrase_table()"
+)
+LONG_TABLE = b"".join(
+    b"%b w%d ||| %b ||| 0.5 0.25\n" % (source, number, target)
+    for number in range(500)
+    for source in (b"a", b"a b")
+    for target in (b"A", b"A B", b"le chien noir")
+)
+
+
+def start(directory: Path, *arguments: object, **options) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *map(str, arguments), "--threads", "1"],
+        cwd=directory, stderr=subprocess.PIPE, text=True, **options,
+    )  # fmt: skip
+
+
+def test_a_killed_run_goes_on(tmp_path, model_directory, monkeypatch, run):
+    monkeypatch.setattr(augment_module, "LINES_PER_PART", 97)
+    write_gz(tmp_path / "in.gz", LONG_TABLE)
+    run("augment-phrase-table", "in.gz", "whole.gz", "--model", model_directory)
+
+    arguments = ("in.gz", "out.gz", "--model", model_directory, "--scoring-batch", 3)
+    process = start(tmp_path, *arguments)
+    journal = tmp_path / "out.gz.journal"
+    deadline = time.monotonic() + 60
+    while not (journal.exists() and json.loads(journal.read_bytes())["progress"]["lines"] > 300):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not (tmp_path / "out.gz").exists()
+    with (tmp_path / "out.gz.partial").open("ab") as partial:
+        partial.write(b"half a member, not in the journal")
+
+    refused = run("augment-phrase-table", *arguments, exit_code=2)
+    assert "--resume goes on with it" in refused.stderr
+    other = tmp_path / "other.model"
+    save_model(other, random_model(seed=9))
+    refused = run("augment-phrase-table", "in.gz", "out.gz", "--model", other, "--resume",
+                  exit_code=1)  # fmt: skip
+    assert "out.gz.journal: expected a run with model" in refused.stderr
+    write_gz(tmp_path / "changed.gz", LONG_TABLE.replace(b"w0", b"v0"))
+    refused = run("augment-phrase-table", "changed.gz", *arguments[1:], "--resume", exit_code=1)
+    assert "are not those that the unfinished run read" in refused.stderr
+
+    run("augment-phrase-table", *arguments, "--resume")
+    assert (tmp_path / "out.gz").read_bytes() == (tmp_path / "whole.gz").read_bytes()
+    described = [json.loads((tmp_path / f"{name}.features.json").read_text())
+                 for name in ("out", "whole")]  # fmt: skip
+    for key in ("lines_read", "lines_written", "table_sha256", "unknown_target_words"):
+        assert described[0][key] == described[1][key]
+    assert not list(tmp_path.glob("*.journal")) + list(tmp_path.glob("*.partial"))
+
+
+def test_a_full_disk(tmp_path, model_directory, run):
+    write_gz(tmp_path / "in.gz", LONG_TABLE)
+    limit = 1 << 13
+    process = start(
+        tmp_path, "in.gz", "out", "--model", model_directory,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )  # fmt: skip
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "Error: out: cannot be written: File too large" in errors
+    assert "--resume goes on with it" in errors
+    assert not (tmp_path / "out").exists()
+    run("augment-phrase-table", "in.gz", "out", "--model", model_directory, "--resume")
+    assert without_new_columns((tmp_path / "out").read_bytes()) == LONG_TABLE
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    "name",
+    ["alignment-and-counts", "factored-sparse-12scores", "latin1-3fields-5scores", "sparse-tiny"],
+)
+def test_tables_in_the_wild(run, tmp_path, model_directory, name):
+    path = SHARED / f"moses-regression/phrase-tables/{name}.gz"
+    run("augment-phrase-table", path, "out.gz", "--model", model_directory)
+    assert without_new_columns(read_gz(tmp_path / "out.gz")) == read_gz(path)
+
+
+@needs_shared
+@pytest.mark.parametrize("name", ["hierarchical-tiny", "target-syntax"])
+def test_rules_in_the_wild(run, tmp_path, model_directory, name):
+    path = SHARED / f"moses-regression/phrase-tables/{name}.gz"
+    run("augment-phrase-table", path, "out.gz", "--model", model_directory, exit_code=1)
+    run("augment-phrase-table", path, "out.gz", "--model", model_directory, "--hierarchical")
+    assert without_new_columns(read_gz(tmp_path / "out.gz")) == read_gz(path)
