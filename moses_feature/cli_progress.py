@@ -88,9 +88,13 @@ class TrainingReporter:
     def __init__(self, progress: Progress, settings: TrainingSettings) -> None:
         self._progress = progress
         self._settings = settings
+        self._updates_before: int | None = None
 
     def __call__(self, state: TrainingState) -> None:
         """Take the state of the run."""
+        if self._updates_before is None:  # a resumed run has updates that cost no time now
+            self._updates_before = state.update - 1
+        pairs = (state.update - self._updates_before) * self._settings.batch_size
         loss = state.summed_loss / max(1, state.summed_words)
         shares = []
         if self._settings.updates is not None:
@@ -98,6 +102,7 @@ class TrainingReporter:
         if self._settings.minutes is not None:
             shares.append(state.seconds / (60 * self._settings.minutes))
         self._progress.show(
-            f"update {state.update:,}, {state.pairs_per_second:,.0f} pairs/s, loss {loss:.3f}",
+            f"update {state.update:,}, {pairs / self._progress.seconds():,.0f} pairs/s, "
+            f"loss {loss:.3f}",
             max(shares) if shares else None,
         )

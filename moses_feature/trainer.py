@@ -90,7 +90,6 @@ class TrainingState:
     last_evaluation: int = 0
     summed_loss: float = 0.0
     summed_words: int = 0
-    pairs_per_second: float = 0.0
     history: list[dict[str, float]] = field(default_factory=list)
 
 
