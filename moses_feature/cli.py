@@ -20,11 +20,9 @@ from moses_feature.augment import (
     augment,
     features_json,
 )
+from moses_feature.cli_command import Command, command_line, debug_option
 from moses_feature.cli_options import (
     INTERRUPTED,
-    Command,
-    command_line,
-    debug_option,
     device_options,
     escaped_option,
     finish_on_interrupt,

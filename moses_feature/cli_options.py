@@ -1,15 +1,11 @@
-"""What the commands have in common: options, errors, logging."""
+"""The options that the commands share, and what they become."""
 
 from __future__ import annotations
 
-import logging
-import shlex
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -17,7 +13,7 @@ import torch
 from click.core import ParameterSource
 
 from moses_feature.encoder_decoder import PRESETS, Sizes
-from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.errors import UsageError
 from moses_feature.trainer import LEARNING_RATES, TrainingSettings, choose_device
 from moses_feature.training import TrainingData
 from moses_feature.words import WordOptions
@@ -28,33 +24,6 @@ DEFAULTS = TrainingSettings()
 POSITIVE = click.IntRange(min=1)
 ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
 INTERRUPTED = 130
-
-
-class Command(click.Command):
-    """A command that reports what is wrong in one line, with the right exit code."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
-        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)
-        try:
-            return super().invoke(ctx)
-        except (MosesFeatureError, OSError) as error:
-            if ctx.meta.get("debug") or isinstance(error, BrokenPipeError):
-                raise
-            click.echo(f"Error: {error}", err=True)
-            ctx.exit(error.exit_code if isinstance(error, MosesFeatureError) else 1)
-
-
-def debug_option(command: F) -> F:
-    """Add `--debug`."""
-    return click.option(
-        "--debug",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=lambda ctx, _, value: ctx.meta.update(debug=value),
-        help="Show the traceback of an error.",
-    )(command)
 
 
 def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -226,11 +195,6 @@ def prepare_device(device: str, threads: int | None) -> torch.device:
     if threads is not None:
         torch.set_num_threads(threads)
     return choose_device(device)
-
-
-def command_line() -> str:
-    """Return what the user typed, for the provenance of what is written."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Tune the log-linear weights of Moses systems; knows nothing of where the features come from."""

@@ -1,0 +1,54 @@
+"""The hypotheses that weights choose among: their features and BLEU statistics, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mert.bleu import corpus_bleu
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """All hypotheses of all sentences, sentence after sentence.
+
+    Attributes:
+        features: (n, d) feature values, natural logs or minus counts.
+        statistics: (n, 9) BLEU statistics.
+        offsets: (sentences + 1,) where the hypotheses of each sentence begin, and the end.
+        names: (d,) of the features.
+    """
+
+    features: Floats
+    statistics: Integers
+    offsets: Integers
+    names: tuple[str, ...]
+
+    def chosen(self, scores: Floats) -> Integers:
+        """Return the best hypothesis of each sentence by scores (n,); of equal ones the first."""
+        best = np.maximum.reduceat(scores, self.offsets[:-1])
+        at_best = np.flatnonzero(scores == np.repeat(best, np.diff(self.offsets)))
+        return at_best[np.searchsorted(at_best, self.offsets[:-1])]
+
+    def bleu_of(self, scores: Floats) -> float:
+        """Return the corpus BLEU, 0 to 1, of the hypotheses that scores (n,) choose."""
+        return corpus_bleu(self.statistics[self.chosen(scores)].sum(axis=0))
+
+    def bleu(self, weights: Floats) -> float:
+        """Return the corpus BLEU, 0 to 1, of the hypotheses that weights (d,) choose."""
+        return self.bleu_of(self.features @ weights)
+
+    def distinct(self) -> Candidates:
+        """Return the candidates without those that agree with an earlier one in all numbers."""
+        sentence = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        rows = np.column_stack([sentence, self.features, self.statistics])
+        _, first = np.unique(rows, axis=0, return_index=True)
+        first.sort()
+        counts = np.bincount(sentence[first], minlength=len(self.offsets) - 1)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        return Candidates(self.features[first], self.statistics[first], offsets, self.names)

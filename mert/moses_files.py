@@ -1,0 +1,137 @@
+"""Moses' feature, score and init files, as `mert`, `extractor` and `kbmira` read and write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mert.bleu import STATISTICS
+from mert.candidates import Candidates, Floats
+from moses_feature.errors import FormatError, shown
+from moses_feature.phrase_table import LineReader
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The lines of one sentence: its number, what its header says, and rows of numbers."""
+
+    sentence: int
+    header: list[bytes]
+    rows: Floats
+
+
+def read_candidates(features: str | Path, scores: str | Path) -> Candidates:
+    """Read a feature file and the score file that belongs to it, text or compressed.
+
+    Blocks of the same sentence, as several iterations write them, are put together.
+
+    Raises:
+        FormatError: a line that is not as Moses writes it, or files that do not belong together.
+    """
+    feature_blocks = list(_blocks(features, b"FEATURES_TXT", width=None))
+    score_blocks = list(_blocks(scores, b"SCORES_TXT", width=STATISTICS))
+    if not feature_blocks:
+        raise FormatError(features, "FEATURES_TXT_BEGIN_0 blocks", "none")
+    if len(feature_blocks) != len(score_blocks):
+        expected = f"{len(feature_blocks)} sentences as in {features}"
+        raise FormatError(scores, expected, f"{len(score_blocks)}")
+    names = tuple(name.decode() for name in feature_blocks[0].header)
+    pairs: dict[int, list[tuple[Floats, Floats]]] = {}
+    for feature_block, score_block in zip(feature_blocks, score_blocks, strict=True):
+        number = feature_block.sentence
+        if score_block.sentence != number:
+            raise FormatError(scores, f"sentence {number}", f"sentence {score_block.sentence}")
+        if len(score_block.rows) != len(feature_block.rows):
+            expected = f"{len(feature_block.rows)} hypotheses of sentence {number}"
+            raise FormatError(scores, expected, f"{len(score_block.rows)}")
+        if len(feature_block.rows):
+            pairs.setdefault(number, []).append((feature_block.rows, score_block.rows))
+    ordered = [block for number in sorted(pairs) for block in pairs[number]]
+    sizes = [sum(len(rows) for rows, _ in pairs[number]) for number in sorted(pairs)]
+    return Candidates(
+        np.concatenate([rows for rows, _ in ordered]),
+        np.concatenate([rows for _, rows in ordered]).astype(np.int64),
+        np.concatenate([[0], np.cumsum(sizes)]),
+        names,
+    )
+
+
+def _blocks(path: str | Path, kind: bytes, width: int | None) -> Iterator[_Block]:
+    begin, end = kind + b"_BEGIN_0", kind + b"_END_0"
+    with LineReader(path) as reader:
+        header: list[bytes] | None = None
+        lines: list[bytes] = []
+        for line in reader:
+            if line.startswith(begin):
+                header = line.split()
+                lines = []
+                if header[0] != begin or len(header) < 4 or not _all_digits(header[1:4]):
+                    raise FormatError(
+                        path, f"{begin.decode()} SENTENCE COUNT WIDTH …", shown(line),
+                        reader.line_number,
+                    )  # fmt: skip
+            elif line.startswith(end):
+                if header is None:
+                    raise FormatError(path, begin.decode(), shown(line), reader.line_number)
+                rows = _rows(lines, header, width, path, reader.line_number - len(lines))
+                yield _Block(int(header[1]), header[4:], rows)
+                header = None
+            elif header is None:
+                raise FormatError(path, begin.decode(), shown(line), reader.line_number)
+            else:
+                lines.append(line)
+        if header is not None:
+            raise FormatError(path, end.decode(), "the end of the file", reader.line_number)
+
+
+def _all_digits(words: list[bytes]) -> bool:
+    return all(word.isdigit() for word in words)
+
+
+def _rows(
+    lines: list[bytes], header: list[bytes], width: int | None, path: str | Path, first: int
+) -> Floats:
+    count, columns = int(header[2]), int(header[3])
+    if len(lines) != count:
+        raise FormatError(path, f"{count} lines as the block says", f"{len(lines)}", first - 1)
+    if width is not None and columns != width:
+        raise FormatError(path, f"{width} statistics of BLEU", f"{columns}", first - 1)
+    try:
+        rows = np.array(b" ".join(lines).split(), dtype=np.float64).reshape(count, columns)
+    except ValueError:
+        rows = np.full((0, columns), np.nan)
+    if len(rows) == count and np.isfinite(rows).all():
+        return rows
+    for number, line in enumerate(lines, first):
+        try:
+            values = np.array(line.split(), dtype=np.float64)
+        except ValueError:
+            values = np.array([np.nan])
+        if len(values) != columns or not np.isfinite(values).all():
+            raise FormatError(path, f"{columns} finite numbers", shown(line), number)
+    raise FormatError(path, f"{columns} numbers a line", "others", first)
+
+
+def read_init(path: str | Path, size: int) -> tuple[Floats, Floats, Floats]:
+    """Read an `init.opt`: start weights, and the least and greatest weights of restarts.
+
+    Raises:
+        FormatError: not three lines of `size` numbers.
+    """
+    rows = []
+    with LineReader(path) as reader:
+        for line in reader:
+            if line.strip():
+                try:
+                    rows.append(np.array(line.split(), dtype=np.float64))
+                except ValueError:
+                    raise FormatError(path, "numbers", shown(line), reader.line_number) from None
+                if len(rows[-1]) != size:
+                    expected = f"{size} numbers, one for each feature"
+                    raise FormatError(path, expected, f"{len(rows[-1])}", reader.line_number)
+    if len(rows) != 3:
+        raise FormatError(path, "three lines: start, least, greatest", f"{len(rows)} lines")
+    return rows[0], rows[1], rows[2]

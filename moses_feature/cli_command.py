@@ -1,0 +1,48 @@
+"""How every command runs: logging, errors and exit codes; free of torch."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from moses_feature.errors import MosesFeatureError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Command(click.Command):
+    """A command that reports what is wrong in one line, with the right exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)
+        try:
+            return super().invoke(ctx)
+        except (MosesFeatureError, OSError) as error:
+            if ctx.meta.get("debug") or isinstance(error, BrokenPipeError):
+                raise
+            click.echo(f"Error: {error}", err=True)
+            ctx.exit(error.exit_code if isinstance(error, MosesFeatureError) else 1)
+
+
+def debug_option(command: F) -> F:
+    """Add `--debug`."""
+    return click.option(
+        "--debug",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=lambda ctx, _, value: ctx.meta.update(debug=value),
+        help="Show the traceback of an error.",
+    )(command)
+
+
+def command_line() -> str:
+    """Return what the user typed, for the provenance of what is written."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
