@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,6 +49,10 @@ def add_to_ini(
     _check_description(table, feature.score_count, added)
     if weights and len(weights) != added:
         raise UsageError(f"expected {added} weights for {added} new scores, found {len(weights)}")
+    if not all(map(math.isfinite, weights)):
+        raise UsageError(f"expected finite weights, found {', '.join(map(str, weights))}")
+    if output.exists() and table.exists() and output.samefile(table):
+        raise UsageError(f"{output} is the table: write the ini to another file")
     start = list(weights) or [START_WEIGHT] * added
     ini.with_scores(feature, table, start).write(output)
     return start

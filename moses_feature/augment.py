@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -83,9 +84,23 @@ class AugmentSettings:
             options = replace(options, source_factor=self.source_factor)
         if self.target_factor is not None:
             options = replace(options, target_factor=self.target_factor)
-        if self.inputs and options.hierarchical:
-            raise UsageError("--input keeps lines by plain phrases: not with --hierarchical")
+        self.check()
         return options
+
+    def check(self) -> None:
+        """See that the settings make sense together, and that the input texts are there.
+
+        Raises:
+            UsageError: they do not.
+            MosesFeatureError: a text is missing.
+        """
+        if self.inputs and self.hierarchical:
+            raise UsageError("--input keeps lines by plain phrases: not with --hierarchical")
+        for path in self.inputs:
+            if path == STANDARD_STREAM:
+                raise UsageError("--input is read from a file: expected its name, found -")
+            if not Path(path).exists():
+                raise MosesFeatureError(f"{path}: No such file or directory")
 
     def columns(self) -> list[str]:
         """Return the names of the appended columns."""
@@ -154,38 +169,33 @@ def augment(
         UsageError: settings that make no sense together.
     """
     words = settings.words(model)
+    kept, input_digests = phrases_in_texts(settings.inputs)
     writer = TableWriter(output)
     identity = {
         "model": model.digest,
         "words": asdict(words),
-        "inputs": list(settings.inputs),
+        "inputs": input_digests,
         "unknown_source": settings.unknown_source,
     }
-    with LineReader(table) as reader:
-        if resume:
-            progress = AugmentProgress(**writer.resume(identity))
-        else:
+    with LineReader(table) as reader, closing(writer):
+        progress = AugmentProgress(**writer.resume(identity)) if resume else AugmentProgress()
+        if not resume:
             writer.start()
-            progress = AugmentProgress()
-        lines = _Lines(reader, words, settings, progress)
+        lines = _Lines(
+            reader, words, kept if settings.inputs else None, settings.batch_size, progress
+        )
+        lines.skip()
+        report(progress, reader.fraction())
         try:
-            lines.skip()
-        except MosesFeatureError:
-            writer.close()
-            raise
-        try:
-            report(progress, reader.fraction())
             _write_parts(lines, writer, identity, scorer, settings, report)
-            progress.digest = reader.digest()
-            _write_features_json(output, table, model, settings, progress, command)
-            writer.finish()
-        except OutputError:
+        except OutputError:  # what has been written is good
             raise
-        except MosesFeatureError:  # bad data: whatever has been written is of no use
+        except MosesFeatureError:  # bad data: what has been written is of no use
             writer.discard()
             raise
-        finally:
-            writer.close()
+        progress.digest = reader.digest()
+        _write_features_json(output, table, model, settings, progress, command)
+        writer.finish()
     return progress
 
 
@@ -207,10 +217,13 @@ def _write_parts(
     with ThreadPoolExecutor(max_workers=1) as background:
         written: Future[None] | None = None
         while not lines.at_end:
+            before = lines.progress.lines
             part = b"".join(
                 _grown_lines(batch, scorer, settings, lines.progress, report, lines.reader)
                 for batch in lines.part()
             )
+            if lines.progress.lines == before > 0:
+                break  # the table ended with the part before: no empty part, resumed or not
             if written is not None:
                 written.result()
             lines.progress.digest = lines.reader.digest()
@@ -234,7 +247,8 @@ class _Lines:
         self,
         reader: LineReader,
         words: WordOptions,
-        settings: AugmentSettings,
+        kept: set[bytes] | None,
+        batch_size: int,
         progress: AugmentProgress,
     ) -> None:
         self.reader = reader
@@ -242,8 +256,8 @@ class _Lines:
         self.at_end = False
         self._lines = iter(reader)
         self._words = words
-        self._batch_size = settings.batch_size
-        self._kept = phrases_in_texts(settings.inputs) if settings.inputs else None
+        self._batch_size = batch_size
+        self._kept = kept
 
     def skip(self) -> None:
         """Read over the lines that an earlier run has done, and see that they are the same."""
@@ -343,6 +357,7 @@ def _write_features_json(
         features_json(output),
         {
             "columns": columns,
+            "output": Path(output).name,
             "table": table,
             "table_sha256": progress.digest,
             "model_sha256": model.digest,
@@ -354,6 +369,6 @@ def _write_features_json(
             "settings": asdict(settings),
             "command": command,
             "version": __version__,
-            "seed": model.training.get("settings", {}).get("seed"),
+            "seed": model.seed,
         },
     )

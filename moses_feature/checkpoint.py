@@ -68,7 +68,26 @@ def load_checkpoint(
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise FormatError(path, "a checkpoint", f"a damaged file ({error})") from error
-    _check_identity(path, json.loads(metadata["identity"]), identity)
+    try:
+        _check_identity(path, json.loads(metadata["identity"]), identity)
+        state: dict[str, Any] = json.loads(metadata["state"])
+        _restore(network, optimizer, tensors, json.loads(metadata["learning_rate"]))
+        if state["update"] and len(optimizer.state_dict()["state"]) != len(
+            list(network.parameters())
+        ):
+            raise KeyError("state of the optimiser")  # noqa: TRY301
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        what = " ".join(str(error).split())[:200]
+        raise FormatError(path, "a checkpoint", f"a damaged file ({what})") from error
+    return state
+
+
+def _restore(
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    tensors: dict[str, torch.Tensor],
+    learning_rate: float,
+) -> None:
     prefix = "network."
     weights = {
         name.removeprefix(prefix): tensor
@@ -84,9 +103,7 @@ def load_checkpoint(
             saved["state"].setdefault(int(number), {})[key] = tensor
     optimizer.load_state_dict(saved)
     for group in optimizer.param_groups:
-        group["lr"] = json.loads(metadata["learning_rate"])
-    state: dict[str, Any] = json.loads(metadata["state"])
-    return state
+        group["lr"] = learning_rate
 
 
 def _check_identity(path: Path, found: dict[str, Any], expected: dict[str, Any]) -> None:

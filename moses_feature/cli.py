@@ -20,9 +20,9 @@ from moses_feature.augment import (
     augment,
     features_json,
 )
-from moses_feature.cli_command import Command, command_line, debug_option
+from moses_feature.cli_checks import check_files, check_inis
+from moses_feature.cli_command import INTERRUPTED, Command, command_line, debug_option
 from moses_feature.cli_options import (
-    INTERRUPTED,
     device_options,
     escaped_option,
     finish_on_interrupt,
@@ -34,8 +34,13 @@ from moses_feature.cli_options import (
     word_options,
 )
 from moses_feature.cli_progress import AugmentReporter, Progress, TrainingReporter
-from moses_feature.errors import FormatError, MosesFeatureError, UsageError, shown
-from moses_feature.favourites import as_text, favourites, favourites_of_long_phrases
+from moses_feature.errors import FormatError, MosesFeatureError, shown
+from moses_feature.favourites import (
+    FEWEST_TARGETS,
+    as_text,
+    favourites,
+    favourites_of_long_phrases,
+)
 from moses_feature.model_directory import PhraseModel, load_model
 from moses_feature.phrase_table import (
     STANDARD_STREAM,
@@ -46,6 +51,7 @@ from moses_feature.phrase_table import (
 from moses_feature.scoring import Scorer
 from moses_feature.table_check import check_table
 from moses_feature.training import train
+from moses_feature.words import WordError, WordOptions
 
 
 @click.command(cls=Command, no_args_is_help=True)
@@ -104,14 +110,9 @@ def augment_phrase_table(
       augment-phrase-table phrase-table.gz augmented.gz --minutes 60 \\
           --ini moses.ini --ini-out moses.augmented.ini
     """
-    _check_files(table, output, model_directory, ini, ini_out)
-    torch_device = prepare_device(device, threads)
     directory = Path(model_directory or f"{without_compression_suffix(output)}.model")
-    if model_directory is None:
-        _train((table,), directory, torch_device, resume, options)
-    else:
-        refuse_training_options()
-    model = load_model(directory)
+    check_files(table, output, directory, model_directory is None, resume)
+    check_inis(table, output, ini, ini_out, table_name)
     settings = AugmentSettings(
         inputs=inputs,
         unknown_source=source_unknown,
@@ -121,6 +122,13 @@ def augment_phrase_table(
         hierarchical=options["hierarchical"],
         batch_size=scoring_batch,
     )
+    settings.check()
+    torch_device = prepare_device(device, threads)
+    if model_directory is None:
+        _train((table,), directory, torch_device, resume, options)
+    else:
+        refuse_training_options()
+    model = load_model(directory)
     scorer = Scorer(model, torch_device)
     with Progress(has_end=table != STANDARD_STREAM) as progress:
         done = augment(
@@ -136,28 +144,6 @@ def augment_phrase_table(
     )
     if ini and ini_out:
         _report_ini(ini_out, add_to_ini(Path(ini), Path(ini_out), Path(output), table_name))
-
-
-def _check_files(
-    table: str, output: str, model: str | None, ini: str | None, ini_out: str | None
-) -> None:
-    """Refuse what cannot end well before anything is read or trained."""
-    if bool(ini) != bool(ini_out):
-        raise UsageError("--ini and --ini-out go together")
-    if output == STANDARD_STREAM and (model is None or ini):
-        raise UsageError("writing to the standard output needs --model, and goes without --ini")
-    if table == STANDARD_STREAM and model is None:
-        raise UsageError("training reads the table twice: give a file name or --model")
-    if output != STANDARD_STREAM:
-        target = Path(output)
-        if target.is_dir():
-            raise UsageError(f"{output}: expected a file name, found a directory")
-        if not target.absolute().parent.is_dir():
-            raise UsageError(f"{output}: there is no directory {target.absolute().parent}")
-        if target.exists() and table != STANDARD_STREAM and target.samefile(table):
-            raise UsageError(f"{output} is the input: write to another file")
-    if table != STANDARD_STREAM:
-        LineReader(table).__exit__()
 
 
 @click.group()
@@ -223,15 +209,16 @@ def _train(
     help="Pairs scored together.",
 )  # fmt: skip
 @escaped_option
+@word_options
 @device_options
 @debug_option
 def score_command(
     model_directory: str,
     per_word: bool,
     batch_size: int,
-    escaped: Literal["auto", "yes", "no"],
     device: str,
     threads: int | None,
+    **options: Any,
 ) -> None:
     """Score phrase pairs: source and target, tab-separated, on the standard input.
 
@@ -244,13 +231,13 @@ def score_command(
     """
     model = load_model(Path(model_directory))
     scorer = Scorer(model, prepare_device(device, threads))
+    words = AugmentSettings(**options).words(model)
     with LineReader(STANDARD_STREAM) as reader:
         lines = iter(reader)
         while batch := list(islice(lines, batch_size)):
             first = reader.line_number - len(batch) + 1
-            words = AugmentSettings(escaped=escaped).words(model)
             scores = scorer.score(
-                [words.pair(*_two_columns(line, n)) for n, line in enumerate(batch, first)]
+                [_tab_separated_words(line, words, n) for n, line in enumerate(batch, first)]
             )
             for row, log_prob in enumerate(scores.log_probs.tolist()):
                 line = f"{log_prob:.6f}"
@@ -260,14 +247,19 @@ def score_command(
                 click.echo(line)
 
 
-def _two_columns(line: bytes, line_number: int) -> tuple[bytes, bytes]:
+def _tab_separated_words(
+    line: bytes, words: WordOptions, line_number: int
+) -> tuple[list[bytes], list[bytes]]:
     columns = line.rstrip(b"\r\n").split(b"\t")
+    where = "standard input"
     if len(columns) != 2:
         raise FormatError(
-            "standard input", "a source and a target phrase, separated by a tab", shown(line),
-            line_number,
-        )  # fmt: skip
-    return columns[0], columns[1]
+            where, "a source and a target phrase, separated by a tab", shown(line), line_number
+        )
+    try:
+        return words.pair(*columns)
+    except WordError as error:
+        raise WordError(f"{where} at line {line_number}: {error}") from None
 
 
 @moses_feature.group("ini")
@@ -362,6 +354,10 @@ def favourites_command(
             raise MosesFeatureError(f"{table}: no source phrase {shown(phrase)}")
     else:
         rows = favourites_of_long_phrases(table, column, kind, count, words, best)
+        if not rows:
+            raise MosesFeatureError(
+                f"{table}: no source phrase of {words} words or more has {FEWEST_TARGETS} targets"
+            )
     click.echo(as_text(rows))
 
 
@@ -369,11 +365,14 @@ def _probability_column(table: str) -> int:
     path = features_json(table)
     try:
         columns = json.loads(path.read_bytes())["columns"]
-        return next(int(c["index"]) for c in columns if c["name"] == PROBABILITY_COLUMN)
+        column = next(c["index"] for c in columns if c["name"] == PROBABILITY_COLUMN)
+        if type(column) is not int:
+            raise TypeError(f"index {column}")  # noqa: TRY301
     except OSError:
         raise MosesFeatureError(f"{path} is missing: is {table} an augmented table?") from None
-    except (ValueError, KeyError, TypeError, StopIteration) as error:
+    except (ValueError, KeyError, TypeError, StopIteration, RecursionError) as error:
         raise FormatError(path, "a description of columns", f"a damaged file ({error})") from error
+    return column
 
 
 @moses_feature.command("describe", cls=Command, no_args_is_help=True)
@@ -405,5 +404,7 @@ def _description(model: PhraseModel) -> Iterator[tuple[str, Any]]:
     for name in ("pairs", "held_out_loss", "command", "version"):
         if name in model.training:
             yield name.replace("_", " "), model.training[name]
-    for entry in model.training.get("inputs", ()):
-        yield "trained on", f"{entry['path']} ({entry['lines']:,} lines)"
+    inputs = model.training.get("inputs")
+    for entry in inputs if isinstance(inputs, list) else []:
+        if isinstance(entry, dict):
+            yield "trained on", f"{entry.get('path')} ({entry.get('lines')} lines)"

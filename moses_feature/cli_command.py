@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import shlex
 import sys
@@ -13,6 +14,8 @@ import click
 
 from moses_feature.errors import MosesFeatureError
 
+INTERRUPTED = 130
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -22,8 +25,15 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # file names may be no UTF-8
+                stream.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            hint = "; the same command with --resume goes on" if "resume" in ctx.params else ""
+            click.echo(f"\ninterrupted{hint}", err=True)
+            ctx.exit(INTERRUPTED)
         except (MosesFeatureError, OSError) as error:
             if ctx.meta.get("debug") or isinstance(error, BrokenPipeError):
                 raise

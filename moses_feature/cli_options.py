@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ import click
 import torch
 from click.core import ParameterSource
 
-from moses_feature.encoder_decoder import PRESETS, Sizes
+from moses_feature.encoder_decoder import LARGEST_SIZE, PRESETS, Sizes
 from moses_feature.errors import UsageError
 from moses_feature.trainer import LEARNING_RATES, TrainingSettings, choose_device
 from moses_feature.training import TrainingData
@@ -22,8 +23,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULTS = TrainingSettings()
 POSITIVE = click.IntRange(min=1)
-ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
-INTERRUPTED = 130
+SEED = click.IntRange(0, (1 << 63) - 1)
+
+
+class FiniteRange(click.FloatRange):
+    """A float in a range; click's own lets nan through."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Take the option's text."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
+
+
+ABOVE_ZERO = FiniteRange(min=0, min_open=True)
 
 
 def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -37,7 +53,9 @@ def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 device_options = _all(
     click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, … "),
-    click.option("--threads", type=POSITIVE, help="CPU threads; all cores by default."),
+    click.option(
+        "--threads", type=click.IntRange(1, 1024), help="CPU threads; all cores by default."
+    ),
 )
 
 word_options = _all(
@@ -66,7 +84,9 @@ training_options = _all(
     ),
     *(
         click.option(
-            f"--{field.name}", type=POSITIVE, help=f"Size in place of the preset's: {what}."
+            f"--{field.name}",
+            type=click.IntRange(1, LARGEST_SIZE),
+            help=f"Size in place of the preset's: {what}.",
         )
         for field, what in zip(
             fields(Sizes),
@@ -95,7 +115,7 @@ training_options = _all(
     ),
     click.option(
         "--annealing",
-        type=click.FloatRange(0, 1, min_open=True),
+        type=FiniteRange(0, 1, min_open=True),
         default=DEFAULTS.annealing,
         show_default=True,
         help="Factor on the learning rate after an evaluation that is not the best so far.",
@@ -112,7 +132,7 @@ training_options = _all(
     click.option("--minutes", type=ABOVE_ZERO, help="Stop after so many minutes."),
     click.option(
         "--held-out",
-        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        type=FiniteRange(0, 1, min_open=True, max_open=True),
         default=DEFAULTS.held_out,
         show_default=True,
         help="Share of the source phrases that measure the loss and are not trained on.",
@@ -136,7 +156,7 @@ training_options = _all(
         show_default=True,
         help="Of the matrix products in training.",
     ),
-    click.option("--seed", type=click.IntRange(min=0), default=DEFAULTS.seed, show_default=True),
+    click.option("--seed", type=SEED, default=DEFAULTS.seed, show_default=True),
 )
 
 escaped_option = click.option(

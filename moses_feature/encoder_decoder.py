@@ -15,6 +15,8 @@ from torch.nn import functional
 
 from moses_feature.vocabulary import END
 
+LARGEST_SIZE = 1 << 15
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -27,6 +29,11 @@ class Sizes:
     embedding: int
     maxout: int
     rank: int
+
+    def __post_init__(self) -> None:
+        for name, size in vars(self).items():
+            if type(size) is not int or not 1 <= size <= LARGEST_SIZE:
+                raise ValueError(f"{name}: expected 1 to {LARGEST_SIZE}, found {size!r}")
 
 
 PRESETS = {

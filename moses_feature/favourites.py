@@ -9,9 +9,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
-from moses_feature.errors import MosesFeatureError
+from moses_feature.errors import FormatError, MosesFeatureError, shown
 from moses_feature.phrase_table import (
     COUNTS,
+    NUMBER,
     SCORES,
     SOURCE,
     TARGET,
@@ -99,10 +100,10 @@ def _lines(reader: LineReader, column: int) -> Iterator[_Line]:
     for line in reader:
         fields = split_fields(line, reader.path, reader.line_number)
         scores = count_scores(fields[SCORES], reader.path, reader.line_number)
-        if scores <= max(column, DIRECT_PROBABILITY):
+        if not DIRECT_PROBABILITY < column < scores:
             raise MosesFeatureError(
-                f"{reader.path} at line {reader.line_number}: expected a score of index {column} "
-                f"(counted from 0), found {scores} scores"
+                f"{reader.path} at line {reader.line_number}: expected p(target | source) as third "
+                f"score and the network's as number {column + 1}, found {scores} scores"
             )
         values = fields[SCORES].split()
         counts = fields[COUNTS].split() if len(fields) > COUNTS else []
@@ -111,8 +112,17 @@ def _lines(reader: LineReader, column: int) -> Iterator[_Line]:
             b" ".join(tokens(fields[TARGET])),
             float(values[DIRECT_PROBABILITY]),
             float(values[column]),
-            float(counts[1]) if len(counts) > 1 else 0.0,
+            _count(counts, reader),
         )
+
+
+def _count(counts: list[bytes], reader: LineReader) -> float:
+    """Return the count of the source phrase, second in a table's counts field; 0 if it has none."""
+    if len(counts) < 2:
+        return 0.0
+    if not NUMBER.fullmatch(counts[1]):
+        raise FormatError(reader.path, "a source count", shown(counts[1]), reader.line_number)
+    return float(counts[1])
 
 
 def _favourites(source: bytes, lines: list[_Line], best: int) -> Favourites:

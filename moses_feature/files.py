@@ -22,6 +22,9 @@ def whole_file(path: Path) -> Iterator[Path]:
     Raises:
         OutputError: the file cannot be written (a full disk, no permission).
     """
+    if not path.name or path.is_dir():
+        raise OutputError(f"{path}: expected a file name, found a directory")
+    path = path.resolve() if path.is_symlink() else path
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
@@ -41,4 +44,4 @@ def write_whole(path: Path, content: bytes) -> None:
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write a JSON object, indented, so that it appears whole or not at all."""
-    write_whole(path, json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
+    write_whole(path, json.dumps(content, indent=2).encode() + b"\n")

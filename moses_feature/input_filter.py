@@ -13,9 +13,12 @@ MAX_LENGTH = 10
 """Longest phrase in tokens; as in Moses' script."""
 
 
-def phrases_in_texts(paths: Iterable[str]) -> set[bytes]:
-    """Return all substrings of up to 10 tokens of the texts' lines, one space between tokens."""
-    phrases = set()
+def phrases_in_texts(paths: Iterable[str]) -> tuple[set[bytes], list[str]]:
+    """Return all substrings of up to 10 tokens of the texts' lines, and the texts' SHA-256.
+
+    Tokens of a phrase are one space apart.
+    """
+    phrases, digests = set(), []
     for path in paths:
         with LineReader(path) as reader:
             for line in reader:
@@ -23,4 +26,5 @@ def phrases_in_texts(paths: Iterable[str]) -> set[bytes]:
                 for start in range(len(words)):
                     for end in range(start + 1, min(start + MAX_LENGTH, len(words)) + 1):
                         phrases.add(b" ".join(words[start:end]))
-    return phrases
+            digests.append(reader.digest())
+    return phrases, digests

@@ -39,7 +39,8 @@ class PhraseModel:
         source, target: the shortlists.
         words: how tokens became words when it was trained.
         training: settings, results and provenance, for people to read.
-        digest: SHA-256 of the weights file, in hexadecimal; empty before it is saved.
+        digest: SHA-256 of weights, vocabularies, sizes and word options, in hexadecimal; empty
+            before it is saved.
     """
 
     network: EncoderDecoder
@@ -48,6 +49,13 @@ class PhraseModel:
     words: WordOptions
     training: dict[str, Any]
     digest: str = ""
+
+    @property
+    def seed(self) -> int | None:
+        """The seed that it was trained with, if that is known."""
+        settings = self.training.get("settings")
+        seed = settings.get("seed") if isinstance(settings, dict) else None
+        return seed if isinstance(seed, int) else None
 
     @property
     def escaped(self) -> bool:
@@ -104,23 +112,28 @@ def load_model(directory: Path) -> PhraseModel:
     except (OSError, SafetensorError) as error:
         raise FormatError(path, "the weights of a model", f"a damaged file ({error})") from error
     except RuntimeError as error:
+        what = " ".join(str(error).split())[:200]
         raise FormatError(
-            path, f"weights for the sizes in {CONFIG} and the vocabularies", str(error)
+            path, f"weights for the sizes in {CONFIG} and the vocabularies", what
         ) from error
     for name, weight in weights.items():
+        if weight.dtype != torch.float32:
+            raise FormatError(path, "float32 weights", f"{weight.dtype} in {name}")
         if not torch.isfinite(weight).all():
             raise FormatError(path, "finite weights", f"nan or inf in {name}")
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return PhraseModel(network, source, target, words, training, digest)
+    hashed = hashlib.sha256(json.dumps([asdict(sizes), asdict(words)]).encode())
+    for name in (SOURCE_VOCABULARY, TARGET_VOCABULARY, WEIGHTS):
+        hashed.update((directory / name).read_bytes())
+    return PhraseModel(network, source, target, words, training, hashed.hexdigest())
 
 
 def _read_config(path: Path) -> tuple[Sizes, WordOptions, dict[str, Any]]:
     try:
         config = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(path, "a JSON object", f"a damaged file ({error})") from error
     version = config.get("format_version") if isinstance(config, dict) else None
-    if not isinstance(version, int):
+    if type(version) is not int or version < 1:
         raise FormatError(path, "a format_version", f"{version}")
     if version > FORMAT_VERSION:
         raise FormatError(
@@ -129,6 +142,10 @@ def _read_config(path: Path) -> tuple[Sizes, WordOptions, dict[str, Any]]:
     if config.get("architecture") != ARCHITECTURE:
         raise FormatError(path, f"architecture {ARCHITECTURE}", f"{config.get('architecture')}")
     try:
-        return Sizes(**config["sizes"]), WordOptions(**config["words"]), config["training"]
-    except (KeyError, TypeError) as error:
+        sizes, words = Sizes(**config["sizes"]), WordOptions(**config["words"])
+        training = config["training"]
+    except (KeyError, TypeError, ValueError) as error:
         raise FormatError(path, "sizes, words and training", f"{error}") from error
+    if not isinstance(training, dict):
+        raise FormatError(path, "training: an object", f"{training}")
+    return sizes, words, training

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.files import write_whole
+from moses_feature.phrase_table import NUMBER
 
 TABLE_CLASS = "PhraseDictionaryMemory"
 _TABLE_CLASSES = ("PhraseDictionary", "ProbingPT")
@@ -32,6 +33,10 @@ _TABLE_KEYS = frozenset(
         "verbosity",
     )
 )
+_SINGLE_SCORES = frozenset(
+    ("Distortion", "KENLM", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
+)
+_BOOLEANS = frozenset(("true", "false", "1", "0"))
 _NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 _VERSION_1 = frozenset(("ttable-file", "lmodel-file", "weight-t", "weight-d", "weight-l"))
 _SECTION = re.compile(rb"\[([^\]]*)\]")
@@ -226,7 +231,7 @@ class MosesIni:
     def _check_arguments(self, feature: Feature) -> None:
         line_number, arguments = feature.line_number, feature.arguments
         count = arguments.get("num-features", "1")
-        if not count.isdigit():
+        if not re.fullmatch(r"[0-9]{1,6}", count):
             raise self._error(line_number, "num-features: a number", repr(count))
         if feature.kind == TABLE_CLASS:
             unknown = sorted(set(arguments) - _TABLE_KEYS)
@@ -242,9 +247,12 @@ class MosesIni:
                 raise self._error(
                     line_number, "tuneable-components or tuneable=false", "both of them"
                 )
-            if len(components.split(",")) != feature.score_count:
+            values = components.split(",")
+            if len(values) != feature.score_count or not _BOOLEANS.issuperset(values):
                 raise self._error(
-                    line_number, f"{count} tuneable-components as num-features says", components
+                    line_number,
+                    f"{count} tuneable-components, true or false, as num-features says",
+                    components,
                 )
 
     def _add_weights(self, text: str, line_number: int) -> None:
@@ -253,10 +261,9 @@ class MosesIni:
             raise self._error(line_number, "a line like Name= 0.2 0.2", repr(text))
         if name in self.weights:
             raise self._error(line_number, "the weights of each feature once", f"{name} twice")
-        try:
-            values = tuple(float(value) for value in rest.split())
-        except ValueError:
-            raise self._error(line_number, "weights (numbers)", repr(rest.strip())) from None
+        if not all(NUMBER.fullmatch(value.encode()) for value in rest.split()):
+            raise self._error(line_number, "weights (finite numbers)", repr(rest.strip()))
+        values = tuple(float(value) for value in rest.split())
         self.weights[name] = Weights(line_number, values)
 
     def _check_weights(self) -> None:
@@ -266,12 +273,11 @@ class MosesIni:
             if name not in by_name:
                 raise self._error(weights.line_number, "the name of a feature", repr(name))
             feature = by_name[name]
-            counted = "num-features" in feature.arguments
+            counted = "num-features" in feature.arguments or feature.kind in _SINGLE_SCORES
             if counted and len(weights.values) != feature.score_count:
                 raise self._error(
                     weights.line_number,
-                    f"{feature.score_count} weights for {name} as num-features says at line "
-                    f"{feature.line_number}",
+                    f"{feature.score_count} weights for {name} of line {feature.line_number}",
                     str(len(weights.values)),
                 )
 

@@ -24,16 +24,20 @@ from moses_feature.errors import FormatError, MosesFeatureError, shown
 from moses_feature.phrase_table import (
     ALIGNMENT,
     COUNTS,
+    NUMBER,
+    SCORES,
     SEPARATOR,
     SOURCE,
     TARGET,
     LineReader,
+    count_scores,
     split_fields,
     tokens,
 )
 from moses_feature.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.words import WordError, WordOptions
 
+LARGEST_COUNT = 1e15
 POOL = 100
 """Batches that are sorted by length together."""
 
@@ -71,15 +75,14 @@ def _table_pair(line: bytes, reader: LineReader, options: WordOptions) -> Phrase
     fields = split_fields(line, reader.path, reader.line_number)
     alignment = fields[ALIGNMENT] if len(fields) > ALIGNMENT else b""
     source, target = options.pair(fields[SOURCE], fields[TARGET], alignment)
+    count_scores(fields[SCORES], reader.path, reader.line_number)
     counts = fields[COUNTS].split() if len(fields) > COUNTS else []
     if len(counts) < 3:
         return PhrasePair(source, target, 1.0)
-    try:
-        return PhrasePair(source, target, float(counts[2]))
-    except ValueError:
-        raise FormatError(
-            reader.path, "a joint count", shown(counts[2]), reader.line_number
-        ) from None
+    count = float(counts[2]) if NUMBER.fullmatch(counts[2]) else -1.0
+    if not 0 <= count <= LARGEST_COUNT:
+        raise FormatError(reader.path, "a joint count", shown(counts[2]), reader.line_number)
+    return PhrasePair(source, target, count)
 
 
 def _tab_separated_pair(line: bytes, reader: LineReader, options: WordOptions) -> PhrasePair:

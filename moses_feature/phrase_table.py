@@ -9,17 +9,23 @@ as white space, and bytes that are not UTF-8 at all, pass through.
 
 from __future__ import annotations
 
+import bz2
 import hashlib
 import io
 import re
 import sys
 import zlib
-from collections.abc import Iterator
-from lzma import LZMAError
+from collections.abc import Callable, Iterator
+from lzma import LZMADecompressor, LZMAError
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from xopen import xopen
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdError
+else:
+    from backports.zstd import ZstdError
 
 from moses_feature.errors import FormatError, MosesFeatureError, shown
 
@@ -47,19 +53,33 @@ class LineReader:
         self._raw = self._open_raw()
         self._size = 0 if self.path == STANDARD_STREAM else Path(self.path).stat().st_size
         try:
-            self._lines = xopen(self._raw, "rb", threads=0)
+            self._lines = self._decompressed()
         except _READ_ERRORS as error:
+            self._raw.close()
             raise MosesFeatureError(f"{self.path}: cannot be read: {error}") from error
 
-    def _open_raw(self) -> BinaryIO:
+    def _open_raw(self) -> io.BufferedReader:
         if self.path == STANDARD_STREAM:
-            return sys.stdin.buffer
+            if sys.stdin is None or sys.stdin.closed:
+                raise MosesFeatureError("the standard input is closed, or has been read already")
+            return cast(io.BufferedReader, sys.stdin.buffer)
         if Path(self.path).is_dir():
             raise MosesFeatureError(f"{self.path}: expected a file, found a directory")
         try:
+            if is_compressed(self.path) and Path(self.path).stat().st_size == 0:
+                raise FormatError(self.path, f"a {Path(self.path).suffix} file", "an empty file")
             return Path(self.path).open("rb")
         except OSError as error:
             raise MosesFeatureError(f"{self.path}: {error.strerror}") from error
+
+    def _decompressed(self) -> BinaryIO:
+        start = self._raw.peek(6)
+        for magic, decompressor in _MEMBERS_TO_CHECK.items():
+            if start.startswith(magic):
+                members: io.RawIOBase = _Members(self._raw, decompressor)
+                return io.BufferedReader(members)
+        lines: BinaryIO = xopen(self._raw, "rb", threads=0)
+        return lines
 
     def __enter__(self) -> LineReader:
         return self
@@ -90,7 +110,47 @@ class LineReader:
         return self._raw.tell() / self._size if self._size else None
 
 
-_READ_ERRORS = (EOFError, OSError, zlib.error, LZMAError, io.UnsupportedOperation)
+_READ_ERRORS = (EOFError, OSError, zlib.error, LZMAError, ZstdError)
+_MEMBERS_TO_CHECK: dict[bytes, Callable[[], bz2.BZ2Decompressor | LZMADecompressor]] = {
+    b"BZh": bz2.BZ2Decompressor,
+    b"\xfd7zXZ\x00": LZMADecompressor,
+}
+
+
+class _Members(io.RawIOBase):
+    """Decompresses bzip2 or xz members one after the other.
+
+    The standard library takes what follows a member and is damaged for the end of the file, so
+    that the rest of a table would be lost without a word.
+    """
+
+    def __init__(
+        self, raw: BinaryIO, make: Callable[[], bz2.BZ2Decompressor | LZMADecompressor]
+    ) -> None:
+        self._raw = raw
+        self._make = make
+        self._member = make()
+        self._unused = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        content = b""
+        while not content:
+            if self._member.eof:
+                self._unused = self._member.unused_data or self._raw.read(io.DEFAULT_BUFFER_SIZE)
+                if not self._unused:
+                    return 0
+                self._member = self._make()
+            elif self._member.needs_input and not self._unused:
+                self._unused = self._raw.read(io.DEFAULT_BUFFER_SIZE)
+                if not self._unused:
+                    raise EOFError("compressed data end in the middle of a member")
+            content = self._member.decompress(self._unused, len(buffer))
+            self._unused = b""
+        buffer[: len(content)] = content
+        return len(content)
 
 
 def split_fields(line: bytes, path: str | Path, line_number: int) -> list[bytes]:
@@ -140,4 +200,9 @@ def tokens(field: bytes) -> list[bytes]:
 def without_compression_suffix(path: str | Path) -> Path:
     """Return the path without `.gz`, `.bz2`, `.xz` or `.zst` at its end."""
     path = Path(path)
-    return path.with_suffix("") if path.suffix in COMPRESSION_SUFFIXES else path
+    return path.with_suffix("") if is_compressed(path) else path
+
+
+def is_compressed(path: str | Path) -> bool:
+    """Tell whether a file is to be compressed, by its name."""
+    return Path(path).suffix.lower() in COMPRESSION_SUFFIXES

@@ -15,6 +15,7 @@ from pathlib import Path
 from moses_feature.errors import FormatError, shown
 from moses_feature.moses_ini import MosesIni
 from moses_feature.phrase_table import (
+    ALIGNMENT,
     NUMBER,
     PROPERTIES,
     SCORES,
@@ -36,6 +37,7 @@ REGISTERED_PROPERTIES = frozenset(
     b"TargetConstituentBoundariesRightAdjacent TargetPreferences Tree SpanLength "
     b"NonTermContext Orientation".split()
 )
+_LINK = re.compile(rb"([0-9]{1,9})-([0-9]{1,9})")
 _PROPERTY = re.compile(rb"\{\{([^ }]*)")
 
 
@@ -105,8 +107,10 @@ class _Checker:
         if not tokens(fields[SOURCE]):
             self._add("empty source phrase: Moses skips the line", number)
         self._check_scores(fields[SCORES], number)
-        if len(fields) > SPARSE and len(tokens(fields[SPARSE])) % 2:
-            self._add("sparse scores not in pairs of name and value: Moses stops", number)
+        if len(fields) > SPARSE:
+            self._check_sparse(tokens(fields[SPARSE]), number)
+        if len(fields) > ALIGNMENT:
+            self._check_alignment(fields, number)
         if len(fields) > PROPERTIES:
             for key in set(_PROPERTY.findall(fields[PROPERTIES])) - REGISTERED_PROPERTIES:
                 self._add("property that Moses does not know: it stops", number, shown(key))
@@ -114,6 +118,9 @@ class _Checker:
 
     def _check_scores(self, field: bytes, number: int) -> None:
         scores = tokens(field)
+        if not scores:
+            self._add("no scores: Moses stops", number)
+            return
         if self.columns is None:
             self.columns = len(scores)
             self._first_scores = scores
@@ -123,22 +130,32 @@ class _Checker:
             )
             return
         for column, text in enumerate(scores):
-            if column not in self._varying and text != self._first_scores[column]:
-                self._varying.add(column)
-            problem = None
             value = parse_score(text)
-            if value is None:
-                problem = "score that is not a number: Moses stops with 'Bad score'"
-            elif value < 0:
-                problem = "negative score: its log is nan and Moses silently drops the phrase pair"
-            elif value < LOWEST_SCORE:
-                problem = "score of zero or below 3.7e-44: Moses takes its log as -100"
-            elif value > LARGEST_SCORE:
-                problem = "score beyond the range of a 32-bit float: infinite in Moses"
+            if column not in self._varying and text != self._first_scores[column]:
+                self._note_change(column, value)
+            problem = _problem(value)
             if problem is None:
                 self._above_floor.add(column)
             else:
                 self._add(problem, number, shown(text))
+
+    def _note_change(self, column: int, value: float | None) -> None:
+        if value != parse_score(self._first_scores[column]):  # 1 and 1.0 are the same
+            self._varying.add(column)
+
+    def _check_sparse(self, sparse: list[bytes], number: int) -> None:
+        if len(sparse) % 2:
+            self._add("sparse scores not in pairs of name and value: Moses stops", number)
+        for text in sparse[1::2]:
+            if not NUMBER.fullmatch(text):
+                self._add("sparse score that is not a finite number", number, shown(text))
+
+    def _check_alignment(self, fields: list[bytes], number: int) -> None:
+        source, target = len(tokens(fields[SOURCE])), len(tokens(fields[TARGET]))
+        for text in tokens(fields[ALIGNMENT]):
+            link = _LINK.fullmatch(text)
+            if link is None or int(link[1]) >= source or int(link[2]) >= target:
+                self._add("alignment point outside the phrases", number, shown(text))
 
     def _check_order(self, line: bytes, fields: list[bytes], number: int) -> None:
         key = SEPARATOR.join([*fields[: TARGET + 1], b""])
@@ -191,6 +208,19 @@ def parse_score(text: bytes) -> float | None:
     return math.inf if text == b"inf" else None
 
 
+def _problem(value: float | None) -> str | None:
+    """Return what is wrong with a score, and what Moses would do."""
+    if value is None:
+        return "score that is not a number: Moses stops with 'Bad score'"
+    if value < 0:
+        return "negative score: its log is nan and Moses silently drops the phrase pair"
+    if value < LOWEST_SCORE:
+        return "score of zero or below 3.7e-44: Moses takes its log as -100"
+    if value > LARGEST_SCORE:
+        return "score beyond the range of a 32-bit float: infinite in Moses"
+    return None
+
+
 def _check_ini(ini: MosesIni, table: Path, columns: int | None) -> list[Finding]:
     readers = [
         feature
@@ -201,14 +231,17 @@ def _check_ini(ini: MosesIni, table: Path, columns: int | None) -> list[Finding]
     if not readers:
         paths = ", ".join(feature.arguments["path"] for feature in ini.tables()) or "none"
         return [Finding(f"{ini.path}: no phrase table is {table}, only {paths}")]
-    return [
-        Finding(
-            f"{ini.path} at line {feature.line_number}: num-features={feature.score_count}, but "
-            f"the table has {columns} scores: Moses stops"
-        )
-        for feature in readers
-        if columns is not None and feature.score_count != columns
-    ]
+    findings = []
+    for feature in readers:
+        where = f"{ini.path} at line {feature.line_number}"
+        if columns is not None and feature.score_count != columns:
+            findings.append(
+                f"{where}: num-features={feature.score_count}, but the table has {columns} "
+                "scores: Moses stops"
+            )
+        if feature.name not in ini.weights:
+            findings.append(f"{where}: no weights for {feature.name}: its scores count nothing")
+    return [Finding(text) for text in findings]
 
 
 def _same_file(path: Path, table: Path) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import io
 import json
 import os
@@ -14,7 +16,7 @@ from xopen import xopen
 
 from moses_feature.errors import FormatError, OutputError, UsageError
 from moses_feature.files import write_whole
-from moses_feature.phrase_table import COMPRESSION_SUFFIXES, STANDARD_STREAM
+from moses_feature.phrase_table import STANDARD_STREAM, is_compressed
 
 GZIP_LEVEL = 6
 
@@ -25,65 +27,117 @@ class TableWriter:
     Every `write` adds an independently compressed part (a gzip member; bzip2, xz and Zstandard
     files may be joined in the same way) to `NAME.partial`, and notes in `NAME.journal` what has
     been written. A run that was killed goes on from the journal; the bytes are the same as those
-    of a run that was not. For `-`, parts go to the standard output uncompressed, and nothing is
-    noted.
+    of a run that was not. The file is locked while it is written. For `-`, parts go to the
+    standard output uncompressed, and nothing is noted.
     """
 
     def __init__(self, path: str) -> None:
-        self._path = Path(path)
         self._to_stdout = path == STANDARD_STREAM
-        self._partial = self._path.with_name(self._path.name + ".partial")
-        self._journal = self._path.with_name(self._path.name + ".journal")
+        self._path = Path(path).resolve() if Path(path).is_symlink() else Path(path)
         self._file: BinaryIO | None = None
+        self._hash = hashlib.sha256()
+
+    @property
+    def _partial(self) -> Path:
+        return self._path.with_name(self._path.name + ".partial")
+
+    @property
+    def _journal(self) -> Path:
+        return self._path.with_name(self._path.name + ".journal")
+
+    def files(self) -> list[Path]:
+        """Return the files that are written; empty for the standard output."""
+        return [] if self._to_stdout else [self._path, self._partial, self._journal]
+
+    def refuse_unfinished(self) -> None:
+        """See that no unfinished run would be overwritten.
+
+        Raises:
+            UsageError: an unfinished run left its part of the file.
+        """
+        if not self._to_stdout and self._journal.exists():
+            raise UsageError(
+                f"{self._partial} is what an unfinished run left: --resume goes on with it, "
+                f"or remove {self._journal}"
+            )
 
     def start(self) -> None:
         """Begin a new file.
 
         Raises:
             UsageError: an unfinished run left its part of the file.
-            OutputError: the file cannot be written.
+            OutputError: the file cannot be written, or another run is writing it.
         """
         if self._to_stdout:
+            if sys.stdout is None:
+                raise OutputError("the standard output is closed")
             self._file = sys.stdout.buffer
             return
-        if self._journal.exists():
-            raise UsageError(
-                f"{self._partial} is what an unfinished run left: --resume goes on with it, "
-                f"or remove {self._journal}"
-            )
-        self._open("wb")
+        self.refuse_unfinished()
+        self._open()
+        self._truncate(0)
 
     def resume(self, identity: dict[str, Any]) -> dict[str, Any]:
         """Go on with what an unfinished run left, and return its progress; {} where none did.
 
         Raises:
-            FormatError: it was another run.
+            FormatError: it was another run, or its files are damaged.
+            OutputError: the file cannot be written, or another run is writing it.
         """
         if self._to_stdout:
             raise UsageError("writing to the standard output cannot be resumed")
         if not self._journal.exists():
-            self._open("wb")
+            self.start()
             return {}
-        try:
-            journal = json.loads(self._journal.read_bytes())
-            for key, value in json.loads(json.dumps(identity)).items():
-                if journal["identity"].get(key) != value:
-                    found = f"{journal['identity'].get(key)}"
-                    raise FormatError(self._journal, f"a run with {key} {value}", found)
-            self._open("r+b")
-            assert self._file is not None  # noqa: S101 (opened on the line above)
-            self._file.truncate(journal["bytes"])
-            self._file.seek(journal["bytes"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise FormatError(self._journal, "a journal", f"a damaged file ({error})") from error
+        journal = self._read_journal()
+        for key, value in json.loads(json.dumps(identity)).items():
+            if journal["identity"].get(key) != value:
+                found = f"{journal['identity'].get(key)}"
+                raise FormatError(self._journal, f"a run with {key} {value}", found)
+        if not self._partial.exists() and self._path.exists():
+            self._path.replace(self._partial)  # killed between the last two steps of `finish`
+        self._open()
+        self._check_partial(journal)
+        self._truncate(journal["bytes"])
         progress: dict[str, Any] = journal["progress"]
         return progress
 
-    def _open(self, mode: str) -> None:
+    def _read_journal(self) -> dict[str, Any]:
         try:
-            self._file = self._partial.open(mode)  # type: ignore[assignment]
+            digest, _, text = self._journal.read_text().partition("\n")
+            if digest != hashlib.sha256(text.encode()).hexdigest():
+                raise ValueError("its checksum is wrong")  # noqa: TRY301
+            journal: dict[str, Any] = json.loads(text)
+        except ValueError as error:
+            raise FormatError(self._journal, "a journal", f"a damaged file ({error})") from error
+        return journal
+
+    def _check_partial(self, journal: dict[str, Any]) -> None:
+        assert self._file is not None  # noqa: S101
+        self._file.seek(0)
+        left = journal["bytes"]
+        while left and (block := self._file.read(min(left, 1 << 20))):
+            self._hash.update(block)
+            left -= len(block)
+        if self._hash.hexdigest() != journal["sha256"]:
+            expected = f"the {journal['bytes']} bytes that the unfinished run wrote"
+            raise FormatError(self._partial, expected, "others")
+
+    def _open(self) -> None:
+        """Open the partial file, and keep other runs from it as long as it is open."""
+        try:
+            self._file = self._partial.open("r+b" if self._partial.exists() else "w+b")
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise OutputError(f"{self._partial}: another run is writing it") from None
         except OSError as error:
             raise OutputError(f"{self._partial}: {error.strerror}") from error
+
+    def _truncate(self, size: int) -> None:
+        assert self._file is not None  # noqa: S101
+        self._file.seek(size)
+        self._file.truncate()
 
     def write(self, content: bytes, identity: dict[str, Any], progress: dict[str, Any]) -> None:
         """Add a part and note the progress that it stands for.
@@ -92,24 +146,36 @@ class TableWriter:
             OutputError: the disk is full, or the file cannot be written for another reason.
         """
         assert self._file is not None, "start or resume first"  # noqa: S101
-        try:
-            self._file.write(content if self._to_stdout else self._compressed(content))
+        if self._to_stdout:
+            self._file.write(content)
             self._file.flush()
-            if self._to_stdout:
-                return
+            return
+        part = self._compressed(content)
+        try:
+            self._file.write(part)
+            self._file.flush()
             os.fsync(self._file.fileno())
-            journal = {"bytes": self._file.tell(), "progress": progress, "identity": identity}
-            write_whole(self._journal, json.dumps(journal).encode())
-        except OSError as error:
+            self._hash.update(part)
+            journal = {
+                "bytes": self._file.tell(),
+                "sha256": self._hash.hexdigest(),
+                "progress": progress,
+                "identity": identity,
+            }
+            text = json.dumps(journal)
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            write_whole(self._journal, f"{digest}\n{text}".encode())
+        except (OSError, OutputError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
             raise OutputError(
-                f"{self._path}: cannot be written: {error.strerror}; what is done is in "
+                f"{self._path}: cannot be written: {reason}; what is done is in "
                 f"{self._partial}, --resume goes on with it"
             ) from error
 
     def _compressed(self, content: bytes) -> bytes:
-        suffix = self._path.suffix
-        if suffix not in COMPRESSION_SUFFIXES:
+        if not is_compressed(self._path):
             return content
+        suffix = self._path.suffix.lower()
         level = GZIP_LEVEL if suffix == ".gz" else None
         buffer = io.BytesIO()
         with xopen(buffer, "wb", format=suffix[1:], compresslevel=level, threads=0) as part:
@@ -118,17 +184,17 @@ class TableWriter:
 
     def finish(self) -> None:
         """Give the file its final name."""
-        self.close()
         if not self._to_stdout:
             self._partial.replace(self._path)
             self._journal.unlink(missing_ok=True)
+        self.close()
 
     def discard(self) -> None:
         """Remove what has been written."""
-        self.close()
         if not self._to_stdout:
             self._partial.unlink(missing_ok=True)
             self._journal.unlink(missing_ok=True)
+        self.close()
 
     def close(self) -> None:
         """Close the unfinished file and leave it where it is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 import time
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 EVALUATION_BATCH = 256
 EVALUATE_AT_MOST_EVERY = 5000
 SECONDS_BETWEEN_CHECKPOINTS = 300.0
+DEVICE_TYPES = ("cpu", "cuda")
 LEARNING_RATES = {"adam": 1e-3, "adadelta": 1.0}
 
 
@@ -72,6 +74,9 @@ class TrainingSettings:
             raise UsageError(f"unknown optimizer {self.optimizer!r}: expected one of {valid}")
         if self.dtype not in ("float32", "bfloat16"):
             raise UsageError(f"unknown dtype {self.dtype!r}: expected float32 or bfloat16")
+        positive = (self.learning_rate, self.epochs, self.minutes, self.annealing, self.clip)
+        if not all(value is None or 0 < value < math.inf for value in positive):
+            raise UsageError("learning rate, budgets, annealing and clip must be above zero")
         if not 0 < self.held_out < 1:
             raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
 
@@ -103,9 +108,12 @@ def choose_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
+        if device.type not in DEVICE_TYPES:
+            raise UsageError(f"device {name!r} cannot be used: expected auto, cpu or cuda")
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise UsageError(f"device {name!r} cannot be used: {error}") from None
+        reason = str(error).partition("\n")[0]
+        raise UsageError(f"device {name!r} cannot be used: {reason}") from None
     return device
 
 
@@ -180,6 +188,8 @@ class Trainer:
         Raises:
             MosesFeatureError: the loss is no longer a number.
         """
+        if self.state.update == 0:
+            self._save_checkpoint()
         started = time.monotonic() - self.state.seconds
         saved_at = self.state.seconds
         while (reason := self._finished()) is None and not stop():
@@ -220,15 +230,19 @@ class Trainer:
         torch.autograd.backward(loss / len(rows))
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self._settings.clip)
         if not (math.isfinite(loss.item()) and math.isfinite(norm.item())):
-            raise MosesFeatureError(
-                f"update {self.state.update + 1}: the loss is {loss.item():g} and the norm of its "
-                f"gradient {norm.item():g}; the last good checkpoint is in {self._directory}, a "
-                "smaller --learning-rate may help"
+            raise self._diverged(
+                self.state.update + 1, f"the loss is {loss.item():g}, its gradient {norm.item():g}"
             )
         self._optimizer.step()
         self.state.update += 1
         self.state.summed_loss += loss.item()
         self.state.summed_words += len(log_probs)
+
+    def _diverged(self, update: int, what: str) -> MosesFeatureError:
+        return MosesFeatureError(
+            f"update {update}: {what}; the last good checkpoint is in {self._directory}, a "
+            "smaller --learning-rate may help"
+        )
 
     def _log_probs(self, rows: np.ndarray[Any, Any]) -> Tensor:
         tensors = [
@@ -255,6 +269,8 @@ class Trainer:
     def _evaluate(self) -> None:
         state = self.state
         held_out_loss = self._held_out_loss()
+        if not math.isfinite(held_out_loss):
+            raise self._diverged(state.update, f"the held-out loss is {held_out_loss:g}")
         training_loss = state.summed_loss / max(1, state.summed_words)
         better = held_out_loss < state.best_held_out_loss
         state.history.append(
@@ -294,6 +310,8 @@ class Trainer:
         save_model(self._directory, model)
 
     def _save_checkpoint(self) -> None:
+        if not all(bool(torch.isfinite(p).all()) for p in self.network.parameters()):
+            raise self._diverged(self.state.update, "a weight is no longer a number")
         save_checkpoint(
             self._directory, self.network, self._optimizer, asdict(self.state), self._identity()
         )
@@ -303,12 +321,15 @@ class Trainer:
         settings = asdict(self._settings)
         for budget in ("updates", "epochs", "minutes", "patience"):
             del settings[budget]
-        inputs = [entry["sha256"] for entry in self._provenance["inputs"]]
+        inputs = [[entry["role"], entry["sha256"]] for entry in self._provenance["inputs"]]
         return {
             "settings": settings,
             "inputs": inputs,
             "words": asdict(self._words),
-            "vocabulary sizes": [len(vocabulary) for vocabulary in self._vocabularies],
+            "shortlists": [
+                hashlib.sha256(b"\n".join(vocabulary.shortlist)).hexdigest()
+                for vocabulary in self._vocabularies
+            ],
         }
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ import torch
 
 from moses_feature import __version__
 from moses_feature.checkpoint import CHECKPOINT
-from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.errors import MosesFeatureError, OutputError, UsageError
 from moses_feature.model_directory import CONFIG
 from moses_feature.phrase_pairs import PairCollection, PhrasePair, count_words, read_pairs
 from moses_feature.phrase_table import STANDARD_STREAM, LineReader
@@ -60,7 +63,7 @@ def train(
         settings: how to train.
         directory: the model directory; must not hold a model unless `resume` is set.
         device: where to train.
-        resume: go on from the checkpoint in `directory`.
+        resume: go on from the checkpoint in `directory`; start, if the directory is empty.
         command: what the user typed, for the model's provenance.
         stop: asked after each update whether to stop.
         report: told the state of the run after each update.
@@ -70,20 +73,61 @@ def train(
 
     Raises:
         UsageError: `directory` holds a model already and `resume` is not set.
+        OutputError: another run is writing `directory`, or it cannot be written.
         MosesFeatureError: bad data, or nothing to resume.
     """
-    if STANDARD_STREAM in data.tables:
+    if STANDARD_STREAM in (*data.tables, data.source_text, data.target_text):
         raise UsageError("training reads from files: expected a file name, found -")
-    if not resume and any((directory / name).exists() for name in (CONFIG, CHECKPOINT)):
+    holds_model = any((directory / name).exists() for name in (CONFIG, CHECKPOINT))
+    if holds_model and not resume:
         raise UsageError(f"{directory} holds a model already: --resume goes on with it")
+    with _locked(directory):
+        trainer = _trainer(data, settings, directory, device, command)
+        if holds_model:
+            trainer.resume()
+        reason = trainer.run(stop, report)
+    logger.info(
+        "training ended: %s; best held-out loss %.4f nats per target word",
+        reason, trainer.state.best_held_out_loss,
+    )  # fmt: skip
+    return reason
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Make the directory, keep other runs from it, and remove it if nothing comes into it."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(directory, os.O_RDONLY)
+    except OSError as error:
+        raise OutputError(f"{directory}: expected a directory: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise OutputError(f"{directory}: another run is training there") from None
+    finally:
+        os.close(descriptor)
+        if directory.is_dir() and not any(directory.iterdir()):
+            directory.rmdir()
+
+
+def _trainer(
+    data: TrainingData,
+    settings: TrainingSettings,
+    directory: Path,
+    device: torch.device,
+    command: str,
+) -> Trainer:
+    """Read the tables, make the shortlists and a network to train."""
     inputs: list[dict[str, Any]] = []
     collection = PairCollection(_all_pairs(data, inputs))
     if not len(collection):
         raise MosesFeatureError(
             f"{', '.join(data.tables)}: expected phrase pairs to train on, found none"
         )
-    source_counts = _counts(data.source_text, collection.source_counts, inputs)
-    target_counts = _counts(data.target_text, collection.target_counts, inputs)
+    source_counts = _counts("source text", data.source_text, collection.source_counts, inputs)
+    target_counts = _counts("target text", data.target_text, collection.target_counts, inputs)
     source = Vocabulary.most_frequent(source_counts, data.shortlist)
     target = Vocabulary.most_frequent(target_counts, data.shortlist)
     coverage = {
@@ -105,25 +149,27 @@ def train(
         "inputs": inputs,
         "shortlist_coverage": coverage,
     }
-    trainer = Trainer(pairs, source, target, data.words, settings, directory, device, provenance)
-    if resume:
-        trainer.resume()
-    reason = trainer.run(stop, report)
-    logger.info(
-        "training ended: %s; best held-out loss %.4f nats per target word",
-        reason, trainer.state.best_held_out_loss,
-    )  # fmt: skip
-    return reason
+    return Trainer(pairs, source, target, data.words, settings, directory, device, provenance)
 
 
 def _all_pairs(data: TrainingData, inputs: list[dict[str, Any]]) -> Iterator[PhrasePair]:
     for table in data.tables:
         with LineReader(table) as reader:
             yield from read_pairs(reader, data.words)
-            inputs.append({"path": table, "lines": reader.line_number, "sha256": reader.digest()})
+            inputs.append(_entry("table", reader))
+
+
+def _entry(role: str, reader: LineReader) -> dict[str, Any]:
+    return {
+        "role": role,
+        "path": reader.path,
+        "lines": reader.line_number,
+        "sha256": reader.digest(),
+    }
 
 
 def _counts(
+    role: str,
     text: str | None,
     table_counts: Callable[[], dict[bytes, float]],
     inputs: list[dict[str, Any]],
@@ -132,5 +178,7 @@ def _counts(
         return table_counts()
     with LineReader(text) as reader:
         counts = count_words(reader)
-        inputs.append({"path": text, "lines": reader.line_number, "sha256": reader.digest()})
+        inputs.append(_entry(role, reader))
+    if not counts:
+        raise MosesFeatureError(f"{text}: expected words for a shortlist, found none")
     return counts

@@ -74,7 +74,9 @@ class Vocabulary:
         if words[-1] != b"":
             raise FormatError(path, "a line end", "the end of the file", len(words))
         shortlist = words[len(SYMBOLS) : -1]
-        vocabulary = cls(tuple(shortlist))
-        if len(vocabulary.index) != len(shortlist):
-            raise FormatError(path, "each word once", "a word that occurs twice")
-        return vocabulary
+        seen = set(SYMBOLS)
+        for number, word in enumerate(shortlist, len(SYMBOLS) + 1):
+            if not word or word in seen or b" " in word or b"\t" in word:
+                raise FormatError(path, "a word that no other line has", shown(word), number)
+            seen.add(word)
+        return cls(tuple(shortlist))

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from moses_feature.errors import MosesFeatureError, shown
 from moses_feature.phrase_table import tokens
 
 Escaping = Literal["as-is", "unescape", "escape"]
+ESCAPINGS: tuple[Escaping, ...] = get_args(Escaping)
 
 _ESCAPES = {
     b"&": b"&amp;",
@@ -32,6 +33,7 @@ _UNESCAPES |= {b"&bar;": b"|", b"&bra;": b"[", b"&ket;": b"]"}  # of older Moses
 _ESCAPE = re.compile(b"|".join(_UNESCAPES))
 _SPECIAL = re.compile(rb"[&|<>'\"\[\]]")
 _NON_TERMINAL = re.compile(rb"\[[^\[\]]+\]\[[^\[\]]+\]")
+_LINK = re.compile(rb"(?<![^ \t])([0-9]{1,9})-([0-9]{1,9})(?![^ \t\r\n])")
 _LEFT_HAND_SIDE = re.compile(rb"\[[^\[\]]+\]")
 
 
@@ -55,6 +57,13 @@ class WordOptions:
     target_factor: int | None = None
     hierarchical: bool = False
     escaping: Escaping = "as-is"
+
+    def __post_init__(self) -> None:
+        for factor in (self.source_factor, self.target_factor):
+            if factor is not None and (type(factor) is not int or factor < 0):
+                raise ValueError(f"a factor is counted from 0, found {factor!r}")
+        if type(self.hierarchical) is not bool or self.escaping not in ESCAPINGS:
+            raise ValueError(f"found {self.hierarchical!r} and {self.escaping!r}")
 
     def pair(
         self, source: bytes, target: bytes, alignment: bytes = b""
@@ -123,11 +132,7 @@ def _rule_words(
     for position, token in enumerate(source[:-1]):
         if _NON_TERMINAL.fullmatch(token):
             numbers[position] = b"[%d]" % (len(numbers) + 1)
-    links = {}
-    for link in tokens(alignment):
-        source_position, _, target_position = link.partition(b"-")
-        if source_position.isdigit() and target_position.isdigit():
-            links[int(target_position)] = int(source_position)
+    links = {int(j): int(i) for i, j in _LINK.findall(alignment)}
     source_words = [numbers.get(position, token) for position, token in enumerate(source[:-1])]
     target_words = []
     for position, token in enumerate(target[:-1]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         result = CliRunner().invoke(
             augment_phrase_table if augment else moses_feature,
             rest if augment else [command, *rest],
-            input=stdin,
+            input=None if stdin is None else io.BufferedReader(io.BytesIO(stdin)),
         )
         unexpected = result.exception and not isinstance(result.exception, SystemExit)
         assert not unexpected, result.exception

@@ -293,7 +293,7 @@ def test_wrong_usage(run, tmp_path, model_directory):
     for arguments, message in (
         (("in", "-"), "needs --model"),
         (("-", "out"), "give a file name or --model"),
-        (("in", "in", *model), "is the input"),
+        (("in", "in", *model), "in would be overwritten"),
         (("in", ".", *model), "found a directory"),
         (("in", "no/where", *model), "there is no directory"),
         (("in", "out", *model, "--updates", 3), "--updates is for training"),
@@ -322,6 +322,10 @@ LONG_TABLE = b"".join(
 )
 
 
+def lines_in(journal: Path) -> int:
+    return json.loads(journal.read_text().partition("\n")[2])["progress"]["lines"]
+
+
 def start(directory: Path, *arguments: object, **options) -> subprocess.Popen:
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *map(str, arguments), "--threads", "1"],
@@ -338,7 +342,7 @@ def test_a_killed_run_goes_on(tmp_path, model_directory, monkeypatch, run):
     process = start(tmp_path, *arguments)
     journal = tmp_path / "out.gz.journal"
     deadline = time.monotonic() + 60
-    while not (journal.exists() and json.loads(journal.read_bytes())["progress"]["lines"] > 300):
+    while not (journal.exists() and lines_in(journal) > 300):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.005)

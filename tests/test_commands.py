@@ -72,7 +72,7 @@ def test_train_and_describe(run, tmp_path):
     run("train", "t.gz", "pairs", "my.model", *TINY, "--updates", 6, "--shortlist", 3, "--resume")
     output = run("describe", "my.model").output
     assert "source words           3" in output
-    assert "trained on             t.gz (3,000 lines)" in output
+    assert "trained on             t.gz (3000 lines)" in output
     assert "trained on             pairs (2 lines)" in output
     assert load_model(tmp_path / "my.model").training["history"][-1]["update"] == 6
     result = run("train", "none", "other.model", exit_code=1)
@@ -86,7 +86,7 @@ def test_ctrl_c_finishes_the_update_and_says_how_to_go_on(tmp_path):
                "1", "--evaluate-every", "5", "--patience", "1000000"]  # fmt: skip
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
-    while not (tmp_path / "m" / "checkpoint.safetensors").exists():
+    while not (tmp_path / "m" / "model.safetensors").exists():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.01)

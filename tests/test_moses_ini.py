@@ -80,7 +80,11 @@ def test_tuneable_components_grow():
 
 
 REFUSED = {
-    "too few weights": (b"0.3 0.1   #", b"#", "line 3: expected 4 weights for TranslationModel0"),
+    "too few weights": (
+        b"0.3 0.1   #",
+        b"#",
+        "line 3: expected 4 weights for TranslationModel0 of line 12",
+    ),
     "weights without feature": (b"LM0= 0.5", b"LM1= 0.5", "line 4: expected the name of a feature"),
     "weights twice": (b"LM0= 0.5", b"LM0= 0.5\nLM0= 0.1", "line 5: .*LM0 twice"),
     "weights that are words": (b"LM0= 0.5", b"LM0= half", "line 4: expected weights"),

@@ -37,6 +37,10 @@ def test_a_good_table(tmp_path):
         (b"c ||| C ||| 0.1 1e39 1\n", "infinite in Moses"),
         (b"c ||| C ||| 0.1 0.2\n", "not 3 scores as in line 1: Moses stops: 1 line (3: 2)"),
         (b" ||| C ||| 0.1 0.2 1\n", "empty source phrase: Moses skips the line: 1 line (3)"),
+        (b"c ||| C |||\n", "no scores: Moses stops: 1 line (3)"),
+        (b"c ||| C ||| 1 1 .5 ||| 0-1\n", "alignment point outside the phrases: 1 line (3: '0-1')"),
+        (b"c ||| C ||| 1 1 .5 ||| x-0\n", "alignment point outside"),
+        (b"c ||| C ||| 1 1 .5 ||| ||| ||| a nan\n", "sparse score that is not a finite number"),
         (b"c ||| C ||| 1 1 .5 ||| ||| ||| a 1 b\n", "sparse scores not in pairs"),
         (
             b"c ||| C ||| 1 1 .5 ||| ||| ||| ||| {{Mine 1}}\n",
@@ -93,9 +97,12 @@ def test_the_ini_must_fit(tmp_path):
     (tmp_path / "t").write_bytes(GOOD)
     ini = tmp_path / "moses.ini"
     feature = f"[feature]\nPhraseDictionaryMemory name=T num-features=%d path={tmp_path}/%s\n"
-    ini.write_text(feature % (3, "t"))
+    ini.write_text(feature % (3, "t") + "[weight]\nT= 1 1 1\n")
     assert check_table(tmp_path / "t", ini) == []
-    ini.write_text(feature % (4, "t"))
+    ini.write_text(feature % (3, "t"))
+    (finding,) = check_table(tmp_path / "t", ini)
+    assert "line 2: no weights for T" in str(finding)
+    ini.write_text(feature % (4, "t") + "[weight]\nT= 1 1 1 1\n")
     (finding,) = check_table(tmp_path / "t", ini)
     assert "line 2: num-features=4, but the table has 3 scores: Moses stops" in str(finding)
     ini.write_text(feature % (3, "other"))

@@ -31,7 +31,7 @@ def test_file_holds_one_word_per_line(tmp_path):
     [
         (b"", r"line 1: expected </s>, found ''"),
         (b"</s>\nthe\n", r"line 2: expected <unk>, found 'the'"),
-        (b"</s>\n<unk>\na\na\n", "each word once"),
+        (b"</s>\n<unk>\na\na\n", r"line 4: expected a word that no other line has, found 'a'"),
         (b"</s>\n<unk>\na", "expected a line end"),
     ],
 )
