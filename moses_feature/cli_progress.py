@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from contextlib import ExitStack, closing
 from types import TracebackType
 
 from tqdm import tqdm
+from tqdm.contrib.logging import logging_redirect_tqdm
 
 from moses_feature.augment import AugmentProgress
 from moses_feature.trainer import TrainingSettings, TrainingState
@@ -24,14 +26,17 @@ class Progress:
 
     def __init__(self, has_end: bool) -> None:
         self._started = time.monotonic()
-        self._last_line = self._started
-        self._bar = (
-            tqdm(total=1.0, bar_format=BAR if has_end else BAR_WITHOUT_END)
-            if sys.stderr.isatty()
-            else None
-        )
+        self._last = self._started
+        self._stack = ExitStack()
+        self._bar = None
+        if sys.stderr.isatty():
+            bar_format = BAR if has_end else BAR_WITHOUT_END
+            self._bar = tqdm(total=1.0, bar_format=bar_format, leave=False)
 
     def __enter__(self) -> Progress:
+        if self._bar is not None:
+            self._stack.enter_context(closing(self._bar))
+            self._stack.enter_context(logging_redirect_tqdm())
         return self
 
     def __exit__(
@@ -40,8 +45,7 @@ class Progress:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        self._stack.close()
 
     def seconds(self) -> float:
         """Return the time since the beginning."""
@@ -49,14 +53,14 @@ class Progress:
 
     def show(self, text: str, share: float | None) -> None:
         """Show a state, if it is time to."""
-        if self._bar is not None:
-            self._bar.set_description_str(text, refresh=False)
-            self._bar.n = share or 0.0
-            self._bar.update(0)
-            return
         now = time.monotonic()
-        if now - self._last_line >= SECONDS_BETWEEN_LINES:
-            self._last_line = now
+        if now - self._last < (SECONDS_BETWEEN_LINES if self._bar is None else 0.2):
+            return
+        self._last = now
+        if self._bar is not None:
+            self._bar.n = min(share or 0.0, 1.0)
+            self._bar.set_description_str(text)
+        else:
             left = f", {self._minutes_left(share):.1f} min left" if share else ""
             logger.info("%s%s", text, left)
 
@@ -88,13 +92,15 @@ class TrainingReporter:
     def __init__(self, progress: Progress, settings: TrainingSettings) -> None:
         self._progress = progress
         self._settings = settings
-        self._updates_before: int | None = None
+        self._before: tuple[int, float] | None = None
 
     def __call__(self, state: TrainingState) -> None:
         """Take the state of the run."""
-        if self._updates_before is None:  # a resumed run has updates that cost no time now
-            self._updates_before = state.update - 1
-        pairs = (state.update - self._updates_before) * self._settings.batch_size
+        if self._before is None:  # a resumed run has updates that cost no time now
+            self._before = state.update, state.seconds
+            return
+        updates, seconds = state.update - self._before[0], state.seconds - self._before[1]
+        pairs_per_second = updates * self._settings.batch_size / seconds
         loss = state.summed_loss / max(1, state.summed_words)
         shares = []
         if self._settings.updates is not None:
@@ -102,7 +108,6 @@ class TrainingReporter:
         if self._settings.minutes is not None:
             shares.append(state.seconds / (60 * self._settings.minutes))
         self._progress.show(
-            f"update {state.update:,}, {pairs / self._progress.seconds():,.0f} pairs/s, "
-            f"loss {loss:.3f}",
+            f"update {state.update:,}, {pairs_per_second:,.0f} pairs/s, loss {loss:.3f}",
             max(shares) if shares else None,
         )
