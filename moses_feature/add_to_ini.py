@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from moses_feature.augment import features_json
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.features_json import features_json, read_columns
 from moses_feature.moses_ini import MosesIni
 from moses_feature.phrase_table import SCORES, LineReader, count_scores, split_fields
 
@@ -72,11 +71,7 @@ def _check_description(table: Path, old: int, added: int) -> None:
     path = features_json(table)
     if not path.is_file():
         return
-    try:
-        indices = [column["index"] for column in json.loads(path.read_bytes())["columns"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(path, "a description of columns", f"a damaged file ({error})") from error
-    if indices != list(range(old, old + added)):
-        raise FormatError(
-            path, f"new columns {list(range(old, old + added))} after the ini's {old}", f"{indices}"
-        )
+    indices = list(read_columns(table).values())
+    expected = list(range(old, old + added))
+    if indices != expected:
+        raise FormatError(path, f"new columns {expected} after the ini's {old}", f"{indices}")

@@ -20,7 +20,7 @@ import numpy as np
 
 from moses_feature import __version__
 from moses_feature.errors import FormatError, MosesFeatureError, OutputError, UsageError
-from moses_feature.files import write_json
+from moses_feature.features_json import write_features
 from moses_feature.input_filter import phrases_in_texts
 from moses_feature.model_directory import PhraseModel
 from moses_feature.phrase_table import (
@@ -34,7 +34,6 @@ from moses_feature.phrase_table import (
     count_scores,
     split_fields,
     tokens,
-    without_compression_suffix,
 )
 from moses_feature.scoring import Scorer, Scores
 from moses_feature.table_writer import TableWriter
@@ -199,12 +198,6 @@ def augment(
     return progress
 
 
-def features_json(table: str | Path) -> Path:
-    """Return the name of the file that describes an augmented table's columns."""
-    path = without_compression_suffix(table)
-    return path.with_name(path.name + ".features.json")
-
-
 def _write_parts(
     lines: _Lines,
     writer: TableWriter,
@@ -349,26 +342,22 @@ def _write_features_json(
         logger.info("written to the standard output: no *.features.json beside it")
         return
     first = progress.scores
-    columns = [
-        {"name": name, "index": None if first is None else first + number}
+    columns = {
+        name: None if first is None else first + number
         for number, name in enumerate(settings.columns())
-    ]
-    write_json(
-        features_json(output),
-        {
-            "columns": columns,
-            "output": Path(output).name,
-            "table": table,
-            "table_sha256": progress.digest,
-            "model_sha256": model.digest,
-            "lines_read": progress.lines,
-            "lines_written": progress.written,
-            "clipped_scores": progress.clipped,
-            "unknown_source_words": progress.unknown_source_words,
-            "unknown_target_words": progress.unknown_target_words,
-            "settings": asdict(settings),
-            "command": command,
-            "version": __version__,
-            "seed": model.seed,
-        },
-    )
+    }
+    facts = {
+        "table": table,
+        "table_sha256": progress.digest,
+        "model_sha256": model.digest,
+        "lines_read": progress.lines,
+        "lines_written": progress.written,
+        "clipped_scores": progress.clipped,
+        "unknown_source_words": progress.unknown_source_words,
+        "unknown_target_words": progress.unknown_target_words,
+        "settings": asdict(settings),
+        "command": command,
+        "version": __version__,
+        "seed": model.seed,
+    }
+    write_features(output, columns, facts)

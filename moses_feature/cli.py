@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -18,7 +17,6 @@ from moses_feature.augment import (
     PROBABILITY_COLUMN,
     AugmentSettings,
     augment,
-    features_json,
 )
 from moses_feature.cli_checks import check_files, check_inis
 from moses_feature.cli_command import INTERRUPTED, Command, command_line, debug_option
@@ -41,6 +39,7 @@ from moses_feature.favourites import (
     favourites,
     favourites_of_long_phrases,
 )
+from moses_feature.features_json import features_json, read_columns
 from moses_feature.model_directory import PhraseModel, load_model
 from moses_feature.phrase_table import (
     STANDARD_STREAM,
@@ -346,7 +345,11 @@ def favourites_command(
     Example:
       moses-feature favourites augmented.gz --kind rare --words 5
     """
-    column = _probability_column(table)
+    columns = read_columns(table)
+    if PROBABILITY_COLUMN not in columns:
+        found = ", ".join(columns)
+        raise FormatError(features_json(table), f"a column {PROBABILITY_COLUMN}", found)
+    column = columns[PROBABILITY_COLUMN]
     if phrases:
         wanted = [b" ".join(tokens(phrase.encode(errors="surrogateescape"))) for phrase in phrases]
         rows = favourites(table, column, wanted, best)
@@ -359,20 +362,6 @@ def favourites_command(
                 f"{table}: no source phrase of {words} words or more has {FEWEST_TARGETS} targets"
             )
     click.echo(as_text(rows))
-
-
-def _probability_column(table: str) -> int:
-    path = features_json(table)
-    try:
-        columns = json.loads(path.read_bytes())["columns"]
-        column = next(c["index"] for c in columns if c["name"] == PROBABILITY_COLUMN)
-        if type(column) is not int:
-            raise TypeError(f"index {column}")  # noqa: TRY301
-    except OSError:
-        raise MosesFeatureError(f"{path} is missing: is {table} an augmented table?") from None
-    except (ValueError, KeyError, TypeError, StopIteration, RecursionError) as error:
-        raise FormatError(path, "a description of columns", f"a damaged file ({error})") from error
-    return column
 
 
 @moses_feature.command("describe", cls=Command, no_args_is_help=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from moses_feature.augment import features_json
 from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.features_json import described_table, features_json
 from moses_feature.moses_ini import MosesIni
 from moses_feature.phrase_table import STANDARD_STREAM
 from moses_feature.table_writer import TableWriter
@@ -60,14 +59,11 @@ def _check_table(table: str, trains: bool) -> None:
 
 def _check_description(output: Path) -> None:
     """See that another table's description would not be overwritten."""
-    path = features_json(output)
-    try:
-        other = json.loads(path.read_bytes())["output"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    if other != output.name and (output.parent / str(other)).exists():
+    other = described_table(output)
+    if other is not None and other != output.name and (output.parent / other).exists():
         raise UsageError(
-            f"{path} describes {other}: choose an output that differs in more than its suffix"
+            f"{features_json(output)} describes {other}: choose an output that differs in more "
+            "than its suffix"
         )
 
 

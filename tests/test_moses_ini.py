@@ -163,7 +163,7 @@ def test_add_to_ini(tmp_path):
         add_to_ini(tmp_path / "moses.ini", output, table, weights=[0.1])
     with pytest.raises(MosesFeatureError, match="expected more than the 6 scores"):
         add_to_ini(output, output, table)
-    (tmp_path / "out.features.json").write_text('{"columns": [{"index": 3}]}')
+    (tmp_path / "out.features.json").write_text('{"columns": [{"name": "p", "index": 3}]}')
     with pytest.raises(FormatError, match=r"expected new columns \[4, 5\]"):
         add_to_ini(tmp_path / "moses.ini", output, table)
     with pytest.raises(MosesFeatureError, match="empty file"):
