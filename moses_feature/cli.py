@@ -130,14 +130,15 @@ def augment_phrase_table(
     model = load_model(directory)
     scorer = Scorer(model, torch_device)
     with Progress(has_end=table != STANDARD_STREAM) as progress:
+        reporter = AugmentReporter(progress)
         done = augment(
             table, output, model, scorer, settings,
-            resume=resume, command=command_line(), report=AugmentReporter(progress),
+            resume=resume, command=command_line(), report=reporter,
         )  # fmt: skip
-        seconds = progress.seconds()
+        seconds, rate = progress.seconds(), reporter.pairs_per_second(done)
     click.echo(
         f"{done.written:,} of {done.lines:,} lines written in {seconds:.0f} s "
-        f"({done.written / seconds:,.0f} pairs/s); {done.clipped:,} scores clipped, "
+        f"({rate:,.0f} pairs/s); {done.clipped:,} scores clipped, "
         f"{done.unknown_target_words:,} unknown target words",
         err=True,
     )

@@ -74,16 +74,21 @@ class AugmentReporter:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._written_before: int | None = None
-        self._last_time = 0.0
+        self._first_time = 0.0
 
     def __call__(self, state: AugmentProgress, share: float | None) -> None:
         """Take the state of the run and the share of the table that was read."""
         if self._written_before is None:  # a resumed run has lines that cost no time now
             self._written_before = state.written
-            self._last_time = self._progress.seconds()
-        seconds = self._progress.seconds() - self._last_time
-        rate = (state.written - self._written_before) / seconds if seconds else 0.0
-        self._progress.show(f"{state.lines:,} lines, {rate:,.0f} pairs/s", share)
+            self._first_time = self._progress.seconds()
+        self._progress.show(
+            f"{state.lines:,} lines, {self.pairs_per_second(state):,.0f} pairs/s", share
+        )
+
+    def pairs_per_second(self, state: AugmentProgress) -> float:
+        """Return how many lines a second this run has written."""
+        seconds = self._progress.seconds() - self._first_time
+        return (state.written - (self._written_before or 0)) / seconds if seconds else 0.0
 
 
 class TrainingReporter:
