@@ -82,11 +82,14 @@ class TableWriter:
 
         Raises:
             FormatError: it was another run, or its files are damaged.
+            UsageError: the file is whole.
             OutputError: the file cannot be written, or another run is writing it.
         """
         if self._to_stdout:
             raise UsageError("writing to the standard output cannot be resumed")
         if not self._journal.exists():
+            if self._path.exists():
+                raise UsageError(f"{self._path} is whole: nothing to resume")
             self.start()
             return {}
         journal = self._read_journal()

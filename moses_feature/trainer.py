@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 EVALUATION_BATCH = 256
 EVALUATE_AT_MOST_EVERY = 5000
-SECONDS_BETWEEN_CHECKPOINTS = 300.0
+SECONDS_BETWEEN_CHECKPOINTS = 60.0
 DEVICE_TYPES = ("cpu", "cuda")
 LEARNING_RATES = {"adam": 1e-3, "adadelta": 1.0}
 

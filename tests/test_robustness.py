@@ -316,3 +316,12 @@ def test_reader_of_a_stream_read_twice(monkeypatch):
         assert list(reader) == [b"a\n"]
     with pytest.raises(MosesFeatureError, match="closed, or has been read already"):
         LineReader("-")
+
+
+def test_a_whole_output_is_not_resumed(run, tmp_path, model_directory):
+    (tmp_path / "in").write_bytes(TABLE)
+    arguments = ("augment-phrase-table", "in", "out", "--model", model_directory)
+    run(*arguments)
+    before = (tmp_path / "out").read_bytes()
+    assert "out is whole: nothing to resume" in run(*arguments, "--resume", exit_code=2).stderr
+    assert (tmp_path / "out").read_bytes() == before
