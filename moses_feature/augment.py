@@ -19,10 +19,10 @@ from typing import Any, Literal
 import numpy as np
 
 from moses_feature import __version__
+from moses_feature.cross_fitting import AnyModel, AnyScorer
 from moses_feature.errors import FormatError, MosesFeatureError, OutputError, UsageError
 from moses_feature.features_json import write_features
 from moses_feature.input_filter import phrases_in_texts
-from moses_feature.model_directory import PhraseModel
 from moses_feature.phrase_table import (
     ALIGNMENT,
     SCORES,
@@ -35,7 +35,7 @@ from moses_feature.phrase_table import (
     split_fields,
     tokens,
 )
-from moses_feature.scoring import Scorer, Scores
+from moses_feature.scoring import Scores
 from moses_feature.table_writer import TableWriter
 from moses_feature.words import WordError, WordOptions
 
@@ -72,7 +72,7 @@ class AugmentSettings:
     hierarchical: bool = False
     batch_size: int = 1 << 14
 
-    def words(self, model: PhraseModel) -> WordOptions:
+    def words(self, model: AnyModel) -> WordOptions:
         """Return how the table's tokens become words of the model's vocabularies."""
         options = replace(
             model.words,
@@ -108,7 +108,7 @@ class AugmentSettings:
 
 
 def escaping(
-    escaped: Literal["auto", "yes", "no"], model: PhraseModel
+    escaped: Literal["auto", "yes", "no"], model: AnyModel
 ) -> Literal["as-is", "unescape", "escape"]:
     """Return what to do to tokens that are escaped or not, for the model that reads them."""
     if escaped == "no":
@@ -141,8 +141,8 @@ class AugmentProgress:
 def augment(
     table: str,
     output: str,
-    model: PhraseModel,
-    scorer: Scorer,
+    model: AnyModel,
+    scorer: AnyScorer,
     settings: AugmentSettings,
     *,
     resume: bool = False,
@@ -202,7 +202,7 @@ def _write_parts(
     lines: _Lines,
     writer: TableWriter,
     identity: dict[str, Any],
-    scorer: Scorer,
+    scorer: AnyScorer,
     settings: AugmentSettings,
     report: Callable[[AugmentProgress, float | None], None],
 ) -> None:
@@ -301,7 +301,7 @@ class _Lines:
 
 def _grown_lines(
     batch: _Batch,
-    scorer: Scorer,
+    scorer: AnyScorer,
     settings: AugmentSettings,
     progress: AugmentProgress,
     report: Callable[[AugmentProgress, float | None], None],
@@ -333,7 +333,7 @@ def _columns(scores: Scores, settings: AugmentSettings) -> Iterator[bytes]:
 def _write_features_json(
     output: str,
     table: str,
-    model: PhraseModel,
+    model: AnyModel,
     settings: AugmentSettings,
     progress: AugmentProgress,
     command: str,

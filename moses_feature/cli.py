@@ -32,6 +32,7 @@ from moses_feature.cli_options import (
     word_options,
 )
 from moses_feature.cli_progress import AugmentReporter, Progress, TrainingReporter
+from moses_feature.cross_fitting import CrossFittedModel, load_any_model, scorer_of
 from moses_feature.errors import FormatError, MosesFeatureError, shown
 from moses_feature.favourites import (
     FEWEST_TARGETS,
@@ -40,14 +41,13 @@ from moses_feature.favourites import (
     favourites_of_long_phrases,
 )
 from moses_feature.features_json import features_json, read_columns
-from moses_feature.model_directory import PhraseModel, load_model
+from moses_feature.model_directory import PhraseModel
 from moses_feature.phrase_table import (
     STANDARD_STREAM,
     LineReader,
     tokens,
     without_compression_suffix,
 )
-from moses_feature.scoring import Scorer
 from moses_feature.table_check import check_table
 from moses_feature.training import train
 from moses_feature.words import WordError, WordOptions
@@ -127,8 +127,8 @@ def augment_phrase_table(
         _train((table,), directory, torch_device, resume, options)
     else:
         refuse_training_options()
-    model = load_model(directory)
-    scorer = Scorer(model, torch_device)
+    model = load_any_model(directory)
+    scorer = scorer_of(model, torch_device)
     with Progress(has_end=table != STANDARD_STREAM) as progress:
         reporter = AugmentReporter(progress)
         done = augment(
@@ -229,8 +229,8 @@ def score_command(
     Example:
       printf 'a black dog\\tun chien noir\\n' | moses-feature score my.model --per-word
     """
-    model = load_model(Path(model_directory))
-    scorer = Scorer(model, prepare_device(device, threads))
+    model = load_any_model(Path(model_directory))
+    scorer = scorer_of(model, prepare_device(device, threads))
     words = AugmentSettings(**options).words(model)
     with LineReader(STANDARD_STREAM) as reader:
         lines = iter(reader)
@@ -375,18 +375,21 @@ def describe_command(model_directory: str) -> None:
     Example:
       moses-feature describe my.model
     """
-    model = load_model(Path(model_directory))
+    model = load_any_model(Path(model_directory))
     for name, value in _description(model):
         click.echo(f"{name:<22} {value}")
 
 
-def _description(model: PhraseModel) -> Iterator[tuple[str, Any]]:
-    sizes = model.network.sizes
+def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, Any]]:
+    networks = model.networks if isinstance(model, CrossFittedModel) else (model,)
+    network = networks[0].network
+    sizes = network.sizes
+    yield "networks", f"{len(networks)}{', cross-fitted' if len(networks) > 1 else ''}"
     yield "hidden units", sizes.hidden
     yield "embedding", sizes.embedding
     yield "maxout units", sizes.maxout
     yield "output rank", sizes.rank
-    yield "parameters", f"{sum(p.numel() for p in model.network.parameters()):,}"
+    yield "parameters", f"{sum(p.numel() for p in network.parameters()):,}"
     yield "source words", f"{len(model.source.shortlist):,}"
     yield "target words", f"{len(model.target.shortlist):,}"
     yield "escaped", "yes" if model.escaped else "no"

@@ -150,6 +150,21 @@ training_options = _all(
         help="Stop after so many evaluations in a row without a better held-out loss.",
     ),
     click.option(
+        "--dropout",
+        type=FiniteRange(0, 1, max_open=True),
+        default=DEFAULTS.dropout,
+        show_default=True,
+        help="Share of the components of embeddings and maxout units that training leaves out.",
+    ),
+    click.option(
+        "--folds",
+        type=POSITIVE,
+        default=TrainingData.folds,
+        show_default=True,
+        help="Cross-fitting: train so many networks, each without a part of the source phrases, "
+        "and score this part with it. Each network has the whole budget.",
+    ),
+    click.option(
         "--dtype",
         type=click.Choice(["float32", "bfloat16"]),
         default=DEFAULTS.dtype,
@@ -175,6 +190,7 @@ TRAINING_OPTION_NAMES = (
     "shortlist",
     "source_text",
     "target_text",
+    "folds",
 )
 
 
@@ -198,7 +214,7 @@ def training_data(tables: tuple[str, ...], options: dict[str, Any]) -> TrainingD
         target_factor=options["target_factor"],
         hierarchical=options["hierarchical"],
     )
-    names = ("source_text", "target_text", "shortlist")
+    names = ("source_text", "target_text", "shortlist", "folds")
     return TrainingData(tables, words=words, **{name: options[name] for name in names})
 
 

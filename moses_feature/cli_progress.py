@@ -101,7 +101,7 @@ class TrainingReporter:
 
     def __call__(self, state: TrainingState) -> None:
         """Take the state of the run."""
-        if self._before is None:  # a resumed run has updates that cost no time now
+        if self._before is None or state.update < self._before[0]:  # resumed, or the next fold
             self._before = state.update, state.seconds
             return
         updates, seconds = state.update - self._before[0], state.seconds - self._before[1]

@@ -46,13 +46,18 @@ PRESETS = {
 class EncoderDecoder(nn.Module):
     """p(target phrase | source phrase) as a product over the target words.
 
-    The embedding of END, which stands for y_0, is zero and stays so.
+    The embedding of END, which stands for y_0, is zero and stays so. With dropout, which the
+    paper has not, a share of the embeddings' and of the maxout units' components is zero in
+    training, the others are scaled up.
     """
 
-    def __init__(self, sizes: Sizes, source_words: int, target_words: int) -> None:
+    def __init__(
+        self, sizes: Sizes, source_words: int, target_words: int, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         hidden, embedding, maxout, rank = sizes.hidden, sizes.embedding, sizes.maxout, sizes.rank
         self.sizes = sizes
+        self.dropout = nn.Dropout(dropout)
         self.source_embedding = nn.Embedding(source_words, embedding)
         self.target_embedding = nn.Embedding(target_words, embedding, padding_idx=END)
         # The rows of a product of size 3 H belong to z, r and the candidate state, in this order.
@@ -97,7 +102,8 @@ class EncoderDecoder(nn.Module):
             source: (B, N + 1) word ids, END after each phrase and behind it.
             lengths: (B,) words of each phrase, END not counted.
         """
-        inputs = self.encoder_input(self.source_embedding(source))  # (B, N + 1, 3 H)
+        embedded = self.dropout(self.source_embedding(source))
+        inputs = self.encoder_input(embedded)  # (B, N + 1, 3 H)
         state = inputs.new_zeros(len(source), self.sizes.hidden)
         states = []
         for step in inputs.unbind(1):
@@ -122,7 +128,7 @@ class EncoderDecoder(nn.Module):
             summary: (B, H).
             previous: (B, M + 1) ids of the words before each position, END first.
         """
-        embedded = self.target_embedding(previous)  # (B, M + 1, E)
+        embedded = self.dropout(self.target_embedding(previous))  # (B, M + 1, E)
         inputs = self.decoder_input(embedded)  # (B, M + 1, 3 H)
         from_summary = self.decoder_summary(summary)  # (B, 3 H)
         state = torch.tanh(self.decoder_start(summary))
@@ -133,7 +139,7 @@ class EncoderDecoder(nn.Module):
         pieces = self.maxout_state(torch.stack(states, 1)) + self.maxout_input(embedded)
         pieces = pieces + self.maxout_summary(summary)[:, None]  # (B, M + 1, 2 S)
         maxout = torch.unflatten(pieces, 2, (-1, 2)).amax(3)  # (B, M + 1, S)
-        features: Tensor = self.output_rank(maxout)
+        features: Tensor = self.output_rank(self.dropout(maxout))
         return features
 
     def _decoder_step(self, step: Tensor, state: Tensor, from_summary: Tensor) -> Tensor:

@@ -14,13 +14,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.errors import FormatError, MosesFeatureError, shown
+from moses_feature.folds import Folds, Hashes, mixed, phrase_hash
 from moses_feature.phrase_table import (
     ALIGNMENT,
     COUNTS,
@@ -207,9 +207,8 @@ class PairCollection:
             self._source.add(pair.source)
             self._target.add(pair.target)
             counts.append(pair.count)
-            source = b" ".join(pair.source)
-            source_hashes.append(_hash(source))
-            pair_hashes.append(_hash(source + b"\t" + b" ".join(pair.target)))
+            source_hashes.append(phrase_hash(pair.source))
+            pair_hashes.append(phrase_hash(pair.source, pair.target))
         self._counts = np.array(counts, dtype=np.float64)
         self._source_hashes = np.array(source_hashes, dtype=np.uint64)
         self._kept = np.zeros(len(counts), dtype=np.bool_)
@@ -226,35 +225,56 @@ class PairCollection:
         """Return the frequencies of the target words, weighted by the joint counts."""
         return self._target.counts(self._counts, self._kept)
 
+    def source_hashes(self) -> Hashes:
+        """Return the hashes of the distinct source phrases, ascending."""
+        return np.unique(self._source_hashes[self._kept])
+
     def pairs(
-        self, source: Vocabulary, target: Vocabulary, held_out_share: float, limit: int, seed: int
+        self,
+        source: Vocabulary,
+        target: Vocabulary,
+        held_out_share: float,
+        limit: int,
+        seed: int,
+        folds: Folds | None = None,
+        fold: int = 0,
     ) -> PhrasePairs:
         """Number the words, and hold out a random share of the source phrases.
 
         At least one source phrase is held out and at most `limit`, and always one is left to
         train on; all pairs of a source phrase fall on the same side. With a single source phrase
         nothing is held out.
+
+        Args:
+            source: the vocabulary of the source side.
+            target: that of the target side.
+            held_out_share: of all source phrases.
+            limit: the most source phrases that are held out.
+            seed: of the choice.
+            folds: leave out one of them, but for the phrases that are held out, which are of it.
+            fold: which one.
         """
-        hashes = _mixed(self._source_hashes[self._kept], seed)
+        hashes = mixed(self._source_hashes[self._kept], seed)
         distinct = np.unique(hashes)
-        wanted = min(max(1, round(held_out_share * len(distinct))), limit, len(distinct) - 1)
+        wanted = min(max(1, round(held_out_share * len(distinct))), limit)
+        if folds is None:
+            candidates = distinct[: len(distinct) - 1]
+            left_out = np.zeros(len(hashes), dtype=np.bool_)
+        else:
+            left_out = folds.of(self._source_hashes[self._kept]) == fold
+            candidates = np.unique(hashes[left_out])
+            if not 0 < len(candidates) < len(distinct):
+                raise MosesFeatureError(
+                    f"{len(distinct)} source phrases are too few for {folds.count} folds"
+                )
+        held_out = np.isin(hashes, candidates[:wanted])
+        kept = self._kept.copy()
+        kept[self._kept] = held_out | ~left_out
         return PhrasePairs(
-            self._source.pack(source, self._kept),
-            self._target.pack(target, self._kept),
-            hashes < distinct[wanted],
+            self._source.pack(source, kept),
+            self._target.pack(target, kept),
+            held_out[held_out | ~left_out],
         )
-
-
-def _hash(phrase: bytes) -> int:
-    return int.from_bytes(blake2b(phrase, digest_size=8).digest(), "little")
-
-
-def _mixed(hashes: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
-    """Mix hashes with a seed (SplitMix64's finaliser), so that each seed orders them anew."""
-    mixed = hashes ^ np.random.default_rng(seed).integers(1 << 63, dtype=np.uint64)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
 
 
 def count_words(lines: Iterable[bytes]) -> dict[bytes, float]:

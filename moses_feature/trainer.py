@@ -18,6 +18,7 @@ from torch import Tensor
 from moses_feature.checkpoint import load_checkpoint, save_checkpoint
 from moses_feature.encoder_decoder import PRESETS, EncoderDecoder, Sizes
 from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.folds import phrase_hash
 from moses_feature.model_directory import PhraseModel, save_model
 from moses_feature.phrase_pairs import BatchSampler, PhrasePairs
 from moses_feature.vocabulary import END, Vocabulary
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 EVALUATION_BATCH = 256
 EVALUATE_AT_MOST_EVERY = 5000
 SECONDS_BETWEEN_CHECKPOINTS = 60.0
+INTERRUPTED = "interrupted"
 DEVICE_TYPES = ("cpu", "cuda")
 LEARNING_RATES = {"adam": 1e-3, "adadelta": 1.0}
 
@@ -48,6 +50,7 @@ class TrainingSettings:
         evaluate_every: updates between evaluations; None for an epoch, 5,000 at most.
         patience: evaluations in a row without a better held-out loss that end the training.
         clip: largest norm of the gradient.
+        dropout: share of the embeddings' and maxout units' components that are zero in training.
         seed: of the weights, the held-out share and the order of the pairs.
         dtype: of the matrix products; the weights are float32 either way.
     """
@@ -65,6 +68,7 @@ class TrainingSettings:
     evaluate_every: int | None = None
     patience: int = 5
     clip: float = 1.0
+    dropout: float = 0.0
     seed: int = 1
     dtype: Literal["float32", "bfloat16"] = "float32"
 
@@ -77,6 +81,8 @@ class TrainingSettings:
         positive = (self.learning_rate, self.epochs, self.minutes, self.annealing, self.clip)
         if not all(value is None or 0 < value < math.inf for value in positive):
             raise UsageError("learning rate, budgets, annealing and clip must be above zero")
+        if not 0 <= self.dropout < 1:
+            raise UsageError(f"dropout: expected 0 or more and below 1, found {self.dropout}")
         if not 0 < self.held_out < 1:
             raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
 
@@ -160,7 +166,9 @@ class Trainer:
         per_epoch = self._sampler.updates_per_epoch
         self._evaluate_every = settings.evaluate_every or min(per_epoch, EVALUATE_AT_MOST_EVERY)
 
-        self.network = EncoderDecoder(settings.sizes, len(source), len(target))
+        self.network = EncoderDecoder(
+            settings.sizes, len(source), len(target), settings.dropout
+        ).train()
         self.network.initialise(torch.Generator().manual_seed(settings.seed))
         self.network.to(device)
         self._optimizer = _optimizer(settings, self.network)
@@ -207,7 +215,7 @@ class Trainer:
         if reason is not None and self.state.last_evaluation != self.state.update:
             self._evaluate()
         self._save_checkpoint()
-        return reason or "interrupted"
+        return reason or INTERRUPTED
 
     def _finished(self) -> str | None:
         settings, state = self._settings, self.state
@@ -224,6 +232,8 @@ class Trainer:
 
     def _update(self) -> None:
         rows = self._sampler.batch(self.state.update)
+        if self._settings.dropout:  # a resumed run drops what the uninterrupted one would
+            torch.manual_seed(phrase_hash([b"%d %d" % (self._settings.seed, self.state.update)]))
         log_probs = self._log_probs(rows)
         loss = -log_probs.sum()
         self._optimizer.zero_grad()
@@ -259,11 +269,13 @@ class Trainer:
         lengths = self._pairs.target.lengths(self._held_out_rows)
         rows = self._held_out_rows[np.argsort(lengths, kind="stable")]
         loss, words = 0.0, 0
+        self.network.eval()
         with torch.no_grad():
             for start in range(0, len(rows), EVALUATION_BATCH):
                 log_probs = self._log_probs(rows[start : start + EVALUATION_BATCH])
                 loss -= log_probs.double().sum().item()
                 words += len(log_probs)
+        self.network.train()
         return loss / words
 
     def _evaluate(self) -> None:

@@ -15,11 +15,13 @@ import torch
 
 from moses_feature import __version__
 from moses_feature.checkpoint import CHECKPOINT
+from moses_feature.cross_fitting import FOLDS, fold_directory, save_folds
 from moses_feature.errors import MosesFeatureError, OutputError, UsageError
+from moses_feature.folds import Folds
 from moses_feature.model_directory import CONFIG
 from moses_feature.phrase_pairs import PairCollection, PhrasePair, count_words, read_pairs
 from moses_feature.phrase_table import STANDARD_STREAM, LineReader
-from moses_feature.trainer import Trainer, TrainingSettings, TrainingState
+from moses_feature.trainer import INTERRUPTED, Trainer, TrainingSettings, TrainingState
 from moses_feature.vocabulary import Vocabulary
 from moses_feature.words import WordOptions
 
@@ -36,6 +38,8 @@ class TrainingData:
             tables themselves, each pair weighted by its joint count.
         shortlist: words of each side that the network knows; all others are UNK.
         words: how tokens become words.
+        folds: networks to train, each on all source phrases but its fold's; 1 for one network,
+            trained on all of them.
     """
 
     tables: Sequence[str]
@@ -43,6 +47,7 @@ class TrainingData:
     target_text: str | None = None
     shortlist: int = 15_000
     words: WordOptions = field(default_factory=WordOptions)
+    folds: int = 1
 
 
 def train(
@@ -78,14 +83,42 @@ def train(
     """
     if STANDARD_STREAM in (*data.tables, data.source_text, data.target_text):
         raise UsageError("training reads from files: expected a file name, found -")
-    holds_model = any((directory / name).exists() for name in (CONFIG, CHECKPOINT))
-    if holds_model and not resume:
+    if (directory / FOLDS).exists() and data.folds == 1:
+        raise UsageError(f"{directory} holds the networks of several folds: give --folds")
+    parts = [directory]
+    if data.folds > 1:
+        if (directory / CONFIG).exists() or (directory / CHECKPOINT).exists():
+            raise UsageError(f"{directory} holds a single network: not with --folds")
+        parts = [fold_directory(directory, fold) for fold in range(data.folds)]
+    if any(_holds_model(part) for part in parts) and not resume:
         raise UsageError(f"{directory} holds a model already: --resume goes on with it")
     with _locked(directory):
-        trainer = _trainer(data, settings, directory, device, command)
-        if holds_model:
-            trainer.resume()
-        reason = trainer.run(stop, report)
+        material = _Material(data, command)
+        if data.folds == 1:
+            return _run(material.trainer(settings, directory, device), directory, stop, report)
+        folds = Folds(data.folds, settings.seed)
+        save_folds(directory, folds, material.collection.source_hashes())
+        for fold, part in enumerate(parts):
+            logger.info("network %d of %d", fold + 1, folds.count)
+            trainer = material.trainer(settings, part, device, folds, fold)
+            if (reason := _run(trainer, part, stop, report)) == INTERRUPTED:
+                break
+        return reason
+
+
+def _holds_model(directory: Path) -> bool:
+    return (directory / CONFIG).exists() or (directory / CHECKPOINT).exists()
+
+
+def _run(
+    trainer: Trainer,
+    directory: Path,
+    stop: Callable[[], bool],
+    report: Callable[[TrainingState], None],
+) -> str:
+    if _holds_model(directory):
+        trainer.resume()
+    reason = trainer.run(stop, report)
     logger.info(
         "training ended: %s; best held-out loss %.4f nats per target word",
         reason, trainer.state.best_held_out_loss,
@@ -112,44 +145,58 @@ def _locked(directory: Path) -> Iterator[None]:
             directory.rmdir()
 
 
-def _trainer(
-    data: TrainingData,
-    settings: TrainingSettings,
-    directory: Path,
-    device: torch.device,
-    command: str,
-) -> Trainer:
-    """Read the tables, make the shortlists and a network to train."""
-    inputs: list[dict[str, Any]] = []
-    collection = PairCollection(_all_pairs(data, inputs))
-    if not len(collection):
-        raise MosesFeatureError(
-            f"{', '.join(data.tables)}: expected phrase pairs to train on, found none"
-        )
-    source_counts = _counts("source text", data.source_text, collection.source_counts, inputs)
-    target_counts = _counts("target text", data.target_text, collection.target_counts, inputs)
-    source = Vocabulary.most_frequent(source_counts, data.shortlist)
-    target = Vocabulary.most_frequent(target_counts, data.shortlist)
-    coverage = {
-        "source": source.coverage(source_counts),
-        "target": target.coverage(target_counts),
-    }
-    logger.info(
-        "%d unique phrase pairs; the shortlists hold %.2f%% of the running source words and "
-        "%.2f%% of the target words",
-        len(collection), 100 * coverage["source"], 100 * coverage["target"],
-    )  # fmt: skip
-    pairs = collection.pairs(
-        source, target, settings.held_out, settings.held_out_limit, settings.seed
-    )
-    del collection
-    provenance = {
-        "command": command,
-        "version": __version__,
-        "inputs": inputs,
-        "shortlist_coverage": coverage,
-    }
-    return Trainer(pairs, source, target, data.words, settings, directory, device, provenance)
+class _Material:
+    """The phrase pairs and shortlists of a run, whatever the number of networks.
+
+    Attributes:
+        collection: all pairs.
+    """
+
+    def __init__(self, data: TrainingData, command: str) -> None:
+        inputs: list[dict[str, Any]] = []
+        self._words = data.words
+        self.collection = collection = PairCollection(_all_pairs(data, inputs))
+        if not len(collection):
+            raise MosesFeatureError(
+                f"{', '.join(data.tables)}: expected phrase pairs to train on, found none"
+            )
+        source_counts = _counts("source text", data.source_text, collection.source_counts, inputs)
+        target_counts = _counts("target text", data.target_text, collection.target_counts, inputs)
+        self._source = Vocabulary.most_frequent(source_counts, data.shortlist)
+        self._target = Vocabulary.most_frequent(target_counts, data.shortlist)
+        coverage = {
+            "source": self._source.coverage(source_counts),
+            "target": self._target.coverage(target_counts),
+        }
+        logger.info(
+            "%d unique phrase pairs; the shortlists hold %.2f%% of the running source words and "
+            "%.2f%% of the target words",
+            len(collection), 100 * coverage["source"], 100 * coverage["target"],
+        )  # fmt: skip
+        self._provenance = {
+            "command": command,
+            "version": __version__,
+            "inputs": inputs,
+            "shortlist_coverage": coverage,
+        }
+
+    def trainer(
+        self,
+        settings: TrainingSettings,
+        directory: Path,
+        device: torch.device,
+        folds: Folds | None = None,
+        fold: int = 0,
+    ) -> Trainer:
+        """Return what trains a network on all pairs, or on all but those of a fold."""
+        pairs = self.collection.pairs(
+            self._source, self._target,
+            settings.held_out, settings.held_out_limit, settings.seed, folds, fold,
+        )  # fmt: skip
+        return Trainer(
+            pairs, self._source, self._target, self._words, settings, directory, device,
+            self._provenance,
+        )  # fmt: skip
 
 
 def _all_pairs(data: TrainingData, inputs: list[dict[str, Any]]) -> Iterator[PhrasePair]:

@@ -206,3 +206,18 @@ def test_a_gpu_scores_as_the_cpu_does(data, tmp_path):
     on_gpu = Scorer(load_model(tmp_path / "m"), cuda).score(pairs).log_probs
     on_cpu = Scorer(load_model(tmp_path / "m"), CPU).score(pairs).log_probs
     np.testing.assert_allclose(on_gpu, on_cpu, atol=1e-4)
+
+
+def test_dropout_is_of_training_alone_and_resumes(data, tmp_path):
+    """Scores have no dropout; an interrupted run draws what the uninterrupted one does."""
+    settings = TrainingSettings(sizes=TINY, dropout=0.3, updates=21, evaluate_every=10)
+    whole, parts, without = tmp_path / "whole", tmp_path / "parts", tmp_path / "without"
+    train(data, settings, whole, CPU)
+    asked = iter(range(99))
+    train(data, settings, parts, CPU, stop=lambda: next(asked) == 13)
+    train(data, settings, parts, CPU, resume=True)
+    train(data, TrainingSettings(sizes=TINY, updates=21, evaluate_every=10), without, CPU)
+    assert weights(whole) == weights(parts) != weights(without)
+    pairs = [([b"w1"], [b"w2", b"w1"])] * 2
+    first, second = Scorer(load_model(whole), CPU).score(pairs).log_probs
+    assert first == second

@@ -1,0 +1,49 @@
+"""Which fold a source phrase belongs to, told by a hash of its words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_feature.errors import UsageError
+
+Hashes = NDArray[np.uint64]
+
+
+def phrase_hash(*sides: Sequence[bytes]) -> int:
+    """Return a 64-bit hash of a phrase, or of both sides of a phrase pair."""
+    text = b"\t".join(b" ".join(words) for words in sides)
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
+
+
+def mixed(hashes: Hashes, seed: int) -> Hashes:
+    """Mix hashes with a seed (SplitMix64's finaliser), so that each seed orders them anew."""
+    mixed = hashes ^ np.random.default_rng(seed).integers(1 << 63, dtype=np.uint64)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+@dataclass(frozen=True)
+class Folds:
+    """A random partition of all phrases into parts of about the same size.
+
+    Attributes:
+        count: the number of parts, at least 2.
+        seed: of the partition.
+    """
+
+    count: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.count < 2:
+            raise UsageError(f"folds: expected 2 or more, found {self.count}")
+
+    def of(self, hashes: Hashes) -> NDArray[np.int64]:
+        """Return the fold, 0 to count - 1, of each phrase, given by its hash."""
+        return (mixed(hashes, self.seed) % np.uint64(self.count)).astype(np.int64)
