@@ -7,49 +7,107 @@ they are, without smoothing: sacreBLEU with `tokenize=none, smooth_method=none`,
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 MAX_N = 4
 STATISTICS = 2 * MAX_N + 1
 
 Tokens = Sequence[bytes]
+Integers = NDArray[np.int64]
 
 
 class References:
-    """The reference translations of one sentence, ready to be matched."""
+    """The reference translations of one sentence, ready to be matched.
+
+    An n-gram matches as often as in the reference that has it most often; of two references
+    equally close in length, the shorter one counts.
+    """
 
     def __init__(self, references: Sequence[Tokens]) -> None:
-        self._lengths = [len(reference) for reference in references]
-        self._most: Counter[Tokens] = Counter()
-        for reference in references:
-            self._most |= _ngrams(reference)
+        self._numbers: dict[bytes, int] = {}
+        self._lengths = np.array(sorted(len(reference) for reference in references))
+        self._slots, self._most = _table(*self._flat(references), self._lengths.sum())
 
-    def statistics(self, hypothesis: Tokens) -> list[int]:
-        """Return the nine counts of a hypothesis.
+    def statistics(self, hypotheses: Sequence[Tokens]) -> Integers:
+        """Return the nine counts (n, 9) of n hypotheses."""
+        words, offsets = self._flat(hypotheses)
+        return _statistics(words, offsets, self._slots, self._most, self._lengths)
 
-        An n-gram matches as often as in the reference that has it most often; of two references
-        equally close in length, the shorter one counts.
-        """
-        ngrams = _ngrams(hypothesis)
-        matches = [0] * MAX_N
-        for ngram, count in ngrams.items():
-            matches[len(ngram) - 1] += min(count, self._most[ngram])
-        counts = []
-        for n, matched in enumerate(matches):
-            counts += [matched, max(0, len(hypothesis) - n)]
-        length = len(hypothesis)
-        return [*counts, min(self._lengths, key=lambda other: (abs(other - length), other))]
+    def _flat(self, texts: Sequence[Tokens]) -> tuple[Integers, Integers]:
+        """Return the words of all texts as numbers, and where each text begins."""
+        numbers = self._numbers
+        flat = [numbers.setdefault(word, len(numbers) + 1) for text in texts for word in text]
+        offsets = np.zeros(len(texts) + 1, dtype=np.int64)
+        np.cumsum([len(text) for text in texts], out=offsets[1:])
+        return np.array(flat, dtype=np.int64), offsets
 
 
-def _ngrams(tokens: Tokens) -> Counter[Tokens]:
-    words = tuple(tokens)
-    return Counter(
-        words[start : start + n] for n in range(1, MAX_N + 1) for start in range(len(words) - n + 1)
-    )
+@njit(cache=True)
+def _slot_of(slots, ngram):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return where an n-gram, given as a 64-bit hash, stands in a table, or may be put."""
+    place = (ngram ^ (ngram >> 32)) & (len(slots) - 1)
+    while slots[place] != 0 and slots[place] != ngram:
+        place = (place + 1) & (len(slots) - 1)
+    return place
+
+
+@njit(cache=True)
+def _longer(ngram, word):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return the hash of an n-gram (0 if it is empty) and one more word."""
+    mixed = (ngram ^ word) * -7046029254386353131
+    mixed ^= mixed >> 29
+    return mixed if mixed != 0 else 1
+
+
+@njit(cache=True)
+def _table(words, offsets, total):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return the n-grams of texts, and how often the text with most of them has each."""
+    size = 16
+    while size < 2 * MAX_N * total:
+        size *= 2
+    slots = np.zeros(size, np.int64)
+    most = np.zeros(size, np.int64)
+    for text in range(len(offsets) - 1):
+        count = np.zeros(size, np.int64)
+        for start in range(offsets[text], offsets[text + 1]):
+            ngram = 0
+            for place in range(start, min(start + MAX_N, offsets[text + 1])):
+                ngram = _longer(ngram, words[place])
+                slot = _slot_of(slots, ngram)
+                slots[slot] = ngram
+                count[slot] += 1
+                most[slot] = max(most[slot], count[slot])
+    return slots, most
+
+
+@njit(cache=True)
+def _statistics(words, offsets, slots, most, lengths):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return the counts of texts (n, 9); `lengths` of the references, ascending."""
+    texts = len(offsets) - 1
+    statistics = np.zeros((texts, STATISTICS), np.int64)
+    for text in range(texts):
+        count = np.zeros(len(slots), np.int64)
+        for start in range(offsets[text], offsets[text + 1]):
+            ngram = 0
+            for place in range(start, min(start + MAX_N, offsets[text + 1])):
+                ngram = _longer(ngram, words[place])
+                slot = _slot_of(slots, ngram)
+                if slots[slot] == ngram and count[slot] < most[slot]:
+                    count[slot] += 1
+                    statistics[text, 2 * (place - start)] += 1
+        length = offsets[text + 1] - offsets[text]
+        for n in range(MAX_N):
+            statistics[text, 2 * n + 1] = max(0, length - n)
+        closest = lengths[0]
+        for other in lengths:
+            if abs(other - length) < abs(closest - length):
+                closest = other
+        statistics[text, STATISTICS - 1] = closest
+    return statistics
 
 
 def corpus_bleu(statistics: NDArray[np.integer]) -> float:

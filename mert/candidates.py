@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from mert.bleu import corpus_bleu
@@ -31,9 +32,8 @@ class Candidates:
 
     def chosen(self, scores: Floats) -> Integers:
         """Return the best hypothesis of each sentence by scores (n,); of equal ones the first."""
-        best = np.maximum.reduceat(scores, self.offsets[:-1])
-        at_best = np.flatnonzero(scores == np.repeat(best, np.diff(self.offsets)))
-        return at_best[np.searchsorted(at_best, self.offsets[:-1])]
+        rows: Integers = _chosen(scores, self.offsets)
+        return rows
 
     def bleu_of(self, scores: Floats) -> float:
         """Return the corpus BLEU, 0 to 1, of the hypotheses that scores (n,) choose."""
@@ -52,3 +52,15 @@ class Candidates:
         counts = np.bincount(sentence[first], minlength=len(self.offsets) - 1)
         offsets = np.concatenate([[0], np.cumsum(counts)])
         return Candidates(self.features[first], self.statistics[first], offsets, self.names)
+
+
+@njit(cache=True, nogil=True)
+def _chosen(scores, offsets):  # type: ignore[no-untyped-def]  # pragma: no cover
+    rows = np.empty(len(offsets) - 1, np.int64)
+    for sentence in range(len(rows)):
+        best = offsets[sentence]
+        for row in range(best + 1, offsets[sentence + 1]):
+            if scores[row] > scores[best]:
+                best = row
+        rows[sentence] = best
+    return rows

@@ -35,25 +35,46 @@ class LineSearch:
         self._statistics = candidates.statistics.astype(np.float64)
         self._offsets = candidates.offsets
         self._columns = np.ascontiguousarray(candidates.features.T)
+        sentence = np.repeat(np.arange(len(self._offsets) - 1), np.diff(self._offsets))
+        self._ascending = [np.lexsort((column, sentence)) for column in self._columns]
+        self._sorted = [c[order] for c, order in zip(self._columns, self._ascending, strict=True)]
 
-    def along(self, scores: Floats, direction: Floats, lowest: float, highest: float) -> Step:
+    def slopes(self, direction: Floats) -> Floats:
+        """Return (n,): how much the score of each hypothesis grows with γ."""
+        feature = _single(direction)
+        slopes: Floats = direction @ self._columns if feature is None else self._columns[feature]
+        return slopes
+
+    def along(
+        self, scores: Floats, direction: Floats, slopes: Floats, lowest: float, highest: float
+    ) -> Step:
         """Search the line in a direction.
 
         Args:
             scores: (n,) scores of the hypotheses at γ = 0.
             direction: (d,).
+            slopes: (n,) of this direction.
             lowest: smallest γ.
             highest: largest γ.
         """
-        moving = np.flatnonzero(direction)
-        if len(moving) == 1 and direction[moving[0]] == 1.0:
-            slopes = self._columns[moving[0]]
+        feature = _single(direction)
+        if feature is None:
+            gammas, changes, start = _changes(
+                scores, slopes, self._statistics, self._offsets, lowest, highest
+            )
         else:
-            slopes = direction @ self._columns
-        gammas, changes, start = _changes(
-            scores, slopes, self._statistics, self._offsets, lowest, highest
-        )
+            order = self._ascending[feature]
+            gammas, changes, start = _changes_of_sorted(
+                scores[order], self._sorted[feature], order,
+                self._statistics, self._offsets, lowest, highest,
+            )  # fmt: skip
         return Step(*_best_interval(gammas, changes, start, lowest, highest))
+
+
+def _single(direction: Floats) -> int | None:
+    """Return the only feature that a direction goes along, by 1; None if there are more."""
+    moving = np.flatnonzero(direction)
+    return int(moving[0]) if len(moving) == 1 and direction[moving[0]] == 1.0 else None
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "reassoc"})
@@ -64,7 +85,7 @@ def _changes(  # type: ignore[no-untyped-def]  # pragma: no cover
 
     From the hypothesis that is best at `lowest`, the envelope goes on to the one whose line is
     crossed first, of several the steepest. Looking at all lines for each step of the envelope
-    costs less than sorting them once, since the loops have no branches and envelopes are short.
+    costs less than sorting them first, since the loops have no branches and envelopes are short.
     """
     gammas = np.empty(len(scores))
     before = np.empty(len(scores), np.int64)
@@ -98,6 +119,49 @@ def _changes(  # type: ignore[no-untyped-def]  # pragma: no cover
     ascending = np.argsort(gammas[:found])
     changes = statistics[after[ascending]] - statistics[before[ascending]]
     return gammas[ascending], changes, start
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "reassoc"})
+def _changes_of_sorted(  # type: ignore[no-untyped-def]  # pragma: no cover
+    scores, slopes, ascending, statistics, offsets, lowest, highest
+):
+    """Do the same for lines that are in ascending order by slope, sentence by sentence.
+
+    `ascending` gives their rows among the statistics.
+
+    Only the steeper lines behind the current one need be looked at.
+    """
+    gammas = np.empty(len(scores))
+    before = np.empty(len(scores), np.int64)
+    after = np.empty(len(scores), np.int64)
+    crossings = np.empty(len(scores))
+    found = 0
+    start = np.zeros(statistics.shape[1])
+    for sentence in range(len(offsets) - 1):
+        first, last = offsets[sentence], offsets[sentence + 1]
+        current = _best_at(scores, slopes, first, last, lowest)
+        start += statistics[ascending[current]]
+        while True:
+            slope, score = slopes[current], scores[current]
+            gamma = np.inf
+            for line in range(current + 1, last):
+                crossing = (score - scores[line]) / (slopes[line] - slope)
+                crossing = crossing if slopes[line] > slope else np.inf
+                crossings[line] = crossing
+                gamma = crossing if crossing < gamma else gamma
+            if gamma >= highest:
+                break
+            following = last - 1
+            while not crossings[following] <= gamma:
+                following -= 1
+            gammas[found] = gamma
+            before[found] = ascending[current]
+            after[found] = ascending[following]
+            found += 1
+            current = following
+    order = np.argsort(gammas[:found])
+    changes = statistics[after[order]] - statistics[before[order]]
+    return gammas[order], changes, start
 
 
 @njit(cache=True, nogil=True)

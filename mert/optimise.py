@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,8 +11,8 @@ from numpy.typing import NDArray
 from mert.candidates import Candidates, Floats
 from mert.line_search import LineSearch
 
-SMALLEST_GAIN = 1e-6
-"""BLEU that a round must bring for another one to follow."""
+SMALLEST_GAIN = 1e-5
+"""BLEU that a step must bring for the search to go on."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,10 @@ def mert(
 ) -> Optimum:
     """Search from the start weights and from random ones, and return the best weights found.
 
-    Each search goes from weight to weight, along each feature that is not fixed, and takes the
-    best step of every line that raises BLEU; when a round of all features brings nothing, random
-    directions are tried, and when these bring nothing either, it ends. Of equally good restarts
-    the first is taken.
+    Each search goes along one feature after the other that is not fixed, and takes the best step
+    of every line that raises BLEU; when all features in a row bring nothing, random directions
+    are tried, and when these bring nothing either, it ends. Of equally good restarts the first is
+    taken.
     """
     generator = np.random.default_rng(seed)
     candidates = candidates.distinct()
@@ -135,21 +136,31 @@ class _Search:
         return np.clip(weights, self._space.lowest, self._space.highest)
 
     def climb(self, weights: Floats, random_directions: int = 0) -> _Place:
-        """Return the place where a round of all features and random directions brings nothing."""
+        """Return the place where neither a feature nor random directions bring anything more."""
         place = self._at(weights)
-        while True:
+        improving = True
+        while improving:
+            place = self._along_features(place)
             before = place.bleu
-            for feature in self._free:
+            for _ in range(random_directions):
                 direction = np.zeros(len(weights))
-                direction[feature] = 1.0
-                place = self._step(place, direction)
-            if place.bleu <= before + SMALLEST_GAIN:
-                for _ in range(random_directions):
-                    direction = np.zeros(len(weights))
-                    direction[self._free] = self._generator.normal(size=len(self._free))
-                    place = self._step(place, normalised(direction))
-            if place.bleu <= before + SMALLEST_GAIN:
-                return place
+                direction[self._free] = self._generator.normal(size=len(self._free))
+                place = self._step(place, normalised(direction))
+            improving = place.bleu > before + SMALLEST_GAIN
+        return self._at(place.weights)
+
+    def _along_features(self, place: _Place) -> _Place:
+        """Search along one feature after the other until all of them in a row bring nothing."""
+        without_gain = 0
+        for feature in itertools.cycle(self._free):
+            direction = np.zeros(len(place.weights))
+            direction[feature] = 1.0
+            before = place.bleu
+            place = self._step(place, direction)
+            without_gain = 0 if place.bleu > before + SMALLEST_GAIN else without_gain + 1
+            if without_gain >= len(self._free):
+                break
+        return place
 
     def _at(self, weights: Floats) -> _Place:
         scores = self._candidates.features @ weights
@@ -157,12 +168,18 @@ class _Search:
 
     def _step(self, place: _Place, direction: Floats) -> _Place:
         lowest, highest = self._range(place.weights, direction)
-        step = self._lines.along(place.scores, direction, lowest, highest)
+        slopes = self._lines.slopes(direction)
+        step = self._lines.along(place.scores, direction, slopes, lowest, highest)
         if step.bleu <= place.bleu:
             return place
+        weights = place.weights + step.gamma * direction
+        scores = place.scores + step.gamma * slopes
+        scaled = self.scaled(weights)
+        if self._scale_free:
+            scores *= np.abs(scaled).sum() / np.abs(weights).sum()
         # A tie of two hypotheses may be broken otherwise than on the line: count what is there.
-        moved = self._at(self.scaled(place.weights + step.gamma * direction))
-        return moved if moved.bleu > place.bleu else place
+        bleu = self._candidates.bleu_of(scores)
+        return _Place(scaled, scores, bleu) if bleu > place.bleu else place
 
     def _range(self, weights: Floats, direction: Floats) -> tuple[float, float]:
         """Return the γ between which no weight leaves its bounds."""

@@ -152,14 +152,14 @@ class MosesIni:
         """
         count = table.score_count + len(weights)
         if table.kind != TABLE_CLASS:
-            raise self._error(
+            raise self.error(
                 table.line_number,
                 f"a table in text format ({TABLE_CLASS})",
                 f"{table.kind}: add the scores to an ini with the text table, then binarise the "
                 f"augmented table with {count} scores",
             )
         if table.name not in self.weights:
-            raise self._error(table.line_number, f"weights for {table.name}", "none in [weight]")
+            raise self.error(table.line_number, f"weights for {table.name}", "none in [weight]")
         absolute = str(path.absolute())
         if re.search(r"[#\s]", absolute):
             raise MosesFeatureError(
@@ -195,7 +195,7 @@ class MosesIni:
 
     def _check_section(self, section: str, line_number: int) -> None:
         if section in _VERSION_1:
-            raise self._error(
+            raise self.error(
                 line_number,
                 "a moses.ini with [feature] and [weight]",
                 f"[{section}] of the old format: convert it with "
@@ -208,22 +208,22 @@ class MosesIni:
         for piece in pieces:
             key, equals, value = piece.partition("=")
             if not (equals and value):
-                raise self._error(line_number, "key=value", repr(piece))
+                raise self.error(line_number, "key=value", repr(piece))
             if key in arguments:
-                raise self._error(line_number, "each key once", f"{key} twice")
+                raise self.error(line_number, "each key once", f"{key} twice")
             arguments[key] = value
         name = arguments.pop("name", None)
         if name is None:
             same = [feature for feature in self.features if feature.kind == kind]
             name = f"{kind}{len(same)}"
         if not _NAME.fullmatch(name):
-            raise self._error(
+            raise self.error(
                 line_number,
                 "a feature name of letters and digits (else mert-moses.pl fails)",
                 repr(name),
             )
         if any(feature.name == name for feature in self.features):
-            raise self._error(line_number, "each feature name once", f"{name} twice")
+            raise self.error(line_number, "each feature name once", f"{name} twice")
         feature = Feature(line_number, kind, name, arguments)
         self._check_arguments(feature)
         self.features.append(feature)
@@ -232,24 +232,24 @@ class MosesIni:
         line_number, arguments = feature.line_number, feature.arguments
         count = arguments.get("num-features", "1")
         if not re.fullmatch(r"[0-9]{1,6}", count):
-            raise self._error(line_number, "num-features: a number", repr(count))
+            raise self.error(line_number, "num-features: a number", repr(count))
         if feature.kind == TABLE_CLASS:
             unknown = sorted(set(arguments) - _TABLE_KEYS)
             if unknown:
-                raise self._error(line_number, f"keys of {TABLE_CLASS}", ", ".join(unknown))
+                raise self.error(line_number, f"keys of {TABLE_CLASS}", ", ".join(unknown))
         if feature.is_table:
             for key in ("num-features", "path"):
                 if key not in arguments:
-                    raise self._error(line_number, f"{key}=… for {feature.name}", "none")
+                    raise self.error(line_number, f"{key}=… for {feature.name}", "none")
         components = arguments.get("tuneable-components")
         if components is not None:
             if arguments.get("tuneable") == "false":
-                raise self._error(
+                raise self.error(
                     line_number, "tuneable-components or tuneable=false", "both of them"
                 )
             values = components.split(",")
             if len(values) != feature.score_count or not _BOOLEANS.issuperset(values):
-                raise self._error(
+                raise self.error(
                     line_number,
                     f"{count} tuneable-components, true or false, as num-features says",
                     components,
@@ -258,11 +258,11 @@ class MosesIni:
     def _add_weights(self, text: str, line_number: int) -> None:
         name, equals, rest = text.partition("=")
         if not equals or " " in name or not rest[:1].isspace():
-            raise self._error(line_number, "a line like Name= 0.2 0.2", repr(text))
+            raise self.error(line_number, "a line like Name= 0.2 0.2", repr(text))
         if name in self.weights:
-            raise self._error(line_number, "the weights of each feature once", f"{name} twice")
+            raise self.error(line_number, "the weights of each feature once", f"{name} twice")
         if not all(NUMBER.fullmatch(value.encode()) for value in rest.split()):
-            raise self._error(line_number, "weights (finite numbers)", repr(rest.strip()))
+            raise self.error(line_number, "weights (finite numbers)", repr(rest.strip()))
         values = tuple(float(value) for value in rest.split())
         self.weights[name] = Weights(line_number, values)
 
@@ -271,17 +271,18 @@ class MosesIni:
         by_name = {feature.name: feature for feature in self.features}
         for name, weights in self.weights.items():
             if name not in by_name:
-                raise self._error(weights.line_number, "the name of a feature", repr(name))
+                raise self.error(weights.line_number, "the name of a feature", repr(name))
             feature = by_name[name]
             counted = "num-features" in feature.arguments or feature.kind in _SINGLE_SCORES
             if counted and len(weights.values) != feature.score_count:
-                raise self._error(
+                raise self.error(
                     weights.line_number,
                     f"{feature.score_count} weights for {name} of line {feature.line_number}",
                     str(len(weights.values)),
                 )
 
-    def _error(self, line_number: int, expected: str, found: str) -> FormatError:
+    def error(self, line_number: int, expected: str, found: str) -> FormatError:
+        """Return an error about a line."""
         return FormatError(self.path, expected, found, line_number)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,10 +42,15 @@ def random_candidates(sentences: int = 23, features: int = 5, seed: int = 1) -> 
     )
 
 
+def search_line(candidates: Candidates, scores, direction, lowest, highest):
+    lines = LineSearch(candidates)
+    return lines.along(scores, direction, lines.slopes(direction), lowest, highest)
+
+
 def test_bleu_of_a_worked_example():
     """Two 1-grams of `the` match of three; the closest reference is the shorter of two."""
     references = References([b"the cat on the mat".split(), b"a cat is on the mat too".split()])
-    statistics = references.statistics(b"the the the cat on mat".split())
+    statistics = references.statistics([b"the the the cat on mat".split()])[0].tolist()
     assert statistics == [5, 6, 2, 5, 1, 4, 0, 3, 5]
     assert corpus_bleu(np.array(statistics)) == 0
     perfect = np.array([9, 9, 8, 8, 7, 7, 6, 6, 12])
@@ -67,13 +73,40 @@ def test_bleu_equals_sacrebleu():
         [word if generator.random() < 0.8 else words[0] for word in options[0]]
         for options in references
     ]
-    statistics = np.array(
-        [References(r).statistics(h) for r, h in zip(references, hypotheses, strict=True)]
+    statistics = np.concatenate(
+        [References(r).statistics([h]) for r, h in zip(references, hypotheses, strict=True)]
     )
     text = [b" ".join(h).decode() for h in hypotheses]
     streams = [[b" ".join(options[n]).decode() for options in references] for n in range(3)]
     expected = sacrebleu.corpus_bleu(text, streams, tokenize="none", smooth_method="none").score
     assert 100 * corpus_bleu(statistics.sum(axis=0)) == pytest.approx(expected, abs=1e-9)
+
+
+def plain_statistics(hypothesis, references) -> list[int]:
+    """Count n-grams with dictionaries."""
+    counts = []
+    for n in range(1, 5):
+        ngrams = Counter(zip(*(hypothesis[k:] for k in range(n)), strict=False))
+        most: Counter = Counter()
+        for reference in references:
+            most |= Counter(zip(*(reference[k:] for k in range(n)), strict=False))
+        counts += [sum((ngrams & most).values()), sum(ngrams.values())]
+    lengths = [len(reference) for reference in references]
+    return [*counts, min(lengths, key=lambda other: (abs(other - len(hypothesis)), other))]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bleu_statistics_against_dictionaries(seed):
+    generator = np.random.default_rng(seed)
+
+    def sentence() -> list[bytes]:
+        return [b"%d" % n for n in generator.integers(0, 4, generator.integers(0, 17))]
+
+    references = [sentence() for _ in range(3)]
+    hypotheses = [sentence() for _ in range(31)]
+    expected = [plain_statistics(hypothesis, references) for hypothesis in hypotheses]
+    assert References(references).statistics(hypotheses).tolist() == expected
+    assert References(references).statistics([]).shape == (0, 9)
 
 
 @pytest.mark.parametrize("seed", range(7))
@@ -82,7 +115,7 @@ def test_line_search_against_a_fine_grid(seed, bounds):
     candidates = random_candidates(seed=seed)
     generator = np.random.default_rng(seed)
     weights, direction = generator.normal(size=5), generator.normal(size=5)
-    step = LineSearch(candidates).along(candidates.features @ weights, direction, *bounds)
+    step = search_line(candidates, candidates.features @ weights, direction, *bounds)
     grid = np.linspace(max(bounds[0], -30), min(bounds[1], 30), 20_001)
     best = max(candidates.bleu(weights + gamma * direction) for gamma in grid)
     assert bounds[0] <= step.gamma <= bounds[1]
@@ -106,7 +139,7 @@ def test_line_search_against_all_crossings(seed):
     places = np.sort(crossings)
     middles = [places[0] - 1, *(places[:-1] + places[1:]) / 2, places[-1] + 1]
     best = max(candidates.bleu(weights + gamma * direction) for gamma in middles)
-    step = LineSearch(candidates).along(scores, direction, -INFINITY, INFINITY)
+    step = search_line(candidates, scores, direction, -INFINITY, INFINITY)
     assert step.bleu == pytest.approx(best, abs=1e-12)
 
 
@@ -121,7 +154,9 @@ def test_of_equal_intervals_the_widest_is_taken():
         np.array([0, 5]),
         ("a", "b"),
     )
-    step = LineSearch(candidates).along(scores, np.array([0.0, 1.0]), -INFINITY, INFINITY)
+    step = search_line(
+        candidates, scores, np.array([0.0, 1.0]), -INFINITY, INFINITY
+    )
     assert (step.gamma, step.bleu) == (5.0, 1.0)
 
 
@@ -301,6 +336,6 @@ def test_statistics_are_those_of_moses_extractor():
         content = gzip.decompress((folder / f"data/nbest.{number}.gz").read_bytes())
         for line in content.splitlines():
             sentence_id, hypothesis, *_ = line.split(b"|||")
-            statistics = references[int(sentence_id)].statistics(hypothesis.split())
-            found.setdefault(int(sentence_id), set()).add(tuple(statistics))
+            statistics = references[int(sentence_id)].statistics([hypothesis.split()])[0]
+            found.setdefault(int(sentence_id), set()).add(tuple(statistics.tolist()))
     assert found == expected

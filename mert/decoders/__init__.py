@@ -1,0 +1,1 @@
+"""Decoders that translate with given weights: the embedded one, and real Moses."""

@@ -1,0 +1,458 @@
+"""The phrase options for a set of sentences, read from phrase and reordering tables.
+
+Only the lines whose source phrase occurs in the sentences are kept. Options do not depend on the
+weights; `weighted` makes of them what a search needs under given weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from mert.decoders.language_model import LanguageModels, score_word
+from mert.decoders.search import Options
+from mert.decoders.system import MOST_OPTIONS, PhraseTable, ReorderingTable, System
+from moses_feature.errors import FormatError, shown
+from moses_feature.phrase_table import (
+    SCORES,
+    SEPARATOR,
+    SOURCE,
+    TARGET,
+    LineReader,
+    split_fields,
+    tokens,
+)
+
+LOWEST_LOG_SCORE = -100.0
+"""Moses' floor of a feature value, a natural log (`moses/Util.h`)."""
+UNKNOWN_SCORE = -100.0
+DEFAULT_LONGEST_PHRASE = 20
+"""Source words of a phrase, at most (`max-phrase-length`)."""
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Sentence = Sequence[bytes]
+
+
+class Layout(NamedTuple):
+    """Where the values of features stand among all features, for compiled code.
+
+    Attributes:
+        size: the number of features.
+        fixed_columns: (k,) columns of the values that do not depend on the context.
+        fixed: (options, k) these values.
+        distortion: column, -1 if there is none.
+        lm_columns: (language models,)
+        backward_columns, forward_columns: (reordering models, 4) by orientation, -1 for none.
+        backward, forward: (options, reordering models, 4) natural logs.
+    """
+
+    size: int
+    fixed_columns: Integers
+    fixed: Floats
+    distortion: int
+    lm_columns: Integers
+    backward_columns: Integers
+    forward_columns: Integers
+    backward: Floats
+    forward: Floats
+
+
+class SourcePhrases:
+    """The phrases of some sentences, and numbers for those that have options.
+
+    The phrases of a length are gathered when a table first asks for one that long.
+    """
+
+    def __init__(self, sentences: Sequence[Sentence], longest: int) -> None:
+        self._sentences = sentences
+        self._longest = longest
+        self._of_length: dict[int, set[bytes]] = {}
+        self.numbers: dict[bytes, int] = {}
+
+    def number(self, field: bytes) -> int | None:
+        """Return the number of a source field; None if no sentence has the phrase."""
+        phrase = field.strip(b" \t")
+        if b"\t" in phrase or b"  " in phrase or b"|" in phrase:
+            phrase = b" ".join(surface_words(phrase))
+        number = self.numbers.get(phrase)
+        if number is None and phrase in self._of(phrase.count(b" ") + 1):
+            number = self.numbers[phrase] = len(self.numbers)
+        return number
+
+    def _of(self, length: int) -> set[bytes]:
+        if length not in self._of_length:
+            self._of_length[length] = {
+                b" ".join(sentence[start : start + length])
+                for sentence in (self._sentences if length <= self._longest else ())
+                for start in range(len(sentence) - length + 1)
+            }
+        return self._of_length[length]
+
+    def spans(self, sentence: Sentence) -> Integers:
+        """Return (n, longest): the phrase of 1, 2, … words from each word on, -1 for none."""
+        longest = max((phrase.count(b" ") + 1 for phrase in self.numbers), default=1)
+        return self._spans(sentence, longest)
+
+    def all_spans(self) -> list[Integers]:
+        """Return the spans of every sentence."""
+        longest = max((phrase.count(b" ") + 1 for phrase in self.numbers), default=1)
+        return [self._spans(sentence, longest) for sentence in self._sentences]
+
+    def _spans(self, sentence: Sentence, longest: int) -> Integers:
+        spans = np.full((len(sentence), longest), -1, dtype=np.int64)
+        for start in range(len(sentence)):
+            for length in range(1, min(longest, len(sentence) - start) + 1):
+                phrase = b" ".join(sentence[start : start + length])
+                spans[start, length - 1] = self.numbers.get(phrase, -1)
+        return spans
+
+
+class _TargetPhrases:
+    """Target phrases and words, numbered; the word 0 is the end of the sentence."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[bytes, ...], int] = {}
+        self.words: dict[bytes, int] = {b"</s>": 0}
+        self.flat: list[int] = []
+        self.offsets = [0]
+
+    def number(self, phrase: tuple[bytes, ...]) -> int:
+        number = self.numbers.setdefault(phrase, len(self.numbers))
+        if number == len(self.offsets) - 1:
+            words = self.words
+            self.flat += [words.setdefault(word, len(words)) for word in phrase]
+            self.offsets.append(len(self.flat))
+        return number
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """An option as read: numbers of its phrases and table, and the table's natural logs."""
+
+    source: int
+    target: int
+    table: int
+    scores: list[float]
+
+
+class PhraseOptions:
+    """The options for some sentences.
+
+    Attributes:
+        spans: of each sentence, (n, longest) numbers of the source phrases; see `SourcePhrases`.
+        models: the language models, which know all words of the options.
+        target_words: the target words by number.
+
+    Args:
+        system: what to read.
+        sentences: the sentences to translate, as tokens.
+    """
+
+    def __init__(self, system: System, sentences: Sequence[Sentence]) -> None:
+        self._system = system
+        longest = system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE)
+        sources = SourcePhrases(sentences, longest)
+        self._targets = _TargetPhrases()
+        pairs = [
+            pair
+            for number, table in enumerate(system.tables)
+            for pair in _read_table(table, number, sources, self._targets)
+        ]
+        pairs += self._unknown_words(sentences, sources, pairs)
+        pairs.sort(key=lambda pair: pair.source)  # stable: in the order of the tables
+        self._source = np.array([pair.source for pair in pairs], dtype=np.int64)
+        self._target = np.array([pair.target for pair in pairs], dtype=np.int64)
+        self._table = np.array([pair.table for pair in pairs], dtype=np.int64)
+        self._offsets = np.searchsorted(self._source, np.arange(len(sources.numbers) + 1))
+        self._word_offsets = np.array(self._targets.offsets, dtype=np.int64)
+        self._words = np.array(self._targets.flat, dtype=np.int64)
+        self.target_words = list(self._targets.words)
+        self.spans = sources.all_spans()
+        self.layout = self._layout(pairs, sources)
+        self._forward_class = _classes(self.layout.forward)
+        self.models = LanguageModels([path for _, path in system.language_models])
+        self.models.add_words(self.target_words[1:])
+        self._score_without_context()
+
+    def _unknown_words(
+        self, sentences: Sequence[Sentence], sources: SourcePhrases, pairs: list[_Pair]
+    ) -> list[_Pair]:
+        """Return an option that passes a word through, for each word that has none."""
+        known = {pair.source for pair in pairs}
+        unknown = []
+        for word in sorted({word for sentence in sentences for word in sentence}):
+            if sources.numbers.get(word) not in known:
+                number = sources.numbers.setdefault(word, len(sources.numbers))
+                target = (word,) if word else ()  # Moses drops the empty word of |x
+                unknown.append(_Pair(number, self._targets.number(target), -1, []))
+        return unknown
+
+    def _layout(self, pairs: list[_Pair], sources: SourcePhrases) -> Layout:
+        system, features = self._system, self._system.features
+        columns = {kind: features.columns(name)[0] for kind, name in system.names.items()}
+        fixed = np.zeros((len(pairs), len(features.weights)))
+        if "WordPenalty" in columns:
+            fixed[:, columns["WordPenalty"]] = -np.diff(self._word_offsets)[self._target]
+        if "PhrasePenalty" in columns:
+            fixed[:, columns["PhrasePenalty"]] = 1.0
+        if "UnknownWordPenalty" in columns:
+            fixed[self._table < 0, columns["UnknownWordPenalty"]] = UNKNOWN_SCORE
+        for number, table in enumerate(system.tables):
+            rows = np.flatnonzero(self._table == number)
+            scores = [pairs[row].scores for row in rows.tolist()]
+            fixed[np.ix_(rows, features.columns(table.name))] = np.reshape(scores, (-1, table.scores))
+        used = np.flatnonzero(fixed.any(axis=0))
+        models = system.reordering_tables
+        shape = (len(models), 4)
+        backward_columns, forward_columns = np.full((2, *shape), -1, dtype=np.int64)
+        backward, forward = np.zeros((2, len(pairs), *shape))
+        for number, model in enumerate(models):
+            scores = self._reordering_scores(model, sources)
+            first = features.columns(model.name)[0]
+            for direction, into, in_columns in (
+                ("backward", backward, backward_columns),
+                ("forward", forward, forward_columns),
+            ):
+                for orientation in range(4):
+                    column = model.type.score_column(direction, orientation)
+                    if column >= 0:
+                        into[:, number, orientation] = scores[:, column]
+                        in_columns[number, orientation] = first + model.type.feature_column(
+                            direction, orientation
+                        )
+        return Layout(
+            len(features.weights),
+            used,
+            np.ascontiguousarray(fixed[:, used]),
+            columns.get("Distortion", -1),
+            np.array(
+                [features.columns(name)[0] for name, _ in system.language_models], dtype=np.int64
+            ),
+            backward_columns,
+            forward_columns,
+            backward,
+            forward,
+        )
+
+    def _reordering_scores(self, model: ReorderingTable, sources: SourcePhrases) -> Floats:
+        """Return (options, scores of the model); zero, or the default, where it has none."""
+        scores = np.tile(model.default or (0.0,) * model.type.scores, (len(self._source), 1))
+        rows: dict[tuple[int, int], list[int]] = {}
+        for row, key in enumerate(zip(self._source.tolist(), self._target.tolist(), strict=True)):
+            rows.setdefault(key if model.type.on_target else (key[0], -1), []).append(row)
+        for source, target, values in _read_reordering(model, sources, self._targets):
+            for row in rows.get((source, target), ()):
+                scores[row] = values
+        return scores
+
+    def _score_without_context(self) -> None:
+        """Score all target phrases with the language models, from no context at all."""
+        shape = (len(self.models), len(self._words))
+        self._empty_states = np.empty(shape, dtype=np.int64)
+        self._left = np.empty(shape)
+        self._alone = np.empty((len(self.models), len(self._word_offsets) - 1))
+        for model in range(len(self.models)):
+            first = 0
+            while first < len(self._word_offsets) - 1:  # in parts, so that the cache can grow
+                last = min(first + 4096, len(self._word_offsets) - 1)
+                _score_phrases(
+                    self.models.lookups(), self.models.empty[model], self._word_offsets,
+                    self._words, first, last,
+                    self._empty_states[model], self._left[model], self._alone[model],
+                )  # fmt: skip
+                self.models.check()
+                first = last
+        self.models.keep_states()
+
+    def weighted(self, weights: Floats) -> Options:
+        """Return the options under weights (all features,)."""
+        layout = self.layout
+        fixed = layout.fixed @ weights[layout.fixed_columns]
+        lm_weights = weights[layout.lm_columns]
+        estimate = fixed + (lm_weights @ self._alone)[self._target]
+        order, first, count = _ranked(
+            estimate,
+            self._offsets,
+            self._table,
+            np.array([table.limit for table in self._system.tables], dtype=np.int64),
+            MOST_OPTIONS,
+        )
+        return Options(
+            order,
+            first,
+            count,
+            fixed,
+            estimate,
+            _weighted(layout.backward, layout.backward_columns, weights),
+            _weighted(layout.forward, layout.forward_columns, weights),
+            self._forward_class,
+            self._target,
+            self._word_offsets,
+            self._words,
+            self._empty_states,
+            self._left,
+            lm_weights,
+            self.models.begin,
+            float(weights[layout.distortion]) if layout.distortion >= 0 else 0.0,
+            bool(layout.backward_columns.size),
+        )
+
+    def words_of(self, options: Sequence[int] | Integers) -> list[bytes]:
+        """Return the target words of some options, one after the other."""
+        words = self.target_words
+        return [
+            words[word]
+            for target in self._target[options].tolist()
+            for word in self._targets.flat[
+                self._targets.offsets[target] : self._targets.offsets[target + 1]
+            ]
+        ]
+
+    def word_numbers(self, words: Sequence[bytes]) -> Integers:
+        """Return the numbers of target words, -1 for words that no option has."""
+        return np.array([self._targets.words.get(word, -1) for word in words], dtype=np.int64)
+
+
+def surface_words(text: bytes) -> list[bytes]:
+    """Return the words of a text; of a token with factors (`a|b`) the first, as Moses does."""
+    return surface(tokens(text))
+
+
+def surface(words: Sentence) -> list[bytes]:
+    """Return the first factor of each token."""
+    return [word.partition(b"|")[0] if b"|" in word else word for word in words]
+
+
+def log_score(text: bytes | str) -> float:
+    """Return the natural log of a score as Moses takes it, not below -100.
+
+    Raises:
+        ValueError: it is not a number, or below zero (of which Moses would make nan).
+    """
+    value = float(text)
+    if not 0.0 <= value < math.inf:
+        raise ValueError(text)
+    return max(math.log(value), LOWEST_LOG_SCORE) if value else LOWEST_LOG_SCORE
+
+
+def _read_table(
+    table: PhraseTable, number: int, sources: SourcePhrases, targets: _TargetPhrases
+) -> Iterator[_Pair]:
+    with LineReader(table.path) as reader:
+        for line in reader:
+            source = sources.number(line.partition(SEPARATOR)[SOURCE])
+            if source is None:
+                continue
+            fields = split_fields(line, table.path, reader.line_number)
+            scores = _log_scores(fields[SCORES], table.scores, reader)
+            target = tuple(surface_words(fields[TARGET]))
+            yield _Pair(source, targets.number(target), number, scores)
+
+
+def _read_reordering(
+    model: ReorderingTable, sources: SourcePhrases, targets: _TargetPhrases
+) -> Iterator[tuple[int, int, list[float]]]:
+    """Yield the source phrase, the target phrase (-1 if it does not matter) and the scores."""
+    columns = 3 if model.type.on_target else 2
+    with LineReader(model.path) as reader:
+        for line in reader:
+            source = sources.number(line.partition(SEPARATOR)[SOURCE])
+            if source is None:
+                continue
+            fields = line.split(SEPARATOR)
+            if len(fields) < columns:
+                raise FormatError(
+                    model.path, f"{columns} fields separated by |||", shown(line),
+                    reader.line_number,
+                )  # fmt: skip
+            target = -1
+            if model.type.on_target:
+                found = targets.numbers.get(tuple(surface_words(fields[TARGET])))
+                if found is None:
+                    continue
+                target = found
+            yield source, target, _log_scores(fields[columns - 1], model.type.scores, reader)
+
+
+def _log_scores(field: bytes, count: int, reader: LineReader) -> list[float]:
+    values = field.split()
+    if len(values) != count:
+        expected = f"{count} scores, as the ini says"
+        raise FormatError(reader.path, expected, f"{len(values)}", reader.line_number)
+    try:
+        return [log_score(value) for value in values]
+    except ValueError:
+        raise FormatError(
+            reader.path, "scores of 0 or more (Moses takes their logs)", shown(field),
+            reader.line_number,
+        ) from None  # fmt: skip
+
+
+def _classes(rows: Floats) -> Integers:
+    """Number the options (n, …) so that those with equal values have equal numbers."""
+    flat = rows.reshape(len(rows), -1)
+    if not flat.size:
+        return np.zeros(len(rows), dtype=np.int64)
+    return np.unique(flat, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _weighted(scores: Floats, columns: Integers, weights: Floats) -> Floats:
+    """Return (options, 4): the scores (options, models, 4) weighted and summed over the models."""
+    of_columns = np.where(columns >= 0, weights[columns], 0.0)
+    return np.ascontiguousarray((scores * of_columns).sum(axis=1))
+
+
+@njit(cache=True)
+def _score_phrases(  # type: ignore[no-untyped-def]  # pragma: no cover
+    lookups, empty, offsets, words, first_phrase, last_phrase, states, left, alone
+):
+    for phrase in range(first_phrase, last_phrase):
+        state = empty
+        total = 0.0
+        for place in range(offsets[phrase], offsets[phrase + 1]):
+            score, state = score_word(lookups, state, words[place])
+            total += score
+            states[place] = state
+            left[place] = total
+        alone[phrase] = total
+        for place in range(offsets[phrase], offsets[phrase + 1]):
+            left[place] = total - left[place]
+
+
+@njit(cache=True)
+def _ranked(estimate, offsets, table, limits, most):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Rank the options of each source phrase, best first, within the limits of the tables.
+
+    Of equal options the earlier one in the table comes first.
+    """
+    order = np.empty(len(estimate), np.int64)
+    phrases = len(offsets) - 1
+    first = np.empty(phrases, np.int64)
+    count = np.zeros(phrases, np.int64)
+    taken = np.zeros(len(limits), np.int64)
+    used = 0
+    for phrase in range(phrases):
+        begin, end = offsets[phrase], offsets[phrase + 1]
+        best = begin + np.argsort(-estimate[begin:end], kind="mergesort")
+        taken[:] = 0
+        first[phrase] = used
+        for option in best:
+            of_table = table[option]
+            if of_table >= 0:
+                if limits[of_table] > 0 and taken[of_table] >= limits[of_table]:
+                    continue
+                taken[of_table] += 1
+            if count[phrase] < most:
+                order[used] = option
+                used += 1
+                count[phrase] += 1
+    return order, first, count
+
+

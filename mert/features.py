@@ -1,0 +1,167 @@
+"""The dense features of a log-linear model, named and ordered as Moses does in n-best lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_feature.errors import MosesFeatureError
+from moses_feature.moses_ini import Feature, MosesIni
+
+STATEFUL = ("LexicalReordering", "Distortion", "KENLM")
+"""Classes whose values Moses prints first (`moses/ScoreComponentCollection.cpp`)."""
+UNTUNEABLE = "UnknownWordPenalty"
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FeatureFunction:
+    """A feature function with one or more values.
+
+    Attributes:
+        name: as in the ini.
+        weights: of its values.
+        tuneable: which of them may be tuned, as long as `weights`.
+    """
+
+    name: str
+    weights: tuple[float, ...]
+    tuneable: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """The feature functions of a system in the order of n-best lists."""
+
+    functions: tuple[FeatureFunction, ...]
+
+    @classmethod
+    def of_ini(cls, ini: MosesIni) -> FeatureSet:
+        """Return the features of an ini: those of `STATEFUL` classes first, else as they stand.
+
+        Raises:
+            FormatError: a feature has no weights.
+        """
+        stateful = [feature for feature in ini.features if feature.kind in STATEFUL]
+        stateless = [feature for feature in ini.features if feature.kind not in STATEFUL]
+        return cls(tuple(_function(ini, feature) for feature in (*stateful, *stateless)))
+
+    @property
+    def weights(self) -> Floats:
+        """(all features,) weights."""
+        return np.array([weight for function in self.functions for weight in function.weights])
+
+    @property
+    def tuneable(self) -> NDArray[np.bool_]:
+        """(all features,) bool, 1 for those that may be tuned and stand in n-best lists."""
+        return np.array([flag for function in self.functions for flag in function.tuneable])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the tuneable features, such as `LM0_0`: the function and an index."""
+        return tuple(
+            f"{function.name}_{index}"
+            for function in self.functions
+            for index in range(sum(function.tuneable))
+        )
+
+    def columns(self, name: str) -> range:
+        """Return where the values of a function stand among all features."""
+        first = 0
+        for function in self.functions:
+            if function.name == name:
+                return range(first, first + len(function.weights))
+            first += len(function.weights)
+        raise KeyError(name)
+
+    def with_weights(self, tuned: Sequence[float] | Floats) -> FeatureSet:
+        """Return the features with new weights for the tuneable ones."""
+        values = iter(np.asarray(tuned, dtype=np.float64).tolist())
+        return FeatureSet(
+            tuple(
+                replace(
+                    function,
+                    weights=tuple(
+                        next(values) if tuneable else weight
+                        for weight, tuneable in zip(
+                            function.weights, function.tuneable, strict=True
+                        )
+                    ),
+                )
+                for function in self.functions
+            )
+        )
+
+    def by_name(self) -> dict[str, tuple[float, ...]]:
+        """Return all weights by the name of their function."""
+        return {function.name: function.weights for function in self.functions}
+
+    def template(self) -> bytes:
+        """Return a %-template of the tuneable values, labelled and rounded as Moses prints them."""
+        return " ".join(
+            " ".join([f"{function.name}=", *["%.6g"] * sum(function.tuneable)])
+            for function in self.functions
+            if any(function.tuneable)
+        ).encode()
+
+    def values(self, text: bytes) -> list[float]:
+        """Return the values of the tuneable features from a labelled text, in any order.
+
+        Raises:
+            MosesFeatureError: features are missing, unknown, or of another number of values.
+            ValueError: a value is not a number.
+        """
+        words = text.split()
+        labels, places = self._form
+        if len(words) == len(labels) + len(places) and all(
+            words[place] == label for place, label in labels
+        ):
+            return [float(words[place]) for place in places]
+        return self._values_in_any_order(words)
+
+    @cached_property
+    def _form(self) -> tuple[list[tuple[int, bytes]], list[int]]:
+        """Where labels and values stand in a text in the usual order."""
+        words = self.template().split()
+        labels = [(n, word) for n, word in enumerate(words) if word != b"%.6g"]
+        return labels, [n for n, word in enumerate(words) if word == b"%.6g"]
+
+    def _values_in_any_order(self, words: list[bytes]) -> list[float]:
+        by_name: dict[str, list[float]] = {}
+        current: list[float] = []
+        for word in words:
+            if word.endswith(b"="):
+                current = by_name.setdefault(word[:-1].decode(errors="replace"), [])
+            else:
+                current.append(float(word))
+        expected = {f.name: sum(f.tuneable) for f in self.functions if any(f.tuneable)}
+        self._check(expected, {name: len(values) for name, values in by_name.items()})
+        return [value for name in expected for value in by_name[name]]
+
+    @staticmethod
+    def _check(expected: Mapping[str, int], found: Mapping[str, int]) -> None:
+        if expected != found:
+            wanted = " ".join(f"{name}:{count}" for name, count in expected.items())
+            there = " ".join(f"{name}:{count}" for name, count in found.items())
+            raise MosesFeatureError(f"expected the features {wanted}, found {there}")
+
+
+def _function(ini: MosesIni, feature: Feature) -> FeatureFunction:
+    if feature.name in ini.weights:
+        weights = ini.weights[feature.name].values
+    elif feature.kind == UNTUNEABLE:
+        weights = (1.0,)  # Moses' default
+    else:
+        raise ini.error(feature.line_number, f"weights for {feature.name}", "none in [weight]")
+    if feature.kind == UNTUNEABLE or feature.arguments.get("tuneable") in ("false", "0"):
+        return FeatureFunction(feature.name, weights, (False,) * len(weights))
+    components = feature.arguments.get("tuneable-components")
+    if components is None:
+        return FeatureFunction(feature.name, weights, (True,) * len(weights))
+    flags = tuple(flag in ("true", "1") for flag in components.split(","))
+    return FeatureFunction(feature.name, weights, flags)

@@ -1,0 +1,93 @@
+"""Hypotheses, and n-best lists as Moses writes them (`moses/Manager.cpp`, `OutputNBest`).
+
+A line is `sentence ||| words  ||| Name= value value Name= value ||| total`, two spaces after the
+words; sentences are counted from 0, values are natural logs or minus counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mert.features import FeatureSet
+from moses_feature.errors import FormatError, MosesFeatureError, shown
+from moses_feature.phrase_table import LineReader, tokens
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A translation of a sentence.
+
+    Attributes:
+        words: target words.
+        features: (tuneable features,) natural logs or minus counts.
+        score: the log-linear score, all features weighted.
+    """
+
+    words: tuple[bytes, ...]
+    features: Floats
+    score: float
+
+
+def format_nbest(sentence: int, hypotheses: Sequence[Hypothesis], features: FeatureSet) -> bytes:
+    """Return the lines of a sentence's n-best list, six significant digits, as Moses has them."""
+    template = features.template()
+    lines = []
+    for hypothesis in hypotheses:
+        words = b"".join(word + b" " for word in hypothesis.words)
+        values = template % tuple((hypothesis.features + 0.0).tolist())  # no minus zero
+        lines.append(b"%d ||| %b ||| %b ||| %.6g\n" % (sentence, words, values, hypothesis.score))
+    return b"".join(lines)
+
+
+def read_nbest(
+    path: str | Path, features: FeatureSet, sentences: int
+) -> Iterator[list[Hypothesis]]:
+    """Yield the n-best list of each sentence, an empty list where there is none.
+
+    Args:
+        path: the file, text or compressed.
+        features: whose values stand there.
+        sentences: how many there must be at most.
+
+    Raises:
+        FormatError: a line that is not as described above, or sentences that are not in order.
+    """
+    sentence, hypotheses = 0, []
+    with LineReader(path) as reader:
+        for line in reader:
+            try:
+                number, hypothesis = _parse(line, features)
+            except MosesFeatureError as error:
+                where = f"{path} at line {reader.line_number}"
+                raise MosesFeatureError(f"{where}: {error}") from None
+            except ValueError:
+                expected = "sentence ||| words ||| Name= value … ||| total"
+                raise FormatError(path, expected, shown(line), reader.line_number) from None
+            if not sentence <= number < sentences:
+                expected = f"a sentence from {sentence} to {sentences - 1}"
+                raise FormatError(path, expected, f"{number}", reader.line_number)
+            while sentence < number:
+                yield hypotheses
+                sentence, hypotheses = sentence + 1, []
+            hypotheses.append(hypothesis)
+    while sentence < sentences:
+        yield hypotheses
+        sentence, hypotheses = sentence + 1, []
+
+
+def _parse(line: bytes, features: FeatureSet) -> tuple[int, Hypothesis]:
+    number, rest = line.split(b" ||| ", 1)
+    words, values, total = rest.rsplit(b" ||| ", 2) if rest[0:3] != b"||| " else _no_words(rest)
+    hypothesis = Hypothesis(tuple(tokens(words)), np.array(features.values(values)), float(total))
+    return int(number), hypothesis
+
+
+def _no_words(rest: bytes) -> list[bytes]:
+    return [b"", *rest.removeprefix(b"||| ").rsplit(b" ||| ", 1)]

@@ -1,0 +1,69 @@
+"""All hypotheses that the decoder has found so far, without duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from mert.bleu import STATISTICS, References
+from mert.candidates import Candidates, Integers
+from mert.nbest import Hypothesis
+
+
+class Pool:
+    """The n-best lists of all iterations, merged.
+
+    Args:
+        references: of each sentence.
+        names: of the features.
+    """
+
+    def __init__(self, references: Sequence[References], names: tuple[str, ...]) -> None:
+        self._references = references
+        self._names = names
+        self._seen: list[set[tuple[tuple[bytes, ...], bytes]]] = [set() for _ in references]
+        self._features: list[list[np.ndarray]] = [[] for _ in references]
+        self._statistics: list[list[Integers]] = [[] for _ in references]
+
+    def add(self, lists: Iterable[Sequence[Hypothesis]]) -> tuple[int, Integers]:
+        """Add the n-best list of every sentence.
+
+        Returns:
+            how many hypotheses are new, their words or features; and (sentences, 9) the BLEU
+            statistics of the first hypothesis of each list, of no words where a list is empty.
+        """
+        added = 0
+        one_best = np.empty((len(self._references), STATISTICS), dtype=np.int64)
+        for sentence, hypotheses in enumerate(lists):
+            new = self._new(sentence, hypotheses)
+            first = hypotheses[0].words if hypotheses else ()
+            references = self._references[sentence]
+            statistics = references.statistics([first, *(h.words for h in new)])
+            one_best[sentence] = statistics[0]
+            if new:
+                self._features[sentence].append(np.array([h.features for h in new]))
+                self._statistics[sentence].append(statistics[1:])
+                added += len(new)
+        return added, one_best
+
+    def _new(self, sentence: int, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+        seen = self._seen[sentence]
+        new = []
+        for hypothesis in hypotheses:
+            key = hypothesis.words, hypothesis.features.tobytes()
+            if key not in seen:
+                seen.add(key)
+                new.append(hypothesis)
+        return new
+
+    def candidates(self) -> Candidates:
+        """Return all hypotheses, sentence after sentence; sentences without any are left out."""
+        filled = [n for n, features in enumerate(self._features) if features]
+        sizes = [sum(map(len, self._features[n])) for n in filled]
+        return Candidates(
+            np.concatenate([part for n in filled for part in self._features[n]]),
+            np.concatenate([part for n in filled for part in self._statistics[n]]),
+            np.concatenate([[0], np.cumsum(sizes)]),
+            self._names,
+        )
