@@ -35,7 +35,8 @@ class References:
     def statistics(self, hypotheses: Sequence[Tokens]) -> Integers:
         """Return the nine counts (n, 9) of n hypotheses."""
         words, offsets = self._flat(hypotheses)
-        return _statistics(words, offsets, self._slots, self._most, self._lengths)
+        counts: Integers = _statistics(words, offsets, self._slots, self._most, self._lengths)
+        return counts
 
     def _flat(self, texts: Sequence[Tokens]) -> tuple[Integers, Integers]:
         """Return the words of all texts as numbers, and where each text begins."""

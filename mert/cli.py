@@ -1,30 +1,62 @@
-"""The command `mert-optimize`."""
+"""The commands `mert-optimize`, `mert-decode`, `mert-tune` and `mert-compare`."""
 
 from __future__ import annotations
 
+import gzip
+import shutil
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 
 from mert.candidates import Candidates, Floats
+from mert.checks import check_chain
+from mert.cli_options import (
+    TUNING,
+    decoder_options,
+    decoder_settings,
+    search_options,
+    tuning_options,
+)
+from mert.cli_progress import DecodingProgress
+from mert.compare import Candidate, as_markdown, compare
+from mert.corpus import Corpus, read_text
+from mert.decoders.embedded import EmbeddedDecoder, SearchLimits
+from mert.decoders.system import System
+from mert.decoders.workers import embedded_decoder
 from mert.moses_files import read_candidates, read_init
-from mert.optimise import SearchSpace, mert
-from moses_feature.cli_command import Command, debug_option
-from moses_feature.errors import UsageError
-from moses_feature.files import write_whole
+from mert.nbest import read_nbest
+from mert.optimise import SearchSpace
+from mert.optimizers import OPTIMIZERS, optimizer
+from mert.plot import plot
+from mert.tune import TUNED_INI, TuningSettings, identity_of, tune
+from moses_feature import __version__
+from moses_feature.cli_command import Command, command_line, debug_option
+from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.files import whole_file, write_whole
+from moses_feature.moses_ini import MosesIni
+from moses_feature.phrase_table import STANDARD_STREAM
 
 
 @click.command(cls=Command, no_args_is_help=True)
 @click.argument("features")
 @click.argument("scores")
 @click.option("--init", help="Start weights and the range of restarts: an init.opt of Moses.")
-@click.option("--restarts", type=click.IntRange(min=0), default=20, show_default=True)
 @click.option(
-    "--random-directions", type=click.IntRange(min=0), default=8, show_default=True,
-    help="Tried after each round of all features that brings nothing.",
+    "--optimizer", "optimizer_name", type=click.Choice(OPTIMIZERS), default=TUNING.optimizer,
+    show_default=True,
+)  # fmt: skip
+@click.option(
+    "--restarts", type=click.IntRange(min=0), default=TUNING.restarts, show_default=True,
+    help="Random start points of mert.",
+)  # fmt: skip
+@click.option(
+    "--random-directions", type=click.IntRange(min=0), default=TUNING.random_directions,
+    show_default=True, help="Tried by mert when no single feature brings anything.",
 )  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--fixed", multiple=True, metavar="NAME", help="Keep this weight. Repeatable.")
@@ -34,10 +66,12 @@ from moses_feature.files import write_whole
 )  # fmt: skip
 @click.option("--output", help="Write the weights to this file, one line: name value.")
 @debug_option
+@click.version_option(__version__)
 def mert_optimize(
     features: str,
     scores: str,
     init: str | None,
+    optimizer_name: str,
     restarts: int,
     random_directions: int,
     seed: int,
@@ -45,7 +79,7 @@ def mert_optimize(
     bounds: tuple[str, ...],
     output: str | None,
 ) -> None:
-    """Optimise weights by MERT on Moses' feature and score files, text or compressed.
+    """Optimise weights on Moses' feature and score files, text or compressed.
 
     Prints the best point as Moses' mert does, its corpus BLEU, and why the search ended. Names
     are those of the feature file, such as LM0_0. Weights are divided by the sum of their absolute
@@ -58,7 +92,7 @@ def mert_optimize(
     candidates = read_candidates(features, scores)
     space = _search_space(candidates, init, fixed, bounds)
     start = time.perf_counter()
-    optimum = mert(candidates, space, restarts, random_directions, seed)
+    optimum = optimizer(optimizer_name, restarts, random_directions)(candidates, space, seed)
     seconds = time.perf_counter() - start
     values = " ".join(f"{weight:.6g}" for weight in optimum.weights)
     click.echo(f"Best point: {values}  => {optimum.bleu:.6g}")
@@ -105,3 +139,216 @@ def _interval(bound: str, text: str) -> Floats:
     if len(interval) != 2 or not interval[0] < interval[1]:
         raise UsageError(f"--bound {bound}: expected NAME=LEAST:GREATEST")
     return interval
+
+
+@click.command("mert-decode", cls=Command, no_args_is_help=True)
+@click.argument("ini")
+@click.option(
+    "--n-best", nargs=2, metavar="FILE N", type=(str, click.IntRange(min=1)),
+    help="Also write the N best distinct translations of each sentence, as Moses does.",
+)  # fmt: skip
+@click.option(
+    "--force", "force", metavar="FILE",
+    help="Find the best derivation of the translations in FILE, and nothing else.",
+)  # fmt: skip
+@search_options
+@debug_option
+@click.version_option(__version__)
+def mert_decode(
+    ini: str,
+    n_best: tuple[str, int] | None,
+    force: str | None,
+    pops: int | None,
+    stack: int | None,
+    jobs: int,
+) -> None:
+    """Translate the standard input, a sentence on each line, with the embedded decoder.
+
+    Reads moses.ini and the text tables and KenLM models that it names; what it cannot follow, it
+    refuses. Paths in the ini that are relative hold from the current directory, as for Moses.
+
+    \b
+    Example:
+      mert-decode moses.ini < test.en > test.out --n-best test.nbest.gz 100
+    """
+    if force and (n_best or jobs > 1):
+        raise UsageError("--force goes neither with --n-best nor with --jobs")
+    system = System.of_ini(MosesIni.read(ini))
+    sentences, _ = read_text(STANDARD_STREAM)
+    limits = SearchLimits(pops, stack)
+    if force:
+        _force(EmbeddedDecoder(system, sentences, limits), sentences, force)
+        return
+    began = time.perf_counter()
+    decoder = embedded_decoder(system, sentences, limits, jobs)
+    loaded = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="mert-decode-") as scratch:
+        path = Path(scratch) / "nbest.gz"
+        with DecodingProgress({"decoding": len(sentences)}) as progress:
+            decoder.write_nbest(
+                decoder.features, n_best[1] if n_best else 1, path,
+                lambda done: progress("decoding", done),
+            )  # fmt: skip
+        decoder.close()
+        seconds = time.perf_counter() - loaded
+        lost = _print_first(path, decoder.features, len(sentences))
+        if n_best:
+            _copy_nbest(path, Path(n_best[0]))
+    click.echo(
+        f"{len(sentences):,} sentences in {seconds:.1f} s "
+        f"({len(sentences) / max(seconds, 1e-9):,.1f} a second), "
+        f"models read in {loaded - began:.1f} s",
+        err=True,
+    )
+    if lost:
+        raise MosesFeatureError(f"{lost} sentences have no translation within the distortion limit")
+
+
+def _print_first(path: Path, features: Any, sentences: int) -> int:
+    """Print the first translation of each sentence; return how many have none."""
+    lost = 0
+    output = click.get_binary_stream("stdout")
+    for hypotheses in read_nbest(path, features, sentences):
+        lost += not hypotheses
+        words = hypotheses[0].words if hypotheses else ()
+        output.write(b" ".join(words) + b"\n")
+    output.flush()
+    return lost
+
+
+def _copy_nbest(source: Path, target: Path) -> None:
+    """Copy an n-best list, decompressed unless the name ends in .gz."""
+    with (
+        source.open("rb") as compressed,
+        whole_file(target) as temporary,
+        temporary.open("wb") as file,
+    ):
+        keep = target.suffix == ".gz"
+        shutil.copyfileobj(compressed if keep else gzip.GzipFile(fileobj=compressed), file)
+
+
+def _force(decoder: EmbeddedDecoder, sentences: Any, path: str) -> None:
+    """Print the score and the features of each given translation; refuse to skip any."""
+    translations, _ = read_text(path)
+    if len(translations) != len(sentences):
+        raise MosesFeatureError(
+            f"{path}: expected {len(sentences)} lines as in the input, found {len(translations)}"
+        )
+    lost = 0
+    for number, words in enumerate(translations):
+        found = decoder.force(number, words)
+        lost += not found
+        for hypothesis in found:
+            values = (decoder.features.template() % tuple(hypothesis.features + 0.0)).decode()
+            click.echo(f"{number} ||| {values} ||| {hypothesis.score:.6g}")
+    if lost:
+        raise MosesFeatureError(f"{lost} of {len(translations)} translations cannot be derived")
+
+
+@click.command("mert-tune", cls=Command, no_args_is_help=True)
+@click.argument("ini")
+@click.option("--input", "input_text", required=True, help="The development set, tokenised.")
+@click.option(
+    "--reference", "references", multiple=True, required=True,
+    help="Its translation. Repeatable.",
+)  # fmt: skip
+@click.option("--work-dir", required=True, help="Where all is kept; a run that was killed goes on.")
+@decoder_options
+@tuning_options
+@click.option("--seed", type=click.IntRange(min=0), default=TUNING.seed, show_default=True)
+@debug_option
+@click.version_option(__version__)
+def mert_tune(
+    ini: str, input_text: str, references: tuple[str, ...], work_dir: str, **options: Any
+) -> None:
+    """Tune the weights of a system; writes WORK-DIR/moses.ini.
+
+    Each iteration translates the development set into n-best lists, merges them with the earlier
+    ones, and optimises BLEU. The weights whose first translations have the best BLEU are kept.
+
+    \b
+    Example:
+      mert-tune moses.ini --input dev.en --reference dev.fr --work-dir tuned
+    """
+    system = MosesIni.read(ini)
+    corpus = Corpus.read(input_text, references)
+    decoder_choice = decoder_settings(options)
+    settings = TuningSettings(**options)
+    check_chain(system, corpus, decoder_choice)
+    identity = {**identity_of(system, corpus), "decoder": decoder_choice.identity()}
+    decoder = decoder_choice.make(system, corpus.sentences)
+    try:
+        with DecodingProgress({"decoding": len(corpus)}) as progress:
+            state = tune(
+                system, corpus, decoder, Path(work_dir), settings,
+                identity=identity, command=command_line(), report=progress,
+            )  # fmt: skip
+    finally:
+        decoder.close()
+    click.echo(f"{Path(work_dir) / TUNED_INI}: BLEU {100 * state.best.bleu:.2f} on {input_text}")
+
+
+@click.command("mert-compare", cls=Command, no_args_is_help=True)
+@click.argument("systems", nargs=-1, required=True, metavar="NAME=INI...")
+@click.option("--dev", required=True, help="The development set, tokenised.")
+@click.option("--dev-reference", multiple=True, required=True, help="Its translation. Repeatable.")
+@click.option("--test", required=True, help="The test set.")
+@click.option("--test-reference", multiple=True, required=True, help="Its translation. Repeatable.")
+@click.option("--work-dir", required=True, help="Where all is kept; a run that was killed goes on.")
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=3, show_default=True,
+    help="Tuning runs of each system.",
+)  # fmt: skip
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=TUNING.seed, show_default=True,
+    help="Of the first run; the others have the next ones.",
+)  # fmt: skip
+@decoder_options
+@tuning_options
+@debug_option
+@click.version_option(__version__)
+def mert_compare(
+    systems: tuple[str, ...],
+    dev: str,
+    dev_reference: tuple[str, ...],
+    test: str,
+    test_reference: tuple[str, ...],
+    work_dir: str,
+    seeds: int,
+    seed: int,
+    **options: Any,
+) -> None:
+    """Tune and compare systems as in the paper's Table 1; the first one is the baseline.
+
+    Prints BLEU on the development and test sets, mean and standard deviation over the tuning
+    runs, and whether the difference from the baseline is significant. Writes comparison.json,
+    comparison.html and, for each system, average.ini with the weights averaged over its runs.
+
+    \b
+    Example:
+      mert-compare baseline=moses.ini rnn=moses.augmented.ini --work-dir table1 \\
+          --dev dev.en --dev-reference dev.fr --test test.en --test-reference test.fr
+    """
+    candidates = [_candidate(system) for system in systems]
+    dev_corpus, test_corpus = Corpus.read(dev, dev_reference), Corpus.read(test, test_reference)
+    decoder = decoder_settings(options)
+    tuning = [TuningSettings(seed=seed + run, **options) for run in range(seeds)]
+    for candidate in candidates:
+        check_chain(candidate.ini, dev_corpus, decoder)
+    sizes = {"test": len(test_corpus), "decoding": len(dev_corpus)}
+    with DecodingProgress(sizes) as progress:
+        comparison = compare(
+            candidates, dev_corpus, test_corpus, Path(work_dir), decoder, tuning,
+            command=command_line(), report=progress,
+        )  # fmt: skip
+    click.echo(as_markdown(comparison))
+    page = Path(work_dir) / "comparison.html"
+    plot(comparison, page)
+    click.echo(f"{page}: BLEU by system and run", err=True)
+
+
+def _candidate(text: str) -> Candidate:
+    name, equals, path = text.partition("=")
+    if not equals or not path:
+        raise UsageError(f"{text}: expected NAME=INI, such as baseline=moses.ini")
+    return Candidate(name, MosesIni.read(path))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from xopen import xopen
 
 from mert.bleu import STATISTICS
 from mert.candidates import Candidates, Floats
 from moses_feature.errors import FormatError, shown
+from moses_feature.files import whole_file
 from moses_feature.phrase_table import LineReader
 
 
@@ -57,6 +60,30 @@ def read_candidates(features: str | Path, scores: str | Path) -> Candidates:
         np.concatenate([[0], np.cumsum(sizes)]),
         names,
     )
+
+
+def write_candidates(features: Path, scores: Path, candidates: Candidates) -> None:
+    """Write a feature file and the score file that belongs to it, compressed by gzip.
+
+    Values have six significant digits, as in the files that Moses' extractor writes.
+    """
+    offsets = candidates.offsets.tolist()
+    names = " ".join(candidates.names).encode()
+    width = len(candidates.names)
+    row = " ".join(["%.6g"] * width).encode() + b"\n"
+    counts = " ".join(["%d"] * STATISTICS).encode() + b"\n"
+    for path, kind, template, values, header in (
+        (features, b"FEATURES", row, candidates.features, b"%d %b" % (width, names)),
+        (scores, b"SCORES", counts, candidates.statistics, b"%d BLEU" % STATISTICS),
+    ):
+        with (
+            whole_file(path) as temporary,
+            xopen(temporary, "wb", format="gz", compresslevel=1, threads=0) as file,
+        ):
+            for sentence, (first, last) in enumerate(pairwise(offsets)):
+                file.write(b"%b_TXT_BEGIN_0 %d %d %b\n" % (kind, sentence, last - first, header))
+                file.write(b"".join(template % tuple(v) for v in values[first:last].tolist()))
+                file.write(b"%b_TXT_END_0\n" % kind)
 
 
 def _blocks(path: str | Path, kind: bytes, width: int | None) -> Iterator[_Block]:

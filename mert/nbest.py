@@ -59,7 +59,8 @@ def read_nbest(
     Raises:
         FormatError: a line that is not as described above, or sentences that are not in order.
     """
-    sentence, hypotheses = 0, []
+    sentence = 0
+    hypotheses: list[Hypothesis] = []
     with LineReader(path) as reader:
         for line in reader:
             try:

@@ -67,9 +67,7 @@ def _differences(candidates: Candidates, generator: np.random.Generator) -> Floa
         chosen = np.flatnonzero(np.abs(gain) > SMALLEST_DIFFERENCE)
         chosen = chosen[np.argsort(-np.abs(gain[chosen]), kind="stable")[:KEPT]]
         sign = np.sign(gain[chosen])[:, None]
-        kept.append(
-            sign * (candidates.features[one[chosen]] - candidates.features[other[chosen]])
-        )
+        kept.append(sign * (candidates.features[one[chosen]] - candidates.features[other[chosen]]))
     return np.concatenate(kept)
 
 

@@ -31,7 +31,11 @@ class Command(click.Command):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            hint = "; the same command with --resume goes on" if "resume" in ctx.params else ""
+            hint = ""
+            if "resume" in ctx.params:
+                hint = "; the same command with --resume goes on"
+            elif "work_dir" in ctx.params:
+                hint = "; the same command goes on"
             click.echo(f"\ninterrupted{hint}", err=True)
             ctx.exit(INTERRUPTED)
         except (MosesFeatureError, OSError) as error:

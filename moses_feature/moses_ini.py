@@ -8,7 +8,7 @@ changed stays as it was, byte for byte.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -174,6 +174,34 @@ class MosesIni:
         for key, value in changes.items():
             lines[feature_line] = _with_argument(lines[feature_line], key, value)
         lines[weight_line] = _with_weights(lines[weight_line], weights)
+        return MosesIni(self.path, b"\n".join(lines))
+
+    def with_weights(
+        self, weights: Mapping[str, Sequence[float]], comments: Sequence[str] = ()
+    ) -> MosesIni:
+        """Return an ini with other weights, six significant digits; all else stays.
+
+        Args:
+            weights: by the name of their feature; features that are not named keep theirs, and
+                features that have none in the ini get none.
+            comments: lines to put at the top.
+        """
+        lines = self._lines.copy()
+        for name, values in weights.items():
+            if name in self.weights:
+                number = self.weights[name].line_number - 1
+                text = f"{name}= {' '.join(f'{value:.6g}' for value in values)}"
+                lines[number] = text.encode()
+        top = [f"# {' '.join(comment.split())}".encode() for comment in comments]
+        return MosesIni(self.path, b"\n".join([*top, *lines]))
+
+    def with_paths(self, paths: Mapping[str, Path]) -> MosesIni:
+        """Return an ini in which features, given by name, read other files."""
+        lines = self._lines.copy()
+        for feature in self.features:
+            if feature.name in paths:
+                number = feature.line_number - 1
+                lines[number] = _with_argument(lines[number], "path", str(paths[feature.name]))
         return MosesIni(self.path, b"\n".join(lines))
 
     def _parse(self) -> None:

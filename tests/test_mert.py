@@ -154,9 +154,7 @@ def test_of_equal_intervals_the_widest_is_taken():
         np.array([0, 5]),
         ("a", "b"),
     )
-    step = search_line(
-        candidates, scores, np.array([0.0, 1.0]), -INFINITY, INFINITY
-    )
+    step = search_line(candidates, scores, np.array([0.0, 1.0]), -INFINITY, INFINITY)
     assert (step.gamma, step.bleu) == (5.0, 1.0)
 
 

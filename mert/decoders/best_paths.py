@@ -8,14 +8,15 @@ yields its deviations further back: every path of the graph is reached once, in 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from mert.decoders.compiled import compiled
+from mert.decoders.heap import grown, pop, push
 from mert.decoders.language_model import END_OF_SENTENCE, score_word
-from mert.decoders.search import _grown, _push, _sink, orientation
+from mert.decoders.search import orientation
 
 
-@njit(cache=True)
-def best_paths(graph, options, count, most_paths, distinct):  # type: ignore[no-untyped-def]  # pragma: no cover  # noqa: C901, PLR0912, PLR0915
+@compiled
+def best_paths(graph, options, count, most_paths, distinct):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Find the best paths.
 
     Args:
@@ -30,7 +31,7 @@ def best_paths(graph, options, count, most_paths, distinct):  # type: ignore[no-
         the translation first.
     """
     room = 64
-    longest = graph.end.max() + 1  # a phrase covers at least one word
+    longest = graph.hypotheses["end"].max() + 1  # a phrase covers at least one word
     found_score = np.empty(count)
     found_first = np.zeros(count + 1, np.int64)
     found = np.empty(64, np.int64)
@@ -56,30 +57,28 @@ def best_paths(graph, options, count, most_paths, distinct):  # type: ignore[no-
         while other >= 0:
             if candidates == room:
                 room *= 2
-                priority = _grown(priority, room)
-                parent = _grown(parent, room)
-                place_of = _grown(place_of, room)
-                other_of = _grown(other_of, room)
-                heap = _grown(heap, room)
-            priority[candidates] = graph.score[other]
+                priority = grown(priority, room)
+                parent = grown(parent, room)
+                place_of = grown(place_of, room)
+                other_of = grown(other_of, room)
+                heap = grown(heap, room)
+            priority[candidates] = graph.hypotheses[other].score
             parent[candidates] = -1
             place_of[candidates] = 0
             other_of[candidates] = other
-            _push(heap, priority, in_heap, candidates)
+            push(heap, priority, in_heap, candidates)
             candidates += 1
             in_heap += 1
-            other = graph.next_worse[other]
+            other = graph.hypotheses[other].next_worse
 
     paths = 0
     while in_heap > 0 and kept < count and paths < most_paths:
-        candidate = heap[0]
+        candidate = pop(heap, priority, in_heap)
         in_heap -= 1
-        heap[0] = heap[in_heap]
-        _sink(heap, priority, in_heap, 0)
         first = taken_first[paths]
         last = first
         while first + longest > len(taken):
-            taken = _grown(taken, 2 * len(taken))
+            taken = grown(taken, 2 * len(taken))
         for place in range(place_of[candidate]):
             taken[last] = taken[taken_first[parent[candidate]] + place]
             last += 1
@@ -87,36 +86,38 @@ def best_paths(graph, options, count, most_paths, distinct):  # type: ignore[no-
         while hypothesis > 0:
             taken[last] = hypothesis
             last += 1
-            hypothesis = graph.previous[hypothesis]
+            hypothesis = graph.hypotheses[hypothesis].previous
         taken_first[paths + 1] = last
 
         for place in range(place_of[candidate] + 1, last - first):
             best = taken[first + place]
-            other = graph.next_worse[best]
+            other = graph.hypotheses[best].next_worse
             while other >= 0:
                 if candidates == room:
                     room *= 2
-                    priority = _grown(priority, room)
-                    parent = _grown(parent, room)
-                    place_of = _grown(place_of, room)
-                    other_of = _grown(other_of, room)
-                    heap = _grown(heap, room)
+                    priority = grown(priority, room)
+                    parent = grown(parent, room)
+                    place_of = grown(place_of, room)
+                    other_of = grown(other_of, room)
+                    heap = grown(heap, room)
                 priority[candidates] = (
-                    priority[candidate] - graph.score[best] + graph.score[other]
+                    priority[candidate]
+                    - graph.hypotheses[best].score
+                    + graph.hypotheses[other].score
                 )
                 parent[candidates] = paths
                 place_of[candidates] = place
                 other_of[candidates] = other
-                _push(heap, priority, in_heap, candidates)
+                push(heap, priority, in_heap, candidates)
                 candidates += 1
                 in_heap += 1
-                other = graph.next_worse[other]
+                other = graph.hypotheses[other].next_worse
         paths += 1
 
         if distinct:
             mixed = 1
             for place in range(last - 1, first - 1, -1):
-                target = options.target[graph.option[taken[place]]]
+                target = options.target[graph.hypotheses[taken[place]].option]
                 for word in range(options.word_offsets[target], options.word_offsets[target + 1]):
                     mixed = (mixed ^ (options.words[word] + 1)) * -7046029254386353131
                     mixed ^= mixed >> 29
@@ -129,17 +130,18 @@ def best_paths(graph, options, count, most_paths, distinct):  # type: ignore[no-
             seen[slot] = mixed
         size = last - first
         while found_first[kept] + size > len(found):
-            found = _grown(found, 2 * len(found))
+            found = grown(found, 2 * len(found))
         for place in range(size):
             found[found_first[kept] + place] = taken[last - 1 - place]
         found_score[kept] = priority[candidate]
         kept += 1
         found_first[kept] = found_first[kept - 1] + size
 
-    return found_score[:kept].copy(), found_first[: kept + 1].copy(), found[: found_first[kept]].copy()
+    size = found_first[kept]
+    return found_score[:kept].copy(), found_first[: kept + 1].copy(), found[:size].copy()
 
 
-@njit(cache=True)
+@compiled
 def path_features(graph, options, lookups, path, layout):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Return the feature values (features,) of a path, natural logs or minus counts.
 
@@ -154,8 +156,8 @@ def path_features(graph, options, lookups, path, layout):  # type: ignore[no-unt
     previous_start = previous_end = last_option = -1
     states = options.begin_states.copy()
     for hypothesis in path:
-        option = graph.option[hypothesis]
-        start, end = graph.start[hypothesis], graph.end[hypothesis]
+        last = graph.hypotheses[hypothesis]
+        option, start, end = last.option, last.start, last.end
         for column in range(len(layout.fixed_columns)):
             values[layout.fixed_columns[column]] += layout.fixed[option, column]
         if layout.distortion >= 0:

@@ -10,11 +10,12 @@ import numpy as np
 from xopen import xopen
 
 from mert.decoders.best_paths import best_paths, path_features
-from mert.decoders.phrase_options import PhraseOptions, Sentence, surface
-from mert.decoders.search import Graph, Limits, search
+from mert.decoders.phrase_options import PhraseOptions
+from mert.decoders.search import Graph, Integers, Limits, Options, Task, search
 from mert.decoders.system import System
 from mert.features import FeatureSet
 from mert.nbest import Hypothesis, format_nbest
+from mert.source_phrases import Sentence, surface
 from moses_feature.files import whole_file
 
 DEFAULT_POPS = 200
@@ -94,7 +95,11 @@ class EmbeddedDecoder:
                 report(1)
 
     def translate(
-        self, sentence: int, count: int = 1, distinct: bool = True, features: FeatureSet | None = None
+        self,
+        sentence: int,
+        count: int = 1,
+        distinct: bool = True,
+        features: FeatureSet | None = None,
     ) -> list[Hypothesis]:
         """Return the best translations of a sentence, best first.
 
@@ -108,41 +113,42 @@ class EmbeddedDecoder:
             self._use(features)
         if not len(self._options.spans[sentence]):
             return [Hypothesis((), np.zeros(int(self._tuneable.sum())), 0.0)]
-        graph = self._search(sentence, np.empty(0, np.int64), forced=False)
-        return self._best(graph, count, distinct)
+        graph = self._search(sentence, self._weighted, np.empty(0, np.int64), forced=False)
+        return self._best(graph, self._weighted, count, distinct)
 
     def force(self, sentence: int, words: Sentence) -> list[Hypothesis]:
-        """Return the best derivation of a given translation; none if there is none."""
+        """Return the best derivation of a given translation; none if none is found.
+
+        The search has the usual limits, but spends them on nothing else.
+        """
         reference = self._options.word_numbers(words)
-        return self._best(self._search(sentence, reference, forced=True), 1, distinct=True)
+        options = self._options.only_from(self._weighted, reference)
+        return self._best(self._search(sentence, options, reference, forced=True), options, 1, True)
 
     def _use(self, features: FeatureSet) -> None:
-        self.features = features
         self._weights = features.weights
         self._tuneable = features.tuneable
         self._weighted = self._options.weighted(self._weights)
 
-    def _search(self, sentence: int, reference: np.ndarray, forced: bool) -> Graph:
+    def _search(self, sentence: int, options: Options, reference: Integers, forced: bool) -> Graph:
         models = self._options.models
-        graph: Graph = search(
-            self._options.spans[sentence], self._weighted, models.lookups(), self._limits,
-            reference, forced,
-        )  # fmt: skip
+        task = Task(self._options.spans[sentence], self._limits, reference, forced)
+        graph: Graph = search(task, options, models.lookups())
         models.check()
         return graph
 
-    def _best(self, graph: Graph, count: int, distinct: bool) -> list[Hypothesis]:
+    def _best(self, graph: Graph, options: Options, count: int, distinct: bool) -> list[Hypothesis]:
         if not len(graph.complete):
             return []
         most = count * PATHS_PER_HYPOTHESIS if distinct and count > 1 else count
-        scores, offsets, hypotheses = best_paths(graph, self._weighted, count, most, distinct)
+        scores, offsets, hypotheses = best_paths(graph, options, count, most, distinct)
         found = []
         for number in range(len(scores)):
             path = hypotheses[offsets[number] : offsets[number + 1]]
             values = path_features(
-                graph, self._weighted, self._options.models.lookups(), path, self._options.layout
+                graph, options, self._options.models.lookups(), path, self._options.layout
             )
-            words = tuple(self._options.words_of(graph.option[path]))
+            words = tuple(self._options.words_of(graph.hypotheses["option"][path]))
             found.append(Hypothesis(words, values[self._tuneable], float(values @ self._weights)))
         self._options.models.check()
         return found

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 import kenlm
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from mert.decoders.compiled import compiled, inner
 from moses_feature.errors import MosesFeatureError
 
 logger = logging.getLogger(__name__)
@@ -68,9 +69,9 @@ class LanguageModels:
     def __init__(self, paths: Sequence[str]) -> None:
         self._models = [_load(path) for path in paths]
         self._words: list[str] = ["</s>"]
-        self._states: list[kenlm.State] = []
-        self._model_of: list[kenlm.Model] = []
-        self._numbers: list[dict[kenlm.State, int]] = [{} for _ in paths]
+        self._states: list[Any] = []
+        self._model_of: list[tuple[Any, dict[Any, int]]] = []
+        self._numbers: list[dict[Any, int]] = [{} for _ in paths]
         self._error: BaseException | None = None
         self.begin = self._first_states("BeginSentenceWrite")
         self.empty = self._first_states("NullContextWrite")
@@ -120,7 +121,7 @@ class LanguageModels:
             numbers.append(self._number(model, known, state))
         return np.array(numbers, dtype=np.int64)
 
-    def _number(self, model: Any, known: dict[kenlm.State, int], state: kenlm.State) -> int:
+    def _number(self, model: Any, known: dict[Any, int], state: Any) -> int:
         number = known.setdefault(state, len(self._states))
         if number == len(self._states):
             self._states.append(state)
@@ -133,15 +134,14 @@ class LanguageModels:
             after = kenlm.State()
             score: float = model.BaseScore(self._states[state], self._words[word], after)
             self._following[0] = self._number(model, known, after)
-        except BaseException as error:  # noqa: BLE001  # it cannot pass through compiled code
+        except BaseException as error:  # it cannot pass through compiled code
             self._error = error
             self._following[0] = state
             return -math.inf
         return score * LOG_10
 
     def _make_table(self, slots: int, old: Lookups | None = None) -> None:
-        address = ctypes.cast(self._callback, ctypes.c_void_p).value
-        assert address is not None
+        address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
         self._table = Lookups(
             np.zeros(slots, dtype=np.int64),
             np.empty(slots),
@@ -163,7 +163,7 @@ class LanguageModels:
         logger.info("the cache of the language models was full and begins anew")
 
 
-def _load(path: str) -> kenlm.Model:
+def _load(path: str) -> Any:
     config = kenlm.Config()
     config.show_progress = False
     try:
@@ -173,12 +173,12 @@ def _load(path: str) -> kenlm.Model:
         raise MosesFeatureError(f"{path}: expected a language model for KenLM: {reason}") from None
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _ask(typing_context, address, state, word):  # type: ignore[no-untyped-def]
+@intrinsic
+def _ask(typing_context, address, state, word):  # type: ignore[no-untyped-def]  # noqa: ARG001
     """Call the C function at an address with two integers; it returns a float."""
     signature = types.float64(types.int64, types.int64, types.int64)
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ARG001
         kind = ir.FunctionType(ir.DoubleType(), [ir.IntType(64), ir.IntType(64)])
         function = builder.inttoptr(arguments[0], kind.as_pointer())
         return builder.call(function, arguments[1:])
@@ -186,13 +186,13 @@ def _ask(typing_context, address, state, word):  # type: ignore[no-untyped-def]
     return signature, generate
 
 
-@njit(cache=True)
+@inner
 def _slot(key, slots):  # type: ignore[no-untyped-def]  # pragma: no cover
     mixed = key * -7046029254386353131  # 2^64 divided by the golden ratio, as a signed number
     return (mixed ^ (mixed >> 32)) & (slots - 1)
 
 
-@njit(cache=True)
+@inner
 def score_word(lookups, state, word):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Return log p(word | state), a natural log, and the state after the word."""
     key = (state << 24) + word + 1
@@ -202,7 +202,7 @@ def score_word(lookups, state, word):  # type: ignore[no-untyped-def]  # pragma:
         if lookups.keys[slot] == key:
             return lookups.scores[slot], lookups.following[slot]
         slot = (slot + 1) & (slots - 1)
-    score = _ask(lookups.ask, state, word)
+    score = _ask(lookups.ask, state, word)  # type: ignore[call-arg, var-annotated]
     following = lookups.answer[0]
     if 8 * lookups.used[0] < 7 * slots:  # a fuller table would be slow; it grows in between
         lookups.keys[slot] = key
@@ -212,7 +212,7 @@ def score_word(lookups, state, word):  # type: ignore[no-untyped-def]  # pragma:
     return score, following
 
 
-@njit(cache=True)
+@compiled
 def _copy(old, new):  # type: ignore[no-untyped-def]  # pragma: no cover
     slots = len(new.keys)
     for place in range(len(old.keys)):

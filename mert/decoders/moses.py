@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mert.corpus import Sentence
+from mert.decoders.filtered import filtered
 from mert.features import FeatureFunction, FeatureSet
+from mert.source_phrases import Sentence
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import whole_file
 from moses_feature.moses_ini import MosesIni
@@ -33,12 +34,14 @@ class MosesSettings:
         threads: of the decoder.
         options: more arguments, such as `-search-algorithm 1 -cube-pruning-pop-limit 1000`.
         seconds: time limit of a run; None for none.
+        filter: whether to cut the tables down to the text first.
     """
 
     binary: str | None = None
     threads: int = 1
     options: tuple[str, ...] = ()
     seconds: float | None = None
+    filter: bool = False
 
 
 def find_moses(binary: str | None) -> Path:
@@ -90,14 +93,20 @@ class MosesDecoder:
     def __init__(
         self, ini: MosesIni, sentences: Sequence[Sentence], settings: MosesSettings
     ) -> None:
-        self._ini = ini.path.absolute()
         self._settings = settings
         self._binary = find_moses(settings.binary)
         self._sentences = sentences
         self._scratch = Path(tempfile.mkdtemp(prefix="mert-moses-"))
         self._input = self._scratch / "input"
         self._input.write_bytes(b"".join(b" ".join(words) + b"\n" for words in sentences))
-        self.features: FeatureSet = self._ask_for_features(ini)
+        self._ini = ini.path.absolute()
+        try:
+            if settings.filter:
+                self._ini = filtered(ini, sentences, self._scratch).absolute()
+            self.features: FeatureSet = self._ask_for_features(ini)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Remove the scratch directory."""
@@ -119,7 +128,8 @@ class MosesDecoder:
                 functions.append(_tuneable(ini, name[:-1], rest.split()))
         if not any(any(function.tuneable) for function in functions):
             raise MosesFeatureError(
-                f"{self._binary} -show-weights: expected lines like Name= 0.2, found {shown[:300]!r}"
+                f"{self._binary} -show-weights: expected lines like Name= 0.2, found "
+                f"{shown[:300]!r}"
             )
         return FeatureSet(tuple(functions))
 
@@ -157,7 +167,7 @@ class MosesDecoder:
         log = self._scratch / "stderr"
         try:
             with log.open("wb") as errors:
-                done = subprocess.run(
+                done = subprocess.run(  # noqa: S603  # the user's own decoder
                     [*command, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                     stderr=errors, timeout=self._settings.seconds, check=False,
                 )  # fmt: skip
@@ -182,7 +192,8 @@ def _tuneable(ini: MosesIni, name: str, shown: list[str]) -> FeatureFunction:
     weights = ini.weights[name].values if name in ini.weights else ()
     if len(weights) != len(shown):
         raise MosesFeatureError(
-            f"{ini.path}: expected {len(shown)} weights of {name} as Moses says, found {len(weights)}"
+            f"{ini.path}: expected {len(shown)} weights of {name} as Moses says, found "
+            f"{len(weights)}"
         )
     return FeatureFunction(name, weights, flags)
 

@@ -6,18 +6,20 @@ weights; `weighted` makes of them what a search needs under given weights.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from mert.decoders.compiled import compiled
 from mert.decoders.language_model import LanguageModels, score_word
 from mert.decoders.search import Options
 from mert.decoders.system import MOST_OPTIONS, PhraseTable, ReorderingTable, System
+from mert.source_phrases import Sentence, SourcePhrases, surface_words
 from moses_feature.errors import FormatError, shown
 from moses_feature.phrase_table import (
     SCORES,
@@ -26,7 +28,6 @@ from moses_feature.phrase_table import (
     TARGET,
     LineReader,
     split_fields,
-    tokens,
 )
 
 LOWEST_LOG_SCORE = -100.0
@@ -37,7 +38,6 @@ DEFAULT_LONGEST_PHRASE = 20
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Sentence = Sequence[bytes]
 
 
 class Layout(NamedTuple):
@@ -62,56 +62,6 @@ class Layout(NamedTuple):
     forward_columns: Integers
     backward: Floats
     forward: Floats
-
-
-class SourcePhrases:
-    """The phrases of some sentences, and numbers for those that have options.
-
-    The phrases of a length are gathered when a table first asks for one that long.
-    """
-
-    def __init__(self, sentences: Sequence[Sentence], longest: int) -> None:
-        self._sentences = sentences
-        self._longest = longest
-        self._of_length: dict[int, set[bytes]] = {}
-        self.numbers: dict[bytes, int] = {}
-
-    def number(self, field: bytes) -> int | None:
-        """Return the number of a source field; None if no sentence has the phrase."""
-        phrase = field.strip(b" \t")
-        if b"\t" in phrase or b"  " in phrase or b"|" in phrase:
-            phrase = b" ".join(surface_words(phrase))
-        number = self.numbers.get(phrase)
-        if number is None and phrase in self._of(phrase.count(b" ") + 1):
-            number = self.numbers[phrase] = len(self.numbers)
-        return number
-
-    def _of(self, length: int) -> set[bytes]:
-        if length not in self._of_length:
-            self._of_length[length] = {
-                b" ".join(sentence[start : start + length])
-                for sentence in (self._sentences if length <= self._longest else ())
-                for start in range(len(sentence) - length + 1)
-            }
-        return self._of_length[length]
-
-    def spans(self, sentence: Sentence) -> Integers:
-        """Return (n, longest): the phrase of 1, 2, … words from each word on, -1 for none."""
-        longest = max((phrase.count(b" ") + 1 for phrase in self.numbers), default=1)
-        return self._spans(sentence, longest)
-
-    def all_spans(self) -> list[Integers]:
-        """Return the spans of every sentence."""
-        longest = max((phrase.count(b" ") + 1 for phrase in self.numbers), default=1)
-        return [self._spans(sentence, longest) for sentence in self._sentences]
-
-    def _spans(self, sentence: Sentence, longest: int) -> Integers:
-        spans = np.full((len(sentence), longest), -1, dtype=np.int64)
-        for start in range(len(sentence)):
-            for length in range(1, min(longest, len(sentence) - start) + 1):
-                phrase = b" ".join(sentence[start : start + length])
-                spans[start, length - 1] = self.numbers.get(phrase, -1)
-        return spans
 
 
 class _TargetPhrases:
@@ -174,7 +124,7 @@ class PhraseOptions:
         self._word_offsets = np.array(self._targets.offsets, dtype=np.int64)
         self._words = np.array(self._targets.flat, dtype=np.int64)
         self.target_words = list(self._targets.words)
-        self.spans = sources.all_spans()
+        self.spans = sources.spans()
         self.layout = self._layout(pairs, sources)
         self._forward_class = _classes(self.layout.forward)
         self.models = LanguageModels([path for _, path in system.language_models])
@@ -206,15 +156,16 @@ class PhraseOptions:
             fixed[self._table < 0, columns["UnknownWordPenalty"]] = UNKNOWN_SCORE
         for number, table in enumerate(system.tables):
             rows = np.flatnonzero(self._table == number)
-            scores = [pairs[row].scores for row in rows.tolist()]
-            fixed[np.ix_(rows, features.columns(table.name))] = np.reshape(scores, (-1, table.scores))
+            scores = np.array([pairs[row].scores for row in rows.tolist()])
+            of_table = features.columns(table.name)
+            fixed[rows, of_table.start : of_table.stop] = scores.reshape(-1, table.scores)
         used = np.flatnonzero(fixed.any(axis=0))
         models = system.reordering_tables
         shape = (len(models), 4)
         backward_columns, forward_columns = np.full((2, *shape), -1, dtype=np.int64)
         backward, forward = np.zeros((2, len(pairs), *shape))
         for number, model in enumerate(models):
-            scores = self._reordering_scores(model, sources)
+            of_model = self._reordering_scores(model, sources)
             first = features.columns(model.name)[0]
             for direction, into, in_columns in (
                 ("backward", backward, backward_columns),
@@ -223,7 +174,7 @@ class PhraseOptions:
                 for orientation in range(4):
                     column = model.type.score_column(direction, orientation)
                     if column >= 0:
-                        into[:, number, orientation] = scores[:, column]
+                        into[:, number, orientation] = of_model[:, column]
                         in_columns[number, orientation] = first + model.type.feature_column(
                             direction, orientation
                         )
@@ -304,6 +255,19 @@ class PhraseOptions:
             bool(layout.backward_columns.size),
         )
 
+    def only_from(self, options: Options, reference: Integers) -> Options:
+        """Return the options without those whose words are not in a row in a reference."""
+        joined = _joined(reference)
+        texts = [
+            _joined(self._words[first:last]) in joined
+            for first, last in itertools.pairwise(self._word_offsets.tolist())
+        ]
+        kept = np.array(texts)[self._target[options.order]]
+        phrase = np.repeat(np.arange(len(options.size)), options.size)[kept]
+        size = np.bincount(phrase, minlength=len(options.size))
+        first = np.concatenate([[0], np.cumsum(size)])[:-1]
+        return options._replace(order=options.order[kept], first=first, size=size)
+
     def words_of(self, options: Sequence[int] | Integers) -> list[bytes]:
         """Return the target words of some options, one after the other."""
         words = self.target_words
@@ -320,14 +284,9 @@ class PhraseOptions:
         return np.array([self._targets.words.get(word, -1) for word in words], dtype=np.int64)
 
 
-def surface_words(text: bytes) -> list[bytes]:
-    """Return the words of a text; of a token with factors (`a|b`) the first, as Moses does."""
-    return surface(tokens(text))
-
-
-def surface(words: Sentence) -> list[bytes]:
-    """Return the first factor of each token."""
-    return [word.partition(b"|")[0] if b"|" in word else word for word in words]
+def _joined(words: Integers) -> str:
+    """Return word numbers as a text in which a row of words can be searched for."""
+    return " " + "".join(f"{word} " for word in words.tolist())
 
 
 def log_score(text: bytes | str) -> float:
@@ -409,7 +368,7 @@ def _weighted(scores: Floats, columns: Integers, weights: Floats) -> Floats:
     return np.ascontiguousarray((scores * of_columns).sum(axis=1))
 
 
-@njit(cache=True)
+@compiled
 def _score_phrases(  # type: ignore[no-untyped-def]  # pragma: no cover
     lookups, empty, offsets, words, first_phrase, last_phrase, states, left, alone
 ):
@@ -426,7 +385,7 @@ def _score_phrases(  # type: ignore[no-untyped-def]  # pragma: no cover
             left[place] = total - left[place]
 
 
-@njit(cache=True)
+@compiled
 def _ranked(estimate, offsets, table, limits, most):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Rank the options of each source phrase, best first, within the limits of the tables.
 
@@ -454,5 +413,3 @@ def _ranked(estimate, offsets, table, limits, most):  # type: ignore[no-untyped-
                 used += 1
                 count[phrase] += 1
     return order, first, count
-
-

@@ -69,8 +69,8 @@ class ReorderingType:
                     f"reordering type {name}: cannot decode {part!r}, only {', '.join(valid)}"
                 )
         if kind is None:
-            valid = ", ".join(ORIENTATIONS)
-            raise UsageError(f"reordering type {name}: expected one of {valid} in it")
+            kinds = ", ".join(ORIENTATIONS)
+            raise UsageError(f"reordering type {name}: expected one of {kinds} in it")
         return cls(ORIENTATIONS[kind], DIRECTIONS[direction], condition == "fe", collapsed)
 
     @property

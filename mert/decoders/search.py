@@ -16,16 +16,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from mert.decoders.language_model import END_OF_SENTENCE, Lookups, score_word
+from mert.decoders.compiled import compiled, inner
+from mert.decoders.heap import grown, heapify, pop, push
+from mert.decoders.language_model import END_OF_SENTENCE, score_word
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 WINDOW = 60
 """Source words behind the first gap that may be covered."""
+HASH_FACTOR = -7046029254386353131
+"""2^64 divided by the golden ratio, as a signed number."""
 MONOTONE, SWAP, DISCONTINUOUS_LEFT, DISCONTINUOUS_RIGHT = range(4)
 """Orientations as `mslr` models tell them apart; the others put some of them together."""
 
@@ -84,29 +87,90 @@ class Limits(NamedTuple):
     distortion: int
 
 
+HYPOTHESIS = np.dtype(
+    [
+        ("score", "f8"),  # log-linear score
+        ("total", "f8"),  # the same with the estimate for the words that are not covered
+        ("previous", "i8"),  # the hypothesis before, -1 for the first
+        ("option", "i8"),  # the last option, -1 for the first
+        ("start", "i8"),  # first source word of the last span, -1 for the first
+        ("end", "i8"),  # last source word of it, -1 for the first
+        ("gap", "i8"),  # first source word that is not covered
+        ("mask", "i8"),  # bits of the covered words from there on
+        ("written", "i8"),  # target words, counted when a reference is forced, else 0
+        ("next_worse", "i8"),  # of those that recombined with this one, the next; -1 at the end
+    ]
+)
+"""A partial translation; of those that recombine, the best comes first, the others in no order."""
+
+CUBE = np.dtype(
+    [
+        ("group", "i8"),  # whose hypotheses are the rows
+        ("start", "i8"),  # of the span
+        ("length", "i8"),  # of the span
+        ("phrase", "i8"),  # source phrase, whose options are the columns
+        ("gap", "i8"),  # coverage of the new hypotheses
+        ("mask", "i8"),
+        ("future", "f8"),  # estimate for the words that they leave uncovered
+    ]
+)
+
+ITEM = np.dtype(
+    [
+        ("cube", "i8"),
+        ("row", "i8"),
+        ("column", "i8"),
+        ("score", "f8"),  # of the new hypothesis, -inf for one that is not allowed
+        ("scored", "i8"),  # by the language models too; if not, it is a corner
+    ]
+)
+"""A place in a cube."""
+
+
 class Graph(NamedTuple):
-    """All hypotheses of a search, and how they recombined.
+    """What a search found.
 
     Attributes:
-        score: (h,) natural log-linear scores of the partial translations.
-        previous: (h,) the hypothesis before, -1 for the first.
-        option: (h,) the last option, -1 for the first.
-        start, end: (h,) first and last source word of the last span, -1 for the first.
-        next_worse: (h,) of the hypotheses that recombined with this one, the next; -1 at the end.
-            The best of them comes first, the others in no order.
+        hypotheses: all of them, `HYPOTHESIS` records; the first is the empty one.
         complete: numbers of the complete hypotheses that are best of their kind, best first.
     """
 
-    score: Floats
-    previous: Integers
-    option: Integers
-    start: Integers
-    end: Integers
-    next_worse: Integers
+    hypotheses: NDArray[np.void]
     complete: Integers
 
 
-@njit(cache=True)
+class Groups(NamedTuple):
+    """The hypotheses that are expanded, by stack and by what may follow them.
+
+    Attributes:
+        members: hypotheses, group after group, best first.
+        first: where each group begins, and the end of the last.
+        of_stack: (stacks + 1,) where the groups of each stack begin.
+    """
+
+    members: Integers
+    first: Integers
+    of_stack: Integers
+
+
+class Task(NamedTuple):
+    """What is searched for.
+
+    Attributes:
+        phrases: (n, longest) source phrase that begins at a word and has 1, 2, … words; -1 where
+            there is none.
+        limits: how far to go.
+        reference: words of the only translation that is wanted, if `forced`.
+        forced: whether to find nothing but the reference.
+    """
+
+    phrases: Integers
+    limits: Limits
+    reference: Integers
+    forced: bool
+
+
+@inner
 def orientation(previous_start, previous_end, start, end):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Return how a span follows the one before (`LRModel::GetOrientation`)."""
     if start == previous_end + 1:
@@ -118,7 +182,7 @@ def orientation(previous_start, previous_end, start, end):  # type: ignore[no-un
     return DISCONTINUOUS_RIGHT if start > previous_end else DISCONTINUOUS_LEFT
 
 
-@njit(cache=True)
+@compiled
 def _future_scores(phrases, options):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Return (n + 1, n + 1): the best estimate for the words from i up to j, not included."""
     size, width = phrases.shape
@@ -139,7 +203,7 @@ def _future_scores(phrases, options):  # type: ignore[no-untyped-def]  # pragma:
     return future
 
 
-@njit(cache=True)
+@compiled
 def _uncovered_score(future, gap, mask):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Return the estimate for all words that are not covered."""
     total = 0.0
@@ -157,44 +221,7 @@ def _uncovered_score(future, gap, mask):  # type: ignore[no-untyped-def]  # prag
     return total + future[place, size] if place < size else total
 
 
-@njit(cache=True)
-def _push(heap, priority, used, item):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Put an item into a binary heap of `used` items, highest priority first."""
-    place = used
-    while place > 0:
-        parent = (place - 1) >> 1
-        if priority[heap[parent]] >= priority[item]:
-            break
-        heap[place] = heap[parent]
-        place = parent
-    heap[place] = item
-
-
-@njit(cache=True)
-def _sink(heap, priority, used, place):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Move the item at a place down to where it belongs."""
-    item = heap[place]
-    while True:
-        child = 2 * place + 1
-        if child >= used:
-            break
-        if child + 1 < used and priority[heap[child + 1]] > priority[heap[child]]:
-            child += 1
-        if priority[heap[child]] <= priority[item]:
-            break
-        heap[place] = heap[child]
-        place = child
-    heap[place] = item
-
-
-@njit(cache=True)
-def _grown(array, size):  # type: ignore[no-untyped-def]  # pragma: no cover
-    grown = np.empty(size, array.dtype)
-    grown[: len(array)] = array
-    return grown
-
-
-@njit(cache=True)
+@inner
 def _language_model_score(lookups, options, model, target, state, complete):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Return the score of a target phrase after a state, and the state after it."""
     total = 0.0
@@ -212,332 +239,316 @@ def _language_model_score(lookups, options, model, target, state, complete):  # 
     return total, state
 
 
-@njit(cache=True)
-def _may_follow(reference, position, options, option):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Tell whether an option's words are those of the reference from a position on."""
-    target = options.target[option]
+@inner
+def _may_follow(task, position, options, target, complete):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Tell whether a target phrase is what the reference goes on with, or ends with."""
     first, last = options.word_offsets[target], options.word_offsets[target + 1]
-    if position + last - first > len(reference):
+    end = position + last - first
+    if end > len(task.reference) or (complete and end < len(task.reference)):
         return False
     for place in range(first, last):
-        if reference[position + place - first] != options.words[place]:
+        if task.reference[position + place - first] != options.words[place]:
             return False
     return True
 
 
-@njit(cache=True)
-def search(phrases, options, lookups, limits, reference, forced):  # type: ignore[no-untyped-def]  # pragma: no cover  # noqa: C901, PLR0912, PLR0915
-    """Search for the best translations of a sentence.
+@compiled
+def _cubes_into(stack, task, options, future, hypotheses, groups, cubes):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Find the cubes that lead into a stack; return them and their number."""
+    size, width = task.phrases.shape
+    limit = task.limits.distortion
+    count = 0
+    for length in range(1, min(width, stack) + 1):
+        first, last = groups.of_stack[stack - length], groups.of_stack[stack - length + 1]
+        for group in range(first, last):
+            head = hypotheses[groups.members[groups.first[group]]]
+            gap, mask = head.gap, head.mask
+            for start in range(gap, min(gap + WINDOW - length, size - length) + 1):
+                if start > gap and start + length - gap > limit:
+                    break  # from there the first gap would be out of reach
+                span = ((1 << length) - 1) << (start - gap)
+                phrase = task.phrases[start, length - 1]
+                if (
+                    abs(head.end + 1 - start) > limit
+                    or mask & span != 0
+                    or phrase < 0
+                    or options.size[phrase] == 0
+                ):
+                    continue
+                if count == len(cubes):
+                    cubes = grown(cubes, 2 * count)
+                cube = cubes[count]
+                cube.group = group
+                cube.start = start
+                cube.length = length
+                cube.phrase = phrase
+                new_gap, new_mask = gap, mask | span
+                while new_mask & 1 == 1:
+                    new_mask >>= 1
+                    new_gap += 1
+                cube.gap = new_gap
+                cube.mask = new_mask
+                cube.future = _uncovered_score(future, new_gap, new_mask)
+                count += 1
+    return cubes, count
+
+
+@inner
+def _score_without_models(hypothesis, cube, option, hypotheses, options):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return the score of a hypothesis and an option, but for the language models."""
+    before = hypotheses[hypothesis]
+    end = cube.start + cube.length - 1
+    how = orientation(before.start, before.end, cube.start, end)
+    score = before.score + options.fixed[option] + options.backward[option, how]
+    score -= options.distortion_weight * abs(before.end + 1 - cube.start)
+    if hypothesis > 0:
+        score += options.forward[before.option, how]
+    return score
+
+
+@inner
+def _estimate_corners(cubes, count, options, hypotheses, groups, items, priority):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Make an item of the corner of each cube, with an estimate as its priority."""
+    for number in range(count):
+        cube, item = cubes[number], items[number]
+        item.cube = number
+        hypothesis = groups.members[groups.first[cube.group]]
+        option = options.order[options.first[cube.phrase]]
+        score = _score_without_models(hypothesis, cube, option, hypotheses, options)
+        of_models = options.estimate[option] - options.fixed[option]
+        priority[number] = score + of_models + cube.future
+
+
+@inner
+def _score(
+    number, task, options, lookups, hypotheses, states, groups, cubes, items, item_states, complete
+):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Score an item with everything, and return its priority."""
+    item = items[number]
+    cube = cubes[item.cube]
+    hypothesis = groups.members[groups.first[cube.group] + item.row]
+    option = options.order[options.first[cube.phrase] + item.column]
+    score = _score_without_models(hypothesis, cube, option, hypotheses, options)
+    target = options.target[option]
+    item.scored = 1
+    if task.forced and not _may_follow(
+        task, hypotheses[hypothesis].written, options, target, complete
+    ):  # it stays in its cube, so that its neighbours are reached
+        item.score = -np.inf
+        return score + options.estimate[option] - options.fixed[option] + cube.future
+    for model in range(len(options.lm_weights)):
+        of_model, state = _language_model_score(
+            lookups, options, model, target, states[hypothesis, model], complete
+        )
+        score += options.lm_weights[model] * of_model
+        item_states[number, model] = state
+    item.score = score
+    return score + cube.future
+
+
+@inner
+def _add_hypothesis(new, item, cube, priority, task, options, hypotheses, groups):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Make a hypothesis of an item."""
+    hypothesis = groups.members[groups.first[cube.group] + item.row]
+    option = options.order[options.first[cube.phrase] + item.column]
+    made = hypotheses[new]
+    made.score = item.score
+    made.total = priority
+    made.previous = hypothesis
+    made.option = option
+    made.start = cube.start
+    made.end = cube.start + cube.length - 1
+    made.gap = cube.gap
+    made.mask = cube.mask
+    made.written = 0
+    made.next_worse = -1
+    if task.forced:
+        target = options.target[option]
+        length = options.word_offsets[target + 1] - options.word_offsets[target]
+        made.written = hypotheses[hypothesis].written + length
+
+
+@inner
+def _same_cubes(one, other):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Tell whether two hypotheses have the same coverage and end at the same word."""
+    return one.gap == other.gap and one.mask == other.mask and one.end == other.end
+
+
+@inner
+def _cube_hash(hypothesis):  # type: ignore[no-untyped-def]  # pragma: no cover
+    return ((hypothesis.gap * 31 + hypothesis.mask) * 31 + hypothesis.end) * HASH_FACTOR
+
+
+@inner
+def _same_future(one, other, options):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Tell whether no phrase that follows can tell two hypotheses apart."""
+    if not _same_cubes(one, other) or one.written != other.written:
+        return False
+    if options.orientation and (
+        one.start != other.start
+        or options.forward_class[one.option] != options.forward_class[other.option]
+    ):
+        return False
+    return True
+
+
+@inner
+def _recombine(new, table, hypotheses, states, options):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Put a hypothesis into a hash table, and together with others of the same future."""
+    made = hypotheses[new]
+    mixed = _cube_hash(made) + made.written
+    for model in range(states.shape[1]):
+        mixed = (mixed ^ states[new, model]) * HASH_FACTOR
+    slot = (mixed ^ (mixed >> 32)) & (len(table) - 1)
+    while table[slot] >= 0:
+        best = table[slot]
+        same = _same_future(hypotheses[best], made, options)
+        for model in range(states.shape[1]):
+            same = same and states[best, model] == states[new, model]
+        if same:
+            break
+        slot = (slot + 1) & (len(table) - 1)
+    best = table[slot]
+    if best < 0:
+        table[slot] = new
+    elif made.score > hypotheses[best].score:
+        made.next_worse = best
+        table[slot] = new
+    else:
+        made.next_worse = hypotheses[best].next_worse
+        hypotheses[best].next_worse = new
+
+
+@compiled
+def _best_first(table, hypotheses):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return the hypotheses in a hash table; of equal ones the one made earlier comes first."""
+    found = np.sort(table[table >= 0])
+    return found[np.argsort(-hypotheses["total"][found], kind="mergesort")]
+
+
+@compiled
+def _group(kept, stack, table, hypotheses, groups):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Add groups of hypotheses, given best first; the table is free to be used."""
+    table[:] = -1
+    group_of = np.empty(len(kept), np.int64)
+    sizes = np.zeros(len(kept), np.int64)
+    count = 0
+    for index in range(len(kept)):
+        hypothesis = hypotheses[kept[index]]
+        mixed = _cube_hash(hypothesis)
+        slot = (mixed ^ (mixed >> 32)) & (len(table) - 1)
+        while table[slot] >= 0 and not _same_cubes(hypotheses[kept[table[slot]]], hypothesis):
+            slot = (slot + 1) & (len(table) - 1)
+        if table[slot] < 0:
+            table[slot] = index
+            group_of[index] = count
+            count += 1
+        else:
+            group_of[index] = group_of[table[slot]]
+        sizes[group_of[index]] += 1
+    known = groups.of_stack[stack]
+    for group in range(count):
+        groups.first[known + group + 1] = groups.first[known + group] + sizes[group]
+    sizes[:] = 0
+    for index in range(len(kept)):
+        group = group_of[index]
+        groups.members[groups.first[known + group] + sizes[group]] = kept[index]
+        sizes[group] += 1
+    groups.of_stack[stack + 1] = known + count
+
+
+@compiled
+def _fill_stack(
+    made, complete, task, options, lookups, hypotheses, states, groups, cubes, count, table
+):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Take hypotheses from the cubes and recombine them; return how many there are then."""
+    room = count + 2 * task.limits.pops + 2
+    items = np.zeros(room, ITEM)
+    item_states = np.empty((room, states.shape[1]), np.int64)
+    priority = np.empty(room)
+    heap = np.arange(room)
+    _estimate_corners(cubes, count, options, hypotheses, groups, items, priority)
+    heapify(heap, priority, count)
+    in_heap = used = count
+    taken = 0
+    while in_heap > 0 and taken < task.limits.pops:
+        number = pop(heap, priority, in_heap)
+        in_heap -= 1
+        item = items[number]
+        cube = cubes[item.cube]
+        if item.scored == 0:
+            priority[number] = _score(
+                number, task, options, lookups, hypotheses, states, groups, cubes, items,
+                item_states, complete,
+            )  # fmt: skip
+            push(heap, priority, in_heap, number)
+            in_heap += 1
+            continue
+        taken += 1
+        # A place has one way to be reached: along its row, or down the first column.
+        rows = groups.first[cube.group + 1] - groups.first[cube.group]
+        right = item.column + 1 < options.size[cube.phrase]
+        below = item.column == 0 and item.row + 1 < rows
+        for down in range(0 if right else 1, 2 if below else 1):
+            items[used].cube = item.cube
+            items[used].row = item.row + down
+            items[used].column = item.column + 1 - down
+            priority[used] = _score(
+                used, task, options, lookups, hypotheses, states, groups, cubes, items,
+                item_states, complete,
+            )  # fmt: skip
+            push(heap, priority, in_heap, used)
+            in_heap += 1
+            used += 1
+        if item.score > -np.inf:
+            _add_hypothesis(made, item, cube, priority[number], task, options, hypotheses, groups)
+            states[made] = item_states[number]
+            _recombine(made, table, hypotheses, states, options)
+            made += 1
+    return made
+
+
+@compiled
+def search(task, options, lookups):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Search for the best translations of a sentence of one word or more.
 
     Args:
-        phrases: (n, longest) source phrase that begins at a word and has 1, 2, … words; -1 where
-            there is none.
+        task: what is searched for.
         options: the phrase options under the weights.
         lookups: of the language models.
-        limits: how far to go.
-        reference: words of the only translation that is wanted, if `forced`.
-        forced: whether to find nothing but the reference.
     """
-    size, width = phrases.shape
-    models = len(options.lm_weights)
-    future = _future_scores(phrases, options)
-
-    # Hypotheses.
+    size = len(task.phrases)
+    limits = task.limits
+    future = _future_scores(task.phrases, options)
     room = 1 + size * limits.pops
-    score = np.empty(room)
-    total = np.empty(room)  # with the estimate for the uncovered words
-    previous = np.empty(room, np.int64)
-    option_of = np.empty(room, np.int64)
-    start_of = np.empty(room, np.int64)
-    end_of = np.empty(room, np.int64)
-    gap_of = np.empty(room, np.int64)
-    mask_of = np.empty(room, np.int64)
-    written = np.empty(room, np.int64)  # target words; counted if forced, else 0
-    states = np.empty((room, models), np.int64)
-    next_worse = np.empty(room, np.int64)
-    score[0] = 0.0
-    total[0] = 0.0
-    previous[0] = option_of[0] = start_of[0] = end_of[0] = next_worse[0] = -1
-    gap_of[0] = mask_of[0] = written[0] = 0
+    hypotheses = np.empty(room, HYPOTHESIS)
+    states = np.empty((room, len(options.lm_weights)), np.int64)
     states[0] = options.begin_states
-    hypotheses = 1
-
-    # Groups of hypotheses that were kept, stack after stack.
-    members = np.empty(1 + size * min(limits.stack, limits.pops), np.int64)
-    group_first = np.empty(len(members) + 1, np.int64)
-    stack_groups = np.zeros(size + 2, np.int64)
-    members[0] = 0
-    group_first[0] = 0
-    group_first[1] = 1
-    stack_groups[1] = groups = 1
-
-    # Cubes that lead into one stack, and the heap over them.
-    cube_group = np.empty(1024, np.int64)
-    cube_start = np.empty(1024, np.int64)
-    cube_length = np.empty(1024, np.int64)
-    cube_phrase = np.empty(1024, np.int64)
-    cube_gap = np.empty(1024, np.int64)
-    cube_mask = np.empty(1024, np.int64)
-    cube_future = np.empty(1024)
-
+    first = hypotheses[0]
+    first.score = first.total = 0.0
+    first.previous = first.option = first.start = first.end = first.next_worse = -1
+    first.gap = first.mask = first.written = 0
+    made = 1
+    expanded = 1 + size * min(limits.stack, limits.pops)
+    groups = Groups(
+        np.zeros(expanded, np.int64),
+        np.zeros(expanded + 1, np.int64),
+        np.zeros(size + 2, np.int64),
+    )
     slots = 16
     while slots < 2 * limits.pops:
         slots *= 2
     table = np.empty(slots, np.int64)
-    complete_hypotheses = np.empty(0, np.int64)
-
+    best = np.zeros(1, np.int64)
+    _group(best, 0, table, hypotheses, groups)
+    cubes = np.empty(1024, CUBE)
     for stack in range(1, size + 1):
-        complete = stack == size
-        cubes = 0
-        for length in range(1, min(width, stack) + 1):
-            for group in range(stack_groups[stack - length], stack_groups[stack - length + 1]):
-                head = members[group_first[group]]
-                gap, mask, end = gap_of[head], mask_of[head], end_of[head]
-                bits = (1 << length) - 1
-                for start in range(gap, min(gap + WINDOW - length, size - length) + 1):
-                    jump = abs(end + 1 - start)
-                    back = abs(start + length - gap)
-                    if start > gap and back > limits.distortion:
-                        break
-                    if jump > limits.distortion:
-                        continue
-                    shifted = bits << (start - gap)
-                    if mask & shifted != 0:
-                        continue
-                    phrase = phrases[start, length - 1]
-                    if phrase < 0 or options.size[phrase] == 0:
-                        continue
-                    if cubes == len(cube_group):
-                        more = 2 * cubes
-                        cube_group = _grown(cube_group, more)
-                        cube_start = _grown(cube_start, more)
-                        cube_length = _grown(cube_length, more)
-                        cube_phrase = _grown(cube_phrase, more)
-                        cube_gap = _grown(cube_gap, more)
-                        cube_mask = _grown(cube_mask, more)
-                        cube_future = _grown(cube_future, more)
-                    new_gap, new_mask = gap, mask | shifted
-                    while new_mask & 1 == 1:
-                        new_mask >>= 1
-                        new_gap += 1
-                    cube_group[cubes] = group
-                    cube_start[cubes] = start
-                    cube_length[cubes] = length
-                    cube_phrase[cubes] = phrase
-                    cube_gap[cubes] = new_gap
-                    cube_mask[cubes] = new_mask
-                    cube_future[cubes] = _uncovered_score(future, new_gap, new_mask)
-                    cubes += 1
-
-        # Items: places in cubes. The corners are estimated; their neighbours, and corners that
-        # come to the top, are scored.
-        items = cubes
-        room = cubes + 2 * limits.pops + 2
-        item_cube = np.empty(room, np.int64)
-        item_row = np.zeros(room, np.int64)
-        item_column = np.zeros(room, np.int64)
-        item_scored = np.zeros(room, np.bool_)
-        item_score = np.empty(room)
-        item_states = np.empty((room, models), np.int64)
-        priority = np.empty(room)
-        heap = np.empty(room, np.int64)
-        in_heap = cubes
-        for cube in range(cubes):
-            item_cube[cube] = cube
-            heap[cube] = cube
-            hypothesis = members[group_first[cube_group[cube]]]
-            start, end = cube_start[cube], cube_start[cube] + cube_length[cube] - 1
-            option = options.order[options.first[cube_phrase[cube]]]
-            how = orientation(start_of[hypothesis], end_of[hypothesis], start, end)
-            estimate = score[hypothesis] + options.estimate[option] + cube_future[cube]
-            estimate -= options.distortion_weight * abs(end_of[hypothesis] + 1 - start)
-            estimate += options.backward[option, how]
-            if hypothesis > 0:
-                estimate += options.forward[option_of[hypothesis], how]
-            priority[cube] = estimate
-        for place in range(in_heap // 2 - 1, -1, -1):
-            _sink(heap, priority, in_heap, place)
-
+        cubes, count = _cubes_into(stack, task, options, future, hypotheses, groups, cubes)
         table[:] = -1
-        first_new = hypotheses
-        pops = 0
-        while in_heap > 0 and pops < limits.pops:
-            item = heap[0]
-            in_heap -= 1
-            heap[0] = heap[in_heap]
-            _sink(heap, priority, in_heap, 0)
-            cube = item_cube[item]
-            group = cube_group[cube]
-            start, end = cube_start[cube], cube_start[cube] + cube_length[cube] - 1
-            options_first = options.first[cube_phrase[cube]]
-            options_count = options.size[cube_phrase[cube]]
-            fresh = 0
-            if not item_scored[item]:
-                fresh = 1
-                new_items = (item, item)
-            else:
-                # A place has one way to be reached: along its row, or down the first column.
-                row, column = item_row[item], item_column[item]
-                right, below = -1, -1
-                if column + 1 < options_count:
-                    right = items
-                    item_cube[items] = cube
-                    item_row[items] = row
-                    item_column[items] = column + 1
-                    items += 1
-                if column == 0 and row + 1 < group_first[group + 1] - group_first[group]:
-                    below = items
-                    item_cube[items] = cube
-                    item_row[items] = row + 1
-                    item_column[items] = 0
-                    items += 1
-                new_items = (right, below)
-            for which in range(2 - fresh):
-                new = new_items[which]
-                if new < 0:
-                    continue
-                hypothesis = members[group_first[group] + item_row[new]]
-                option = options.order[options_first + item_column[new]]
-                possible = True
-                if forced:
-                    possible = _may_follow(reference, written[hypothesis], options, option)
-                    if possible and complete:
-                        target = options.target[option]
-                        length = options.word_offsets[target + 1] - options.word_offsets[target]
-                        possible = written[hypothesis] + length == len(reference)
-                how = orientation(start_of[hypothesis], end_of[hypothesis], start, end)
-                value = score[hypothesis] + options.fixed[option]
-                value -= options.distortion_weight * abs(end_of[hypothesis] + 1 - start)
-                value += options.backward[option, how]
-                if hypothesis > 0:
-                    value += options.forward[option_of[hypothesis], how]
-                if possible:
-                    for model in range(models):
-                        of_model, state = _language_model_score(
-                            lookups, options, model, options.target[option],
-                            states[hypothesis, model], complete,
-                        )  # fmt: skip
-                        value += options.lm_weights[model] * of_model
-                        item_states[new, model] = state
-                    item_score[new] = value
-                else:  # it stays in its cube, so that its neighbours are reached
-                    item_score[new] = -np.inf
-                    value += options.estimate[option] - options.fixed[option]
-                item_scored[new] = True
-                priority[new] = value + cube_future[cube]
-                _push(heap, priority, in_heap, new)
-                in_heap += 1
-            if fresh or item_score[item] == -np.inf:
-                continue
-
-            pops += 1
-            hypothesis = members[group_first[group] + item_row[item]]
-            option = options.order[options_first + item_column[item]]
-            new = hypotheses
-            hypotheses += 1
-            score[new] = item_score[item]
-            total[new] = item_score[item] + cube_future[cube]
-            previous[new] = hypothesis
-            option_of[new] = option
-            start_of[new] = start
-            end_of[new] = end
-            gap_of[new] = cube_gap[cube]
-            mask_of[new] = cube_mask[cube]
-            states[new] = item_states[item]
-            next_worse[new] = -1
-            written[new] = 0
-            if forced:
-                target = options.target[option]
-                length = options.word_offsets[target + 1] - options.word_offsets[target]
-                written[new] = written[hypothesis] + length
-
-            # Recombine with a hypothesis that no future word can tell from this one.
-            mixed = ((cube_gap[cube] * 31 + cube_mask[cube]) * 31 + end) * 31 + written[new]
-            for model in range(models):
-                mixed = (mixed ^ states[new, model]) * -7046029254386353131
-            slot = (mixed ^ (mixed >> 32)) & (slots - 1)
-            while table[slot] >= 0:
-                other = table[slot]
-                same = (
-                    gap_of[other] == gap_of[new]
-                    and mask_of[other] == mask_of[new]
-                    and end_of[other] == end
-                    and written[other] == written[new]
-                )
-                if same and options.orientation:
-                    same = start_of[other] == start and (
-                        options.forward_class[option_of[other]] == options.forward_class[option]
-                    )
-                for model in range(models):
-                    same = same and states[other, model] == states[new, model]
-                if same:
-                    break
-                slot = (slot + 1) & (slots - 1)
-            other = table[slot]
-            if other < 0:
-                table[slot] = new
-            elif score[new] > score[other]:
-                next_worse[new] = other
-                table[slot] = new
-            else:
-                next_worse[new] = next_worse[other]
-                next_worse[other] = new
-
-        # Keep the best, and group them.
-        kept = table[table >= 0]
-        kept = kept[np.argsort(kept)]  # equal totals: the earlier first
-        kept = kept[np.argsort(-total[kept], kind="mergesort")]
-        if complete:
-            complete_hypotheses = kept
-            break
-        kept = kept[: limits.stack]
-        group_of = np.empty(len(kept), np.int64)
-        table[:] = -1  # now: the first of kept of each group
-        sizes = np.zeros(len(kept) + 1, np.int64)
-        new_groups = 0
-        for index in range(len(kept)):
-            hypothesis = kept[index]
-            mixed = (gap_of[hypothesis] * 31 + mask_of[hypothesis]) * 31 + end_of[hypothesis]
-            mixed *= -7046029254386353131
-            slot = (mixed ^ (mixed >> 32)) & (slots - 1)
-            while table[slot] >= 0:
-                other = kept[table[slot]]
-                if (
-                    gap_of[other] == gap_of[hypothesis]
-                    and mask_of[other] == mask_of[hypothesis]
-                    and end_of[other] == end_of[hypothesis]
-                ):
-                    break
-                slot = (slot + 1) & (slots - 1)
-            if table[slot] < 0:
-                table[slot] = index
-                group_of[index] = new_groups
-                new_groups += 1
-            else:
-                group_of[index] = group_of[table[slot]]
-            sizes[group_of[index]] += 1
-        place = group_first[groups]
-        for group in range(new_groups):
-            group_first[groups + group] = place
-            place += sizes[group]
-        group_first[groups + new_groups] = place
-        filled = np.zeros(new_groups, np.int64)
-        for index in range(len(kept)):
-            group = group_of[index]
-            members[group_first[groups + group] + filled[group]] = kept[index]
-            filled[group] += 1
-        groups += new_groups
-        stack_groups[stack + 1] = groups
-
-    return Graph(
-        score[:hypotheses].copy(),
-        previous[:hypotheses].copy(),
-        option_of[:hypotheses].copy(),
-        start_of[:hypotheses].copy(),
-        end_of[:hypotheses].copy(),
-        next_worse[:hypotheses].copy(),
-        complete_hypotheses,
-    )
-
-
-__all__ = ["Graph", "Limits", "Lookups", "Options", "orientation", "search"]
+        made = _fill_stack(
+            made, stack == size, task, options, lookups, hypotheses, states, groups, cubes, count,
+            table,
+        )  # fmt: skip
+        best = _best_first(table, hypotheses)
+        _group(best[: limits.stack], stack, table, hypotheses, groups)
+    return Graph(hypotheses[:made].copy(), best)

@@ -12,14 +12,15 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from mert.decoders.embedded import EmbeddedDecoder, SearchLimits
-from mert.decoders.phrase_options import Sentence
 from mert.decoders.system import System
 from mert.features import FeatureSet
+from mert.source_phrases import Sentence
 from moses_feature.errors import MosesFeatureError
 from moses_feature.files import whole_file
 
@@ -65,7 +66,7 @@ class Workers:
         self._workers: list[_Worker] = []
         context = multiprocessing.get_context("spawn")
         bounds = [len(sentences) * job // jobs for job in range(jobs + 1)]
-        for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        for first, last in pairwise(bounds):
             mine, theirs = context.Pipe()
             process = context.Process(
                 target=_work, args=(theirs, system, sentences[first:last], limits, first),

@@ -1,0 +1,62 @@
+"""What can go wrong in hours of tuning, tried in seconds: the decoder, its features, the texts."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from mert.bleu import References
+from mert.corpus import Corpus
+from mert.decoders.choice import DecoderSettings
+from mert.features import FeatureSet
+from mert.nbest import read_nbest
+from moses_feature.errors import MosesFeatureError
+from moses_feature.moses_ini import MosesIni
+
+PROBES = 40
+"""Sentences, spread over the text, that are translated to see that all fits together."""
+
+
+def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> None:
+    """Translate a few sentences and compare them with their references.
+
+    Raises:
+        MosesFeatureError: the decoder fails, its features are not those of the ini, or the
+            translations share no two words in a row with the references.
+    """
+    filled = [n for n, sentence in enumerate(corpus.sentences) if sentence]
+    step = max(1, len(filled) // PROBES)
+    probes = filled[::step][:PROBES]
+    decoder = settings.make(ini, [corpus.sentences[n] for n in probes])
+    try:
+        _check_features(ini, decoder.features)
+        with tempfile.TemporaryDirectory(prefix="mert-check-") as directory:
+            path = Path(directory) / "nbest.gz"
+            decoder.write_nbest(decoder.features, 2, path)
+            lists = list(read_nbest(path, decoder.features, len(probes)))
+    finally:
+        decoder.close()
+    translations = [list_[0].words if list_ else () for list_ in lists]
+    if not any(translations):
+        raise MosesFeatureError(f"{ini.path}: the decoder translated none of {len(probes)} lines")
+    matches = sum(
+        int(References(corpus.references[number]).statistics([words])[0, 2])
+        for number, words in zip(probes, translations, strict=True)
+    )
+    if matches == 0:
+        first = b" ".join(next(filter(None, translations))).decode(errors="replace")
+        raise MosesFeatureError(
+            f"no two words in a row of {len(probes)} translations are in {corpus.paths[1]}: is it "
+            "in the target language, and tokenised, cased and escaped like the system's output "
+            f"({first!r})?"
+        )
+
+
+def _check_features(ini: MosesIni, features: FeatureSet) -> None:
+    """See that the decoder names the features that the ini has weights for, as many of each."""
+    of_ini = {f.name: len(f.weights) for f in FeatureSet.of_ini(ini).functions}
+    of_decoder = {f.name: len(f.weights) for f in features.functions}
+    if of_ini != of_decoder:
+        raise MosesFeatureError(
+            f"{ini.path}: expected the features {of_ini}, the decoder has {of_decoder}"
+        )

@@ -1,0 +1,91 @@
+"""Whether two systems differ in BLEU, over several tuning runs each.
+
+Both tests work on BLEU statistics (runs, sentences, 9) of two systems with the same number of
+runs; the difference is that of the mean BLEU over the runs. Tuning is random, so that one run of
+each system tells little (Clark et al., ACL 2011).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from mert.bleu import corpus_bleu
+
+TRIALS = 10_000
+RESAMPLES = 1_000
+
+Integers = NDArray[np.int64]
+
+
+def mean_bleu(statistics: Integers) -> float:
+    """Return the mean over the runs of corpus BLEU, 0 to 1."""
+    return float(np.mean([corpus_bleu(run.sum(axis=0)) for run in statistics]))
+
+
+def approximate_randomisation(system: Integers, baseline: Integers, seed: int = 1) -> float:
+    """Return the p-value of the difference (Clark et al. 2011; Riezler and Maxwell 2005).
+
+    If the systems were the same, it would not matter whose translation is whose: in each trial
+    the translations of a sentence by all runs of both systems are dealt out anew.
+    """
+    both = np.concatenate([system, baseline]).transpose(1, 0, 2).astype(np.float64)
+    observed = abs(mean_bleu(system) - mean_bleu(baseline))
+    differences = _shuffled_differences(np.ascontiguousarray(both), TRIALS, seed)
+    at_least = int(np.count_nonzero(np.abs(differences) >= observed - 1e-12))
+    return (at_least + 1) / (TRIALS + 1)
+
+
+def paired_bootstrap(system: Integers, baseline: Integers, seed: int = 1) -> float:
+    """Return the p-value of the difference (Koehn 2004), two-sided, as sacreBLEU counts it.
+
+    Sentences are drawn with replacement, the same for all runs; the distribution of the
+    difference is moved to a mean of zero.
+    """
+    generator = np.random.default_rng(seed)
+    sentences = system.shape[1]
+    draws = generator.multinomial(sentences, np.full(sentences, 1 / sentences), size=RESAMPLES)
+    means = [
+        np.mean([[corpus_bleu(row) for row in draws @ run] for run in runs], axis=0)
+        for runs in (system, baseline)
+    ]
+    differences = means[0] - means[1]
+    observed = abs(mean_bleu(system) - mean_bleu(baseline))
+    moved = np.abs(differences - differences.mean())
+    return (int(np.count_nonzero(moved >= observed - 1e-12)) + 1) / (RESAMPLES + 1)
+
+
+@njit(cache=True)
+def _shuffled_differences(both, trials, seed):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return the difference of the mean BLEU in each trial; both (sentences, 2 runs, 9)."""
+    np.random.seed(seed)  # noqa: NPY002  # compiled code has its own
+    sentences, slots, width = both.shape
+    runs = slots // 2
+    differences = np.empty(trials)
+    order = np.arange(slots)
+    for trial in range(trials):
+        totals = np.zeros((slots, width))
+        for sentence in range(sentences):
+            for slot in range(slots - 1, 0, -1):  # Fisher and Yates
+                other = np.random.randint(0, slot + 1)  # noqa: NPY002
+                order[slot], order[other] = order[other], order[slot]
+            for slot in range(slots):
+                for column in range(width):
+                    totals[slot, column] += both[sentence, order[slot], column]
+        difference = 0.0
+        for slot in range(slots):
+            bleu = _bleu(totals[slot])
+            difference += bleu if slot < runs else -bleu
+        differences[trial] = difference / runs
+    return differences
+
+
+@njit(cache=True)
+def _bleu(statistics):  # type: ignore[no-untyped-def]  # pragma: no cover
+    product = 1.0
+    for column in range(0, len(statistics) - 1, 2):
+        if statistics[column] <= 0.0:
+            return 0.0
+        product *= statistics[column] / statistics[column + 1]
+    return product**0.25 * np.exp(min(0.0, 1.0 - statistics[-1] / statistics[1]))

@@ -1,0 +1,353 @@
+"""Tune the weights of a system: decode, merge the n-best lists, optimise, and again (Och 2003).
+
+A work directory holds everything: `state.json`, the n-best list of each iteration as Moses writes
+it (`run1.best100.out.gz`), at the end all hypotheses as feature and score files for Moses' own
+optimisers, and `moses.ini` with the best weights. Each step is on disk when it is done. Numbers
+are read back from these files, so that a run that was killed goes on to the very same weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mert.bleu import References, corpus_bleu
+from mert.candidates import Candidates
+from mert.corpus import Corpus
+from mert.decoders.decoder import Decoder
+from mert.features import FeatureSet
+from mert.moses_files import write_candidates
+from mert.nbest import read_nbest
+from mert.optimise import SearchSpace
+from mert.optimizers import optimizer
+from mert.pool import Pool
+from moses_feature import __version__
+from moses_feature.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.files import write_json
+from moses_feature.moses_ini import MosesIni
+
+logger = logging.getLogger(__name__)
+
+STATE = "state.json"
+TUNED_INI = "moses.ini"
+
+
+@dataclass(frozen=True)
+class TuningSettings:
+    """How to tune; every default is written here alone.
+
+    Attributes:
+        optimizer: `mert`, `mira` or `pro`.
+        n_best: distinct translations of each sentence in an iteration.
+        max_iterations: decoding runs at most.
+        settled: the tuning ends when no weight, all normalised, changes by more.
+        restarts: random start points of `mert`.
+        random_directions: of `mert`, tried when no single feature brings anything.
+        seed: of everything that is random.
+    """
+
+    optimizer: str = "mert"
+    n_best: int = 100
+    max_iterations: int = 15
+    settled: float = 0.002
+    restarts: int = 20
+    random_directions: int = 8
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        optimizer(self.optimizer)
+        if self.n_best < 2 or self.max_iterations < 1:
+            raise UsageError("n-best and iterations: expected 2 and 1, or more")
+
+
+@dataclass
+class Iteration:
+    """What one iteration did.
+
+    Attributes:
+        weights: of the tuneable features, that were decoded with.
+        bleu: 0 to 1, of the first translations.
+        new: hypotheses that no earlier iteration had found.
+        hypotheses: of all iterations so far.
+        next_weights: what the optimiser made of it; empty in the last iteration.
+        optimised_bleu: of the next weights, on all hypotheses so far.
+        change: the greatest change of a weight, all normalised.
+        reason: why the optimiser stopped.
+        seconds: of decoding and of optimising.
+    """
+
+    weights: list[float]
+    bleu: float
+    new: int
+    hypotheses: int
+    next_weights: list[float] = field(default_factory=list)
+    optimised_bleu: float | None = None
+    change: float | None = None
+    reason: str = ""
+    seconds: tuple[float, float] = (0.0, 0.0)
+
+
+@dataclass
+class TuningState:
+    """A tuning run: what it is of, what it did, why it ended (empty if it has not)."""
+
+    identity: dict[str, Any]
+    iterations: list[Iteration] = field(default_factory=list)
+    stopped: str = ""
+
+    @property
+    def best(self) -> Iteration:
+        """The iteration with the best BLEU of the first translations; of equal ones the first."""
+        return max(self.iterations, key=lambda iteration: iteration.bleu)
+
+
+def tune(
+    ini: MosesIni,
+    corpus: Corpus,
+    decoder: Decoder,
+    directory: Path,
+    settings: TuningSettings,
+    *,
+    identity: dict[str, Any],
+    command: str = "",
+    report: Callable[[str, int], None] = lambda *_: None,
+) -> TuningState:
+    """Tune the weights of `ini`, and write `moses.ini` with the best ones into `directory`.
+
+    A run in `directory` that was killed goes on; one that has ended is returned as it is.
+
+    Args:
+        ini: the system.
+        corpus: the development set.
+        decoder: of the system and the corpus.
+        directory: made where it is missing.
+        settings: how to tune.
+        identity: what else a run must have in common with one that goes on; see `identity_of`.
+        command: what the user typed, kept in the ini.
+        report: told what is done and how many sentences are decoded.
+
+    Raises:
+        UsageError: the directory holds a run of something else.
+        MosesFeatureError: BLEU is zero, or the decoder fails.
+    """
+    run = _Run(ini, corpus, decoder, directory, settings, identity, report)
+    while not run.state.stopped:
+        run.iterate()
+    run.write_results(command)
+    return run.state
+
+
+def identity_of(ini: MosesIni, corpus: Corpus) -> dict[str, Any]:
+    """Return what two runs must have in common for one to go on with the other's files.
+
+    Model files are known by size and time of change, texts and the ini by their content.
+    """
+    files = {}
+    for feature in ini.features:
+        path = Path(feature.arguments.get("path", ""))
+        if "path" in feature.arguments and path.exists():
+            status = path.stat()
+            files[str(path)] = [status.st_size, status.st_mtime_ns]
+    return {
+        "version": 1,
+        "ini": hashlib.sha256(ini.content()).hexdigest(),
+        "texts": list(corpus.digests),
+        "models": files,
+    }
+
+
+class _Run:
+    """One tuning run and its directory."""
+
+    def __init__(
+        self,
+        ini: MosesIni,
+        corpus: Corpus,
+        decoder: Decoder,
+        directory: Path,
+        settings: TuningSettings,
+        identity: dict[str, Any],
+        report: Callable[[str, int], None],
+    ) -> None:
+        self._ini = ini
+        self._corpus = corpus
+        self._decoder = decoder
+        self._directory = directory
+        self._settings = settings
+        self._report = report
+        self._optimize = optimizer(
+            settings.optimizer, settings.restarts, settings.random_directions
+        )
+        self._features: FeatureSet = decoder.features
+        self._pool = Pool([References(r) for r in corpus.references], self._features.names)
+        directory.mkdir(parents=True, exist_ok=True)
+        self.state = _read_state(directory, {**identity, "settings": asdict(settings)})
+        if self.state.iterations and not (self.state.stopped and self._tuned_ini.exists()):
+            self._read_earlier()
+
+    def _read_earlier(self) -> None:
+        """Fill the pool with the lists of the iterations that are done."""
+        for number in range(1, len(self.state.iterations) + 1):
+            self._pool.add(self._lists(number))
+        logger.info("going on after iteration %d", len(self.state.iterations))
+
+    @property
+    def _tuned_ini(self) -> Path:
+        return self._directory / TUNED_INI
+
+    def _nbest_file(self, number: int) -> Path:
+        return self._directory / f"run{number}.best{self._settings.n_best}.out.gz"
+
+    def _lists(self, number: int) -> Any:
+        return read_nbest(self._nbest_file(number), self._features, len(self._corpus))
+
+    def iterate(self) -> None:
+        """Do the next iteration and save the state."""
+        state, settings = self.state, self._settings
+        number = len(state.iterations) + 1
+        start = self._tuned()
+        if number > 1:
+            start = np.array(state.iterations[-1].next_weights)
+        path = self._nbest_file(number)
+        began = time.monotonic()
+        if not path.exists():
+            self._decoder.write_nbest(
+                self._features.with_weights(start), settings.n_best, path,
+                lambda done: self._report(f"iteration {number}: decoding", done),
+            )  # fmt: skip
+        decoded = time.monotonic()
+        new, one_best = self._pool.add(self._lists(number))
+        candidates = self._pool.candidates()
+        iteration = Iteration(
+            start.tolist(), corpus_bleu(one_best.sum(axis=0)), new, len(candidates.features)
+        )
+        _check_bleu(iteration.bleu, candidates.bleu_of(candidates.statistics[:, 0].astype(float)))
+        state.iterations.append(iteration)
+        if number == 1:
+            _warn_of_constants(candidates)
+        if new == 0:
+            state.stopped = "no new hypotheses"
+        elif number >= settings.max_iterations:
+            state.stopped = f"{number} iterations done"
+        else:
+            optimum = self._optimize(
+                candidates, SearchSpace.around(start), settings.seed * 1000 + number
+            )
+            change = np.abs(_normalised(optimum.weights) - _normalised(start)).max()
+            iteration.next_weights = optimum.weights.tolist()
+            iteration.optimised_bleu = optimum.bleu
+            iteration.change = float(change)
+            iteration.reason = optimum.reason
+            if change < settings.settled:
+                state.stopped = f"no weight changed by more than {settings.settled:g}"
+        iteration.seconds = (
+            round(decoded - began, 2), round(time.monotonic() - decoded, 2)
+        )  # fmt: skip
+        write_json(self._directory / STATE, asdict(state))
+        self._log(number, iteration)
+
+    def _tuned(self) -> np.ndarray:
+        """Return the tuneable weights of the ini."""
+        weights: np.ndarray = self._features.weights[self._features.tuneable]
+        return weights
+
+    def _log(self, number: int, iteration: Iteration) -> None:
+        logger.info(
+            "iteration %d: BLEU %.2f; %d new hypotheses of %d; decoded in %.1f s",
+            number, 100 * iteration.bleu, iteration.new, iteration.hypotheses,
+            iteration.seconds[0],
+        )  # fmt: skip
+        if iteration.optimised_bleu is not None:
+            logger.info(
+                "  optimised in %.1f s: BLEU %.2f on all hypotheses; greatest change %.4f\n  %s",
+                iteration.seconds[1], 100 * iteration.optimised_bleu, iteration.change or 0.0,
+                (self._features.template() % tuple(_normalised(iteration.next_weights))).decode(),
+            )  # fmt: skip
+
+    def write_results(self, command: str) -> None:
+        """Write the ini with the best weights, and the feature and score files."""
+        state, best = self.state, self.state.best
+        number = state.iterations.index(best) + 1
+        logger.info(
+            "tuning ended: %s; the best of %d iterations is number %d, BLEU %.2f",
+            state.stopped, len(state.iterations), number, 100 * best.bleu,
+        )  # fmt: skip
+        tuned = self._features.with_weights(best.weights)
+        if self._tuned_ini.exists():
+            return
+        comments = [
+            f"weights tuned by moses-feature {__version__} ({self._settings.optimizer}, seed "
+            f"{self._settings.seed}): BLEU {100 * best.bleu:.2f} on {self._corpus.paths[0]} in "
+            f"iteration {number} of {len(state.iterations)}",
+            *([f"command: {command}"] if command else []),
+        ]
+        candidates = self._pool.candidates()
+        write_candidates(
+            self._directory / "features.dat.gz", self._directory / "scores.dat.gz", candidates
+        )
+        self._ini.with_weights(tuned.by_name(), comments).write(self._tuned_ini)
+
+
+def _normalised(weights: Any) -> np.ndarray:
+    array = np.asarray(weights, dtype=np.float64)
+    total = np.abs(array).sum()
+    return array / total if total else array
+
+
+def _check_bleu(bleu: float, best: float) -> None:
+    """See that there is something to tune: BLEU of the first translations, and of the longest."""
+    if bleu == 0.0 and best == 0.0:
+        raise MosesFeatureError(
+            "BLEU is 0: no 4-gram of the translations is in the references; are they in the "
+            "target language, tokenised and cased like the system's output?"
+        )
+
+
+def _warn_of_constants(candidates: Candidates) -> None:
+    """Say which features are the same for all translations of every sentence."""
+    starts = candidates.offsets[:-1]
+    spread = np.maximum.reduceat(candidates.features, starts) - np.minimum.reduceat(
+        candidates.features, starts
+    )
+    for name, greatest in zip(candidates.names, spread.max(axis=0).tolist(), strict=True):
+        if greatest == 0.0:
+            logger.warning(
+                "%s is the same for all translations of every sentence: its weight does nothing "
+                "(a constant column of the phrase table?)", name,
+            )  # fmt: skip
+
+
+def _read_state(directory: Path, identity: dict[str, Any]) -> TuningState:
+    path = directory / STATE
+    identity = json.loads(json.dumps(identity))
+    if not path.exists():
+        there = [file.name for file in directory.iterdir() if not file.name.startswith(".")]
+        if there:
+            raise UsageError(
+                f"{directory}: expected a new or empty directory, or one of an earlier run of "
+                f"the same, found {', '.join(sorted(there)[:3])}"
+            )
+        state = TuningState(identity)
+        write_json(path, asdict(state))
+        return state
+    try:
+        content = json.loads(path.read_bytes())
+        iterations = [Iteration(**iteration) for iteration in content["iterations"]]
+        state = TuningState(content["identity"], iterations, content["stopped"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(path, "the state of a tuning run", f"a damaged file ({error})") from error
+    for key, value in identity.items():
+        if state.identity.get(key) != value:
+            raise UsageError(
+                f"{directory} holds a run with another {key}: expected {value}, found "
+                f"{state.identity.get(key)}; use another --work-dir"
+            )
+    return state
