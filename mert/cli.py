@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -207,7 +208,7 @@ def mert_decode(
 def _print_first(path: Path, features: Any, sentences: int) -> int:
     """Print the first translation of each sentence; return how many have none."""
     lost = 0
-    output = click.get_binary_stream("stdout")
+    output = sys.stdout.buffer
     for hypotheses in read_nbest(path, features, sentences):
         lost += not hypotheses
         words = hypotheses[0].words if hypotheses else ()

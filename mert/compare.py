@@ -215,7 +215,7 @@ def _runs(
                     state.stopped,
                     weights,
                     statistics,
-                )  # fmt: skip
+                )
             )
     average = np.mean([_normalised(state.best.weights) for state in states], axis=0)
     comment = f"weights averaged over {len(states)} tuning runs by moses-feature {__version__}"
@@ -379,7 +379,9 @@ def _as_json(comparison: Comparison, command: str) -> dict[str, Any]:
 
 def as_markdown(comparison: Comparison) -> str:
     """Return the paper's Table 1 and what to think of it."""
-    rows = [("system", "dev BLEU", "test BLEU", "difference", "p (randomisation)", "p (bootstrap)")]
+    rows: list[tuple[str, ...]] = [
+        ("system", "dev BLEU", "test BLEU", "difference", "p (randomisation)", "p (bootstrap)")
+    ]
     for system in comparison.systems:
         compared: tuple[str, ...] = ("", "", "")
         if system.difference is not None:

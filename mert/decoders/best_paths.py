@@ -7,12 +7,31 @@ yields its deviations further back: every path of the graph is reached once, in 
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from mert.decoders.compiled import compiled
+import numpy as np
+from numpy.typing import NDArray
+
+from mert.decoders.compiled import compiled, inner
 from mert.decoders.heap import grown, pop, push
 from mert.decoders.language_model import END_OF_SENTENCE, score_word
-from mert.decoders.search import orientation
+from mert.decoders.search import HASH_FACTOR, Floats, Integers, orientation
+
+CANDIDATE = np.dtype(
+    [
+        ("parent", "i8"),  # the path that it deviates from, -1 for none
+        ("place", "i8"),  # where, counted from the last phrase
+        ("hypothesis", "i8"),  # what stands there instead
+    ]
+)
+
+
+class _Candidates(NamedTuple):
+    """Paths that were not taken yet: `CANDIDATE` records, their scores, and a heap of them."""
+
+    records: NDArray[np.void]
+    score: Floats
+    heap: Integers
 
 
 @compiled
@@ -27,118 +46,105 @@ def best_paths(graph, options, count, most_paths, distinct):  # type: ignore[no-
         distinct: leave out a path whose translation is that of a better one.
 
     Returns:
-        scores (paths,); offsets (paths + 1,); and hypotheses, path after path, the first phrase of
-        the translation first.
+        hypotheses (paths, longest), the last phrase of a translation first, and how many they
+        are (paths,).
     """
-    room = 64
     longest = graph.hypotheses["end"].max() + 1  # a phrase covers at least one word
-    found_score = np.empty(count)
-    found_first = np.zeros(count + 1, np.int64)
-    found = np.empty(64, np.int64)
-    kept = 0
-
-    # Every path that was taken from the heap, last phrase first.
-    taken = np.empty(256, np.int64)
-    taken_first = np.zeros(most_paths + 1, np.int64)
-    seen_slots = 16
-    while seen_slots < 2 * most_paths:
-        seen_slots *= 2
-    seen = np.zeros(seen_slots if distinct else 1, np.int64)
-
-    # Candidates: a taken path up to a place, then another hypothesis and what is before it.
-    priority = np.empty(room)
-    parent = np.empty(room, np.int64)
-    place_of = np.empty(room, np.int64)
-    other_of = np.empty(room, np.int64)
-    heap = np.empty(room, np.int64)
-    candidates = in_heap = 0
-    for hypothesis in graph.complete:
-        other = hypothesis
-        while other >= 0:
-            if candidates == room:
-                room *= 2
-                priority = grown(priority, room)
-                parent = grown(parent, room)
-                place_of = grown(place_of, room)
-                other_of = grown(other_of, room)
-                heap = grown(heap, room)
-            priority[candidates] = graph.hypotheses[other].score
-            parent[candidates] = -1
-            place_of[candidates] = 0
-            other_of[candidates] = other
-            push(heap, priority, in_heap, candidates)
-            candidates += 1
-            in_heap += 1
-            other = graph.hypotheses[other].next_worse
-
-    paths = 0
-    while in_heap > 0 and kept < count and paths < most_paths:
-        candidate = pop(heap, priority, in_heap)
+    taken = np.empty((most_paths, longest), np.int64)
+    lengths = np.empty(most_paths, np.int64)
+    wanted = np.empty(count, np.int64)
+    seen = np.zeros(_slots_for(most_paths), np.int64)
+    candidates = _Candidates(np.empty(64, CANDIDATE), np.empty(64), np.empty(64, np.int64))
+    used = in_heap = 0
+    for best in graph.complete:
+        score = graph.hypotheses[best].score
+        candidates, used, in_heap = _add(candidates, used, in_heap, graph, best, score, -1, 0)
+    paths = found = 0
+    while in_heap > 0 and found < count and paths < most_paths:
+        number = pop(candidates.heap, candidates.score, in_heap)
         in_heap -= 1
-        first = taken_first[paths]
-        last = first
-        while first + longest > len(taken):
-            taken = grown(taken, 2 * len(taken))
-        for place in range(place_of[candidate]):
-            taken[last] = taken[taken_first[parent[candidate]] + place]
-            last += 1
-        hypothesis = other_of[candidate]
-        while hypothesis > 0:
-            taken[last] = hypothesis
-            last += 1
-            hypothesis = graph.hypotheses[hypothesis].previous
-        taken_first[paths + 1] = last
-
-        for place in range(place_of[candidate] + 1, last - first):
-            best = taken[first + place]
-            other = graph.hypotheses[best].next_worse
-            while other >= 0:
-                if candidates == room:
-                    room *= 2
-                    priority = grown(priority, room)
-                    parent = grown(parent, room)
-                    place_of = grown(place_of, room)
-                    other_of = grown(other_of, room)
-                    heap = grown(heap, room)
-                priority[candidates] = (
-                    priority[candidate]
-                    - graph.hypotheses[best].score
-                    + graph.hypotheses[other].score
-                )
-                parent[candidates] = paths
-                place_of[candidates] = place
-                other_of[candidates] = other
-                push(heap, priority, in_heap, candidates)
-                candidates += 1
-                in_heap += 1
-                other = graph.hypotheses[other].next_worse
+        record = candidates.records[number]
+        place = record.place
+        score = candidates.score[number]
+        lengths[paths] = _write(record, taken, paths, graph.hypotheses)
+        for deviation in range(place + 1, lengths[paths]):
+            other = graph.hypotheses[taken[paths, deviation]].next_worse
+            difference = score - graph.hypotheses[taken[paths, deviation]].score
+            candidates, used, in_heap = _add(
+                candidates, used, in_heap, graph, other, difference, paths, deviation
+            )
+        if not distinct or _is_new(taken[paths, : lengths[paths]], graph, options, seen):
+            wanted[found] = paths
+            found += 1
         paths += 1
+    wanted = wanted[:found]
+    return taken[wanted], lengths[wanted]
 
-        if distinct:
-            mixed = 1
-            for place in range(last - 1, first - 1, -1):
-                target = options.target[graph.hypotheses[taken[place]].option]
-                for word in range(options.word_offsets[target], options.word_offsets[target + 1]):
-                    mixed = (mixed ^ (options.words[word] + 1)) * -7046029254386353131
-                    mixed ^= mixed >> 29
-            mixed = mixed if mixed != 0 else 1
-            slot = (mixed ^ (mixed >> 32)) & (seen_slots - 1)
-            while seen[slot] != 0 and seen[slot] != mixed:
-                slot = (slot + 1) & (seen_slots - 1)
-            if seen[slot] == mixed:
-                continue
-            seen[slot] = mixed
-        size = last - first
-        while found_first[kept] + size > len(found):
-            found = grown(found, 2 * len(found))
-        for place in range(size):
-            found[found_first[kept] + place] = taken[last - 1 - place]
-        found_score[kept] = priority[candidate]
-        kept += 1
-        found_first[kept] = found_first[kept - 1] + size
 
-    size = found_first[kept]
-    return found_score[:kept].copy(), found_first[: kept + 1].copy(), found[:size].copy()
+@compiled
+def _add(candidates, used, in_heap, graph, hypothesis, score, parent, place):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Add a hypothesis and the worse ones behind it; `score` is that of what is around them.
+
+    For complete hypotheses (without a parent) there is nothing around.
+    """
+    while hypothesis >= 0:
+        if used == len(candidates.records):
+            candidates = _Candidates(
+                grown(candidates.records, 2 * used),
+                grown(candidates.score, 2 * used),
+                grown(candidates.heap, 2 * used),
+            )
+        record = candidates.records[used]
+        record.parent = parent
+        record.place = place
+        record.hypothesis = hypothesis
+        of_hypothesis = graph.hypotheses[hypothesis].score
+        candidates.score[used] = of_hypothesis if parent < 0 else score + of_hypothesis
+        push(candidates.heap, candidates.score, in_heap, used)
+        used += 1
+        in_heap += 1
+        hypothesis = graph.hypotheses[hypothesis].next_worse
+    return candidates, used, in_heap
+
+
+@inner
+def _write(candidate, taken, path, hypotheses):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Write a candidate as a row of `taken`, and return its length."""
+    for place in range(candidate.place):
+        taken[path, place] = taken[candidate.parent, place]
+    length = candidate.place
+    hypothesis = candidate.hypothesis
+    while hypothesis > 0:
+        taken[path, length] = hypothesis
+        length += 1
+        hypothesis = hypotheses[hypothesis].previous
+    return length
+
+
+@inner
+def _is_new(path, graph, options, seen):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Tell whether no path before had the same words, by a 64-bit hash."""
+    mixed = 1
+    for place in range(len(path) - 1, -1, -1):
+        target = options.target[graph.hypotheses[path[place]].option]
+        for word in range(options.word_offsets[target], options.word_offsets[target + 1]):
+            mixed = (mixed ^ (options.words[word] + 1)) * HASH_FACTOR
+            mixed ^= mixed >> 29
+    mixed = mixed if mixed != 0 else 1
+    slot = (mixed ^ (mixed >> 32)) & (len(seen) - 1)
+    while seen[slot] != 0 and seen[slot] != mixed:
+        slot = (slot + 1) & (len(seen) - 1)
+    new = seen[slot] == 0
+    seen[slot] = mixed
+    return new
+
+
+@inner
+def _slots_for(count):  # type: ignore[no-untyped-def]  # pragma: no cover
+    slots = 16
+    while slots < 2 * count:
+        slots *= 2
+    return slots
 
 
 @compiled
@@ -149,13 +155,13 @@ def path_features(graph, options, lookups, path, layout):  # type: ignore[no-unt
         graph: of a search.
         options: the phrase options of that search.
         lookups: of the language models.
-        path: hypotheses, the first phrase first.
+        path: hypotheses, the last phrase first.
         layout: where the values of which feature stand.
     """
     values = np.zeros(layout.size)
     previous_start = previous_end = last_option = -1
     states = options.begin_states.copy()
-    for hypothesis in path:
+    for hypothesis in path[::-1]:
         last = graph.hypotheses[hypothesis]
         option, start, end = last.option, last.start, last.end
         for column in range(len(layout.fixed_columns)):

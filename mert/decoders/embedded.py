@@ -141,14 +141,13 @@ class EmbeddedDecoder:
         if not len(graph.complete):
             return []
         most = count * PATHS_PER_HYPOTHESIS if distinct and count > 1 else count
-        scores, offsets, hypotheses = best_paths(graph, options, count, most, distinct)
         found = []
-        for number in range(len(scores)):
-            path = hypotheses[offsets[number] : offsets[number + 1]]
+        for row, length in zip(*best_paths(graph, options, count, most, distinct), strict=True):
+            path = row[:length]
             values = path_features(
                 graph, options, self._options.models.lookups(), path, self._options.layout
             )
-            words = tuple(self._options.words_of(graph.hypotheses["option"][path]))
+            words = tuple(self._options.words_of(graph.hypotheses["option"][path[::-1]]))
             found.append(Hypothesis(words, values[self._tuneable], float(values @ self._weights)))
         self._options.models.check()
         return found

@@ -320,9 +320,9 @@ def _estimate_corners(cubes, count, options, hypotheses, groups, items, priority
 
 
 @inner
-def _score(
+def _score(  # type: ignore[no-untyped-def]  # pragma: no cover
     number, task, options, lookups, hypotheses, states, groups, cubes, items, item_states, complete
-):  # type: ignore[no-untyped-def]  # pragma: no cover
+):
     """Score an item with everything, and return its priority."""
     item = items[number]
     cube = cubes[item.cube]
@@ -382,14 +382,12 @@ def _cube_hash(hypothesis):  # type: ignore[no-untyped-def]  # pragma: no cover
 @inner
 def _same_future(one, other, options):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Tell whether no phrase that follows can tell two hypotheses apart."""
-    if not _same_cubes(one, other) or one.written != other.written:
-        return False
-    if options.orientation and (
-        one.start != other.start
-        or options.forward_class[one.option] != options.forward_class[other.option]
-    ):
-        return False
-    return True
+    same = _same_cubes(one, other) and one.written == other.written
+    if options.orientation:
+        same = same and one.start == other.start
+        class_of_other = options.forward_class[other.option]
+        same = same and options.forward_class[one.option] == class_of_other
+    return same
 
 
 @inner
@@ -458,9 +456,9 @@ def _group(kept, stack, table, hypotheses, groups):  # type: ignore[no-untyped-d
 
 
 @compiled
-def _fill_stack(
+def _fill_stack(  # type: ignore[no-untyped-def]  # pragma: no cover
     made, complete, task, options, lookups, hypotheses, states, groups, cubes, count, table
-):  # type: ignore[no-untyped-def]  # pragma: no cover
+):
     """Take hypotheses from the cubes and recombine them; return how many there are then."""
     room = count + 2 * task.limits.pops + 2
     items = np.zeros(room, ITEM)
