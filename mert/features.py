@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +16,8 @@ from moses_feature.moses_ini import Feature, MosesIni
 STATEFUL = ("LexicalReordering", "Distortion", "KENLM")
 """Classes whose values Moses prints first (`moses/ScoreComponentCollection.cpp`)."""
 UNTUNEABLE = "UnknownWordPenalty"
+LOWEST_LOG_SCORE = -100.0
+"""Moses' floor of a feature value, a natural log (`moses/Util.h`)."""
 
 Floats = NDArray[np.float64]
 
@@ -149,6 +152,18 @@ class FeatureSet:
             wanted = " ".join(f"{name}:{count}" for name, count in expected.items())
             there = " ".join(f"{name}:{count}" for name, count in found.items())
             raise MosesFeatureError(f"expected the features {wanted}, found {there}")
+
+
+def log_score(text: bytes | str) -> float:
+    """Return the natural log of a score as Moses takes it, not below -100.
+
+    Raises:
+        ValueError: it is not a number, or below zero (of which Moses would make nan).
+    """
+    value = float(text)
+    if not 0.0 <= value < math.inf:
+        raise ValueError(text)
+    return max(math.log(value), LOWEST_LOG_SCORE) if value else LOWEST_LOG_SCORE
 
 
 def _function(ini: MosesIni, feature: Feature) -> FeatureFunction:

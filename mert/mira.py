@@ -40,7 +40,7 @@ def mira(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
             candidates.features, statistics, candidates.offsets, order, weights, background,
             total, updates, free, space.lowest, space.highest,
         )  # fmt: skip
-        average = total / updates[0]
+        average = np.where(space.fixed, space.start, total / updates[0])
         of_epochs.append(candidates.bleu(average))
         if of_epochs[-1] > best_bleu:
             best, best_bleu, best_epoch = average, of_epochs[-1], epoch

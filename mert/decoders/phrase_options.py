@@ -7,7 +7,6 @@ weights; `weighted` makes of them what a search needs under given weights.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from mert.decoders.compiled import compiled
 from mert.decoders.language_model import LanguageModels, score_word
 from mert.decoders.search import Options
 from mert.decoders.system import MOST_OPTIONS, PhraseTable, ReorderingTable, System
+from mert.features import log_score
 from mert.source_phrases import Sentence, SourcePhrases, surface_words
 from moses_feature.errors import FormatError, shown
 from moses_feature.phrase_table import (
@@ -30,8 +30,6 @@ from moses_feature.phrase_table import (
     split_fields,
 )
 
-LOWEST_LOG_SCORE = -100.0
-"""Moses' floor of a feature value, a natural log (`moses/Util.h`)."""
 UNKNOWN_SCORE = -100.0
 DEFAULT_LONGEST_PHRASE = 20
 """Source words of a phrase, at most (`max-phrase-length`)."""
@@ -287,18 +285,6 @@ class PhraseOptions:
 def _joined(words: Integers) -> str:
     """Return word numbers as a text in which a row of words can be searched for."""
     return " " + "".join(f"{word} " for word in words.tolist())
-
-
-def log_score(text: bytes | str) -> float:
-    """Return the natural log of a score as Moses takes it, not below -100.
-
-    Raises:
-        ValueError: it is not a number, or below zero (of which Moses would make nan).
-    """
-    value = float(text)
-    if not 0.0 <= value < math.inf:
-        raise ValueError(text)
-    return max(math.log(value), LOWEST_LOG_SCORE) if value else LOWEST_LOG_SCORE
 
 
 def _read_table(

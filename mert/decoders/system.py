@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mert.decoders.reordering import ReorderingType
 from mert.decoders.search import WINDOW
-from mert.features import FeatureSet
+from mert.features import FeatureSet, log_score
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.moses_ini import Feature, MosesIni
 
@@ -202,9 +202,13 @@ def _reordering_table(ini: MosesIni, feature: Feature) -> ReorderingTable:
         )
     default = None
     if "default-scores" in feature.arguments:
-        default = tuple(map(float, feature.arguments["default-scores"].split(",")))
+        text = feature.arguments["default-scores"]
+        try:
+            default = tuple(map(log_score, text.split(",")))
+        except ValueError:
+            default = ()
         if len(default) != kind.scores:
-            raise ini.error(feature.line_number, f"{kind.scores} default-scores", f"{default}")
+            raise ini.error(feature.line_number, f"{kind.scores} default-scores", text)
     return ReorderingTable(_file(ini, feature), feature.name, kind, default)
 
 

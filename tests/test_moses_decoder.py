@@ -1,0 +1,178 @@
+"""The driver of real Moses: with a stand-in, and with a real one where there is one."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toy import Toy, make_toy
+
+from mert.decoders.embedded import EmbeddedDecoder, SearchLimits
+from mert.decoders.moses import MosesDecoder, MosesSettings, find_moses
+from mert.decoders.system import System
+from mert.features import FeatureSet
+from mert.nbest import format_nbest, read_nbest
+from moses_feature.errors import MosesFeatureError, UsageError
+
+SENTENCES = ["a b c", "d", "", "b x a", "c c"]
+N_BEST = 20
+CUBE_PRUNING = ("-search-algorithm", "1", "-cube-pruning-pop-limit", "5000", "-s", "5000")
+
+
+def tokens(sentences: list[str]) -> list[list[bytes]]:
+    return [sentence.encode().split() for sentence in sentences]
+
+
+@pytest.fixture
+def toy(tmp_path) -> Toy:
+    return make_toy(tmp_path / "toy", options=2)
+
+
+@pytest.fixture
+def embedded(toy) -> EmbeddedDecoder:
+    return EmbeddedDecoder(System.of_ini(toy.ini), tokens(SENTENCES), SearchLimits(5000, 5000))
+
+
+@pytest.fixture
+def stand_in(tmp_path, embedded) -> Path:
+    """Return a program that replays what the embedded decoder found."""
+    folder = tmp_path / "moses"
+    folder.mkdir()
+    binary = folder / "moses"
+    program = (Path(__file__).parent / "stand_in_moses.py").read_text()
+    binary.write_text(program.replace("#!/usr/bin/env python3", f"#!{sys.executable}"))
+    binary.chmod(0o755)
+    nbest = {}
+    for number, sentence in enumerate(SENTENCES):
+        lines = format_nbest(number, embedded.translate(number, N_BEST), embedded.features)
+        nbest[sentence] = [
+            line.partition(" ||| ")[2] for line in lines.decode().splitlines()
+        ]  # fmt: skip
+    shown = []
+    for function in embedded.features.functions:
+        if any(function.tuneable):
+            shown.append(f"{function.name}= {' '.join(f'{w:.6f}' for w in function.weights)}")
+        else:
+            shown.append(f"{function.name} UNTUNEABLE")
+    write_replay(binary, weights="\n".join(shown), nbest=nbest)
+    return binary
+
+
+def write_replay(binary: Path, **changes: object) -> None:
+    path = binary.parent / "replay.json"
+    before = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**before, **changes}))
+
+
+@pytest.fixture(params=["stand-in", "real"])
+def settings(request) -> MosesSettings:
+    if request.param == "stand-in":
+        return MosesSettings(str(request.getfixturevalue("stand_in")))
+    try:
+        find_moses(None)
+    except UsageError:
+        pytest.skip("needs a real Moses in MOSES_HOME or on the PATH")
+    return MosesSettings(options=CUBE_PRUNING)
+
+
+@pytest.mark.parametrize("filter_tables", [False, True])
+def test_moses_and_the_embedded_decoder_agree(toy, embedded, settings, tmp_path, filter_tables):
+    """Features, and n-best lists of sentences with unknown words and without any words."""
+    settings = MosesSettings(settings.binary, 1, settings.options, 60.0, filter_tables)
+    decoder = MosesDecoder(toy.ini, tokens(SENTENCES), settings)
+    try:
+        by_name = {f.name: f for f in decoder.features.functions}
+        assert by_name == {f.name: f for f in embedded.features.functions}
+        decoder.write_nbest(decoder.features, N_BEST, tmp_path / "n.gz")
+    finally:
+        decoder.close()
+    lists = list(read_nbest(tmp_path / "n.gz", embedded.features, len(SENTENCES)))
+    for number, hypotheses in enumerate(lists):
+        mine = embedded.translate(number, N_BEST)
+        assert len(hypotheses) == len(mine)
+        np.testing.assert_allclose(
+            [h.score for h in hypotheses], [h.score for h in mine], rtol=1e-5, atol=1e-4
+        )
+        assert hypotheses[0].words == mine[0].words
+        np.testing.assert_allclose(hypotheses[0].features, mine[0].features, rtol=1e-4, atol=1e-4)
+
+
+def test_what_moses_is_told(toy, stand_in, tmp_path):
+    settings = MosesSettings(str(stand_in), 3, ("-s", "7"))
+    decoder = MosesDecoder(toy.ini, tokens(["a b c"]), settings)
+    features = decoder.features.with_weights(np.arange(len(decoder.features.names)) / 7)
+    decoder.write_nbest(features, 2, tmp_path / "n.gz")
+    scratch = decoder._scratch
+    decoder.close()
+    assert not scratch.exists()
+    call = json.loads((stand_in.parent / "calls.log").read_text().splitlines()[-1])
+    assert call[:4] == ["-config", str(toy.folder / "moses.ini"), "-s", "7"]
+    weights = call[call.index("-weight-overwrite") + 1]
+    assert "LM0= 1 " in weights
+    assert "UnknownWordPenalty0= 1 " in weights
+    assert "TM0= 1.42857143 1.57142857" in weights
+    assert call[call.index("-threads") + 1] == "3"
+    assert gzip.decompress((tmp_path / "n.gz").read_bytes()).count(b"\n") == 2
+
+
+def test_the_filtered_tables_hold_what_the_input_can_use(toy, stand_in):
+    (toy.folder / "reordering0").rename(toy.folder / "reordering0.txt")
+    shutil.copy(toy.folder / "reordering0.txt", toy.folder / "reordering0")
+    decoder = MosesDecoder(
+        toy.ini, tokens(["a b"]), MosesSettings(str(stand_in), filter=True)
+    )  # fmt: skip
+    table = gzip.decompress((decoder._scratch / "TM0.gz").read_bytes()).decode()
+    original = (toy.folder / "table0").read_text().splitlines()
+    expected = [line for line in original if line.split(" ||| ")[0] in ("a", "b", "a b")]
+    assert table.splitlines() == expected
+    assert (decoder._scratch / "LR0.gz").exists()
+    decoder.close()
+
+
+def test_components_that_are_not_tuneable(toy, stand_in):
+    weights = json.loads((stand_in.parent / "replay.json").read_text())["weights"]
+    lines = [
+        "TM0= 0.1 UNTUNEABLECOMPONENT" if line.startswith("TM0=") else line
+        for line in weights.splitlines()
+    ]
+    write_replay(stand_in, weights="\n".join(lines))
+    decoder = MosesDecoder(toy.ini, tokens(["a"]), MosesSettings(str(stand_in)))
+    assert decoder.features.names[-1] == "TM0_0"
+    in_ini = toy.ini.weights["TM0"].values
+    assert decoder.features.by_name()["TM0"] == in_ini
+    assert FeatureSet.of_ini(toy.ini).weights.sum() == decoder.features.weights.sum()
+    decoder.close()
+
+
+def test_what_goes_wrong_with_moses(toy, stand_in, tmp_path, monkeypatch):
+    def decoder(**settings: object) -> MosesDecoder:
+        return MosesDecoder(toy.ini, tokens(["a b c"]), MosesSettings(str(stand_in), **settings))
+
+    write_replay(stand_in, crash=True)
+    with pytest.raises(MosesFeatureError, match=r"(?s)exit code 3.*Exception: no such model"):
+        decoder().write_nbest(FeatureSet.of_ini(toy.ini), 2, tmp_path / "n.gz")
+    assert not (tmp_path / "n.gz").exists()
+    write_replay(stand_in, crash=False, sleep=5)
+    with pytest.raises(MosesFeatureError, match=r"was ended after 0\.5 s"):
+        decoder(seconds=0.5).write_nbest(FeatureSet.of_ini(toy.ini), 2, tmp_path / "n.gz")
+    write_replay(stand_in, weights="nothing")
+    with pytest.raises(MosesFeatureError, match=r"expected lines like Name= 0\.2, found 'nothing"):
+        decoder()
+    write_replay(stand_in, weights="TM0= 1 2 3")
+    with pytest.raises(MosesFeatureError, match="expected 3 weights of TM0 as Moses says, found 2"):
+        decoder()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("MOSES_HOME", str(tmp_path / "home"))
+    with pytest.raises(UsageError, match=r"looked for .*/home/bin/moses, .*moses on the PATH"):
+        find_moses(None)
+    with pytest.raises(UsageError, match="looked for /none"):
+        find_moses("/none")
+    (tmp_path / "home" / "bin").mkdir(parents=True)
+    shutil.copy(stand_in, tmp_path / "home" / "bin" / "moses")
+    assert find_moses(None) == tmp_path / "home" / "bin" / "moses"
+    assert find_moses(str(tmp_path / "home")) == tmp_path / "home" / "bin" / "moses"
