@@ -29,7 +29,7 @@ def add_to_ini(
         output: where to write the changed ini; may be `ini_path`.
         table: the augmented table.
         name: of the phrase table in the ini, if it has several.
-        weights: start weights of the new scores; 0.1 each if empty.
+        weights: start weights of the new scores, 0.1 each if empty; one of 0 is not tuned.
 
     Raises:
         FormatError: the ini is one that Moses would refuse, or the table has not as many scores

@@ -274,7 +274,8 @@ def ini_group() -> None:
 @click.option("--name", help="Name of the phrase table in the ini, if it has several.")
 @click.option(
     "--weight", "weights", type=float, multiple=True,
-    help="Start weight of a new score, in order; 0.1 each by default. Repeatable.",
+    help="Start weight of a new score, in order; 0.1 each by default. A score of weight 0 is not "
+    "tuned and takes no part. Repeatable.",
 )  # fmt: skip
 @debug_option
 def ini_add_command(
@@ -285,6 +286,7 @@ def ini_add_command(
     \b
     Example:
       moses-feature ini add moses.ini moses.augmented.ini --table augmented.gz
+      moses-feature ini add moses.ini rnn.ini --table augmented.gz --weight 0.1 --weight 0
     """
     _report_ini(output, add_to_ini(Path(ini), Path(output), Path(table), name, weights))
 

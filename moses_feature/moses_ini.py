@@ -144,7 +144,8 @@ class MosesIni:
         Args:
             table: one of `tables()`, in text format.
             path: of the new file.
-            weights: start weights of the added scores.
+            weights: start weights of the added scores; one of 0 is not tuned, so that the score
+                takes no part.
 
         Raises:
             MosesFeatureError: the table is in a binary format, has no weights, or Moses could
@@ -166,13 +167,18 @@ class MosesIni:
                 f"{absolute}: Moses cannot read a path with white space or # from its ini"
             )
         changes = {"num-features": str(count), "path": absolute}
-        if "tuneable-components" in table.arguments:
-            components = [table.arguments["tuneable-components"], *["true"] * len(weights)]
-            changes["tuneable-components"] = ",".join(components)
+        before = table.arguments.get("tuneable-components")
+        if before is not None or not all(weights):
+            known = before or ",".join(["true"] * table.score_count)
+            new = ["true" if weight else "false" for weight in weights]
+            changes["tuneable-components"] = ",".join([known, *new])
         lines = self._lines.copy()
         feature_line, weight_line = table.line_number - 1, self.weights[table.name].line_number - 1
         for key, value in changes.items():
-            lines[feature_line] = _with_argument(lines[feature_line], key, value)
+            if key in table.arguments:
+                lines[feature_line] = _with_argument(lines[feature_line], key, value)
+            else:
+                lines[feature_line] = _with_new_argument(lines[feature_line], key, value)
         lines[weight_line] = _with_weights(lines[weight_line], weights)
         return MosesIni(self.path, b"\n".join(lines))
 
@@ -318,6 +324,11 @@ def _with_argument(line: bytes, key: str, value: str) -> bytes:
     pattern = rb"(?<=[ \t])%b=[^ \t\r#]*" % re.escape(key.encode())
     argument = f"{key}={value}".encode(errors="surrogateescape")
     return re.sub(pattern, lambda _: argument, line, count=1)
+
+
+def _with_new_argument(line: bytes, key: str, value: str) -> bytes:
+    text = line.partition(b"#")[0].rstrip(b" \t\r")
+    return text + f" {key}={value}".encode() + line[len(text) :]
 
 
 def _with_weights(line: bytes, weights: Sequence[float]) -> bytes:

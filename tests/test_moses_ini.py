@@ -79,6 +79,20 @@ def test_tuneable_components_grow():
     assert b"tuneable-components=true,false,true,true,true num-features=5" in changed.content()
 
 
+def test_a_score_of_weight_zero_is_not_tuned():
+    changed = ini().with_scores(ini().table(), Path("/t"), [0.1, 0.0])
+    assert b"tuneable-components=true,true,true,true,true,false" in changed.content()
+    assert changed.weights["TranslationModel0"].values[4:] == (0.1, 0.0)
+
+
+def test_weights_and_paths_can_be_replaced():
+    tuned = ini().with_weights({"LM0": [0.1234567]}, ["tuned\nby hand"])
+    expected = INI.replace(b"LM0= 0.5", b"LM0= 0.123457")
+    assert tuned.content() == b"# tuned by hand\n" + expected
+    moved = ini().with_paths({"TranslationModel0": Path("/x.gz")})
+    assert moved.content() == INI.replace(b"path=/old/table.gz", b"path=/x.gz")
+
+
 REFUSED = {
     "too few weights": (
         b"0.3 0.1   #",
