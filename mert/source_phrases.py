@@ -24,9 +24,15 @@ class SourcePhrases:
         self._longest = longest
         self._of_length: dict[int, set[bytes]] = {}
         self.numbers: dict[bytes, int] = {}
+        self._last: tuple[bytes, int | None] = b"", None
 
     def number(self, field: bytes) -> int | None:
         """Return the number of a source field; None if no sentence has the phrase."""
+        if field != self._last[0]:  # the lines of a source phrase stand together
+            self._last = field, self._number(field)
+        return self._last[1]
+
+    def _number(self, field: bytes) -> int | None:
         phrase = field.strip(b" \t")
         if b"\t" in phrase or b"  " in phrase or b"|" in phrase:
             phrase = b" ".join(surface_words(phrase))

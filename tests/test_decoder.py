@@ -55,6 +55,7 @@ SYSTEMS = [
     {"types": ("msd-backward-fe-collapseff",)},
     {"types": ("monotonicity-bidirectional-fe-collapseff", "leftright-bidirectional-fe")},
     {"tables": 2, "models": 2},
+    {"models": 0},
 ]
 
 

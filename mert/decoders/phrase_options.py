@@ -144,51 +144,51 @@ class PhraseOptions:
 
     def _layout(self, pairs: list[_Pair], sources: SourcePhrases) -> Layout:
         system, features = self._system, self._system.features
-        columns = {kind: features.columns(name)[0] for kind, name in system.names.items()}
+        fixed = self._fixed_values(pairs)
+        used = np.flatnonzero(fixed.any(axis=0))
+        distortion = system.names.get("Distortion")
+        lm_columns = [features.columns(name)[0] for name, _ in system.language_models]
+        shape = (len(system.reordering_tables), 4)
+        columns = {d: np.full(shape, -1, dtype=np.int64) for d in ("backward", "forward")}
+        values = {direction: np.zeros((len(pairs), *shape)) for direction in columns}
+        for number, model in enumerate(system.reordering_tables):
+            scores = self._reordering_scores(model, sources)
+            first = features.columns(model.name)[0]
+            for direction, orientation in itertools.product(model.type.directions, range(4)):
+                column = model.type.score_column(direction, orientation)
+                values[direction][:, number, orientation] = scores[:, column]
+                column = model.type.feature_column(direction, orientation)
+                columns[direction][number, orientation] = first + column
+        return Layout(
+            len(features.weights),
+            used,
+            np.ascontiguousarray(fixed[:, used]),
+            features.columns(distortion)[0] if distortion else -1,
+            np.array(lm_columns, dtype=np.int64),
+            columns["backward"],
+            columns["forward"],
+            values["backward"],
+            values["forward"],
+        )
+
+    def _fixed_values(self, pairs: list[_Pair]) -> Floats:
+        """Return (options, all features): the values that do not depend on the context."""
+        system, features = self._system, self._system.features
         fixed = np.zeros((len(pairs), len(features.weights)))
-        if "WordPenalty" in columns:
-            fixed[:, columns["WordPenalty"]] = -np.diff(self._word_offsets)[self._target]
-        if "PhrasePenalty" in columns:
-            fixed[:, columns["PhrasePenalty"]] = 1.0
-        if "UnknownWordPenalty" in columns:
-            fixed[self._table < 0, columns["UnknownWordPenalty"]] = UNKNOWN_SCORE
+        words = np.diff(self._word_offsets)[self._target]
+        for kind, values in (
+            ("WordPenalty", -words),
+            ("PhrasePenalty", 1.0),
+            ("UnknownWordPenalty", np.where(self._table < 0, UNKNOWN_SCORE, 0.0)),
+        ):
+            if kind in system.names:
+                fixed[:, features.columns(system.names[kind])[0]] = values
         for number, table in enumerate(system.tables):
             rows = np.flatnonzero(self._table == number)
             scores = np.array([pairs[row].scores for row in rows.tolist()])
             of_table = features.columns(table.name)
             fixed[rows, of_table.start : of_table.stop] = scores.reshape(-1, table.scores)
-        used = np.flatnonzero(fixed.any(axis=0))
-        models = system.reordering_tables
-        shape = (len(models), 4)
-        backward_columns, forward_columns = np.full((2, *shape), -1, dtype=np.int64)
-        backward, forward = np.zeros((2, len(pairs), *shape))
-        for number, model in enumerate(models):
-            of_model = self._reordering_scores(model, sources)
-            first = features.columns(model.name)[0]
-            for direction, into, in_columns in (
-                ("backward", backward, backward_columns),
-                ("forward", forward, forward_columns),
-            ):
-                for orientation in range(4):
-                    column = model.type.score_column(direction, orientation)
-                    if column >= 0:
-                        into[:, number, orientation] = of_model[:, column]
-                        in_columns[number, orientation] = first + model.type.feature_column(
-                            direction, orientation
-                        )
-        return Layout(
-            len(features.weights),
-            used,
-            np.ascontiguousarray(fixed[:, used]),
-            columns.get("Distortion", -1),
-            np.array(
-                [features.columns(name)[0] for name, _ in system.language_models], dtype=np.int64
-            ),
-            backward_columns,
-            forward_columns,
-            backward,
-            forward,
-        )
+        return fixed
 
     def _reordering_scores(self, model: ReorderingTable, sources: SourcePhrases) -> Floats:
         """Return (options, scores of the model); zero, or the default, where it has none."""

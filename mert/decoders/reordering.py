@@ -88,14 +88,12 @@ class ReorderingType:
         return max(self.orientations.values()) + 1
 
     def score_column(self, direction: str, orientation: int) -> int:
-        """Return which score of a line an orientation has; -1 in a direction that is missing."""
-        if direction not in self.directions:
-            return -1
+        """Return which score of a line an orientation has, in a direction of the model."""
         first = self.directions.index(direction) * self._per_direction
         return first + self.orientations[orientation]
 
     def feature_column(self, direction: str, orientation: int) -> int:
-        """Return which feature takes that score; -1 in a direction that is missing."""
-        if direction in self.directions and self.collapsed:
+        """Return which of the model's features takes that score."""
+        if self.collapsed:
             return self.directions.index(direction)
         return self.score_column(direction, orientation)
