@@ -1,4 +1,4 @@
-# make demo: the main job, end to end, on the example.
+# make demo: the whole story, end to end, on the example.
 # make test: everything that continuous integration runs.
 # make bench TABLE=phrase-table.gz: how fast a table is scored, against a naive twin.
 # Both set up a virtual environment first; PYTHON chooses the interpreter (3.11 or newer).
