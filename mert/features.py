@@ -106,11 +106,11 @@ class FeatureSet:
 
     def template(self) -> bytes:
         """Return a %-template of the tuneable values, labelled and rounded as Moses prints them."""
-        return " ".join(
-            " ".join([f"{function.name}=", *["%.6g"] * sum(function.tuneable)])
-            for function in self.functions
-            if any(function.tuneable)
-        ).encode()
+        labels, places = self._form
+        words = [b"%.6g"] * (len(labels) + len(places))
+        for place, label in labels:
+            words[place] = label.replace(b"%", b"%%")
+        return b" ".join(words)
 
     def values(self, text: bytes) -> list[float]:
         """Return the values of the tuneable features from a labelled text, in any order.
@@ -130,9 +130,14 @@ class FeatureSet:
     @cached_property
     def _form(self) -> tuple[list[tuple[int, bytes]], list[int]]:
         """Where labels and values stand in a text in the usual order."""
-        words = self.template().split()
-        labels = [(n, word) for n, word in enumerate(words) if word != b"%.6g"]
-        return labels, [n for n, word in enumerate(words) if word == b"%.6g"]
+        labels: list[tuple[int, bytes]] = []
+        places: list[int] = []
+        for function in self.functions:
+            if count := sum(function.tuneable):
+                first = len(labels) + len(places)
+                labels.append((first, f"{function.name}=".encode()))
+                places += range(first + 1, first + 1 + count)
+        return labels, places
 
     def _values_in_any_order(self, words: list[bytes]) -> list[float]:
         by_name: dict[str, list[float]] = {}

@@ -37,6 +37,7 @@ def add_to_ini(
         UsageError: the ini's table cannot be told, or the number of weights is wrong.
     """
     ini = MosesIni.read(ini_path)
+    ini.check_names()
     feature = ini.table(name)
     columns = first_line_scores(table)
     added = columns - feature.score_count

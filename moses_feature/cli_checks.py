@@ -84,7 +84,9 @@ def check_inis(
         return
     if output == STANDARD_STREAM:
         raise UsageError("an ini cannot name the standard output: not with --ini")
-    MosesIni.read(ini).table(table_name)
+    read = MosesIni.read(ini)
+    read.check_names()
+    read.table(table_name)
     path = Path(ini_out)
     if not path.name or path.is_dir() or not path.absolute().parent.is_dir():
         raise UsageError(f"--ini-out {ini_out}: expected a file name in a directory that exists")

@@ -47,6 +47,10 @@ class Progress:
     ) -> None:
         self._stack.close()
 
+    def restart(self) -> None:
+        """Count the time from now on."""
+        self._started = time.monotonic()
+
     def seconds(self) -> float:
         """Return the time since the beginning."""
         return time.monotonic() - self._started
@@ -102,6 +106,7 @@ class TrainingReporter:
     def __call__(self, state: TrainingState) -> None:
         """Take the state of the run."""
         if self._before is None or state.update < self._before[0]:  # resumed, or the next fold
+            self._progress.restart()
             self._before = state.update, state.seconds
             return
         updates, seconds = state.update - self._before[0], state.seconds - self._before[1]

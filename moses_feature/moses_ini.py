@@ -107,6 +107,20 @@ class MosesIni:
         except OSError as error:
             raise MosesFeatureError(f"{path}: {error.strerror}") from error
 
+    def check_names(self) -> None:
+        """See that `mert-moses.pl` can carry the names of the features; Moses itself takes more.
+
+        Raises:
+            FormatError: a name that is not of letters and digits, a letter first.
+        """
+        for feature in self.features:
+            if not _NAME.fullmatch(feature.name):
+                raise self.error(
+                    feature.line_number,
+                    "a feature name of letters and digits (else mert-moses.pl fails)",
+                    repr(feature.name),
+                )
+
     def content(self) -> bytes:
         """Return the file as it stands now."""
         return b"\n".join(self._lines)
@@ -250,12 +264,6 @@ class MosesIni:
         if name is None:
             same = [feature for feature in self.features if feature.kind == kind]
             name = f"{kind}{len(same)}"
-        if not _NAME.fullmatch(name):
-            raise self.error(
-                line_number,
-                "a feature name of letters and digits (else mert-moses.pl fails)",
-                repr(name),
-            )
         if any(feature.name == name for feature in self.features):
             raise self.error(line_number, "each feature name once", f"{name} twice")
         feature = Feature(line_number, kind, name, arguments)

@@ -77,7 +77,9 @@ def check_table(path: str | Path, ini_path: str | Path | None = None) -> list[Fi
             checker.check(line, reader.line_number)
     findings = checker.findings()
     if ini_path is not None:
-        findings += _check_ini(MosesIni.read(ini_path), Path(path), checker.columns)
+        ini = MosesIni.read(ini_path)
+        ini.check_names()
+        findings += _check_ini(ini, Path(path), checker.columns)
     return findings
 
 

@@ -110,6 +110,7 @@ def test_what_moses_is_told(toy, stand_in, tmp_path):
     scratch = decoder._scratch
     decoder.close()
     assert not scratch.exists()
+    assert "Defined parameters" in (tmp_path / "n.moses.log").read_text()
     call = json.loads((stand_in.parent / "calls.log").read_text().splitlines()[-1])
     assert call[:4] == ["-config", str(toy.folder / "moses.ini"), "-s", "7"]
     weights = call[call.index("-weight-overwrite") + 1]
@@ -176,3 +177,22 @@ def test_what_goes_wrong_with_moses(toy, stand_in, tmp_path, monkeypatch):
     shutil.copy(stand_in, tmp_path / "home" / "bin" / "moses")
     assert find_moses(None) == tmp_path / "home" / "bin" / "moses"
     assert find_moses(str(tmp_path / "home")) == tmp_path / "home" / "bin" / "moses"
+
+
+def test_names_that_only_moses_accepts(toy, stand_in, tmp_path):
+    """`RNN_TM` and `TM-100%` break mert-moses.pl; here they are tuned like any other."""
+    path = toy.folder / "moses.ini"
+    path.write_text(path.read_text().replace("TM0", "TM-100%").replace("LR0", "R_x"))
+    replay = (stand_in.parent / "replay.json").read_text()
+    (stand_in.parent / "replay.json").write_text(
+        replay.replace("TM0", "TM-100%").replace("LR0", "R_x")
+    )
+    decoder = MosesDecoder(toy.ini, tokens(["a b c"]), MosesSettings(str(stand_in)))
+    decoder.write_nbest(decoder.features, 3, tmp_path / "n.gz")
+    decoder.close()
+    (hypotheses,) = read_nbest(tmp_path / "n.gz", decoder.features, 1)
+    again = format_nbest(0, hypotheses, decoder.features)
+    assert again == gzip.decompress((tmp_path / "n.gz").read_bytes())
+    system = System.of_ini(toy.ini)
+    embedded = EmbeddedDecoder(system, tokens(["a b c"]), SearchLimits(5000, 5000))
+    assert embedded.translate(0)[0].words == hypotheses[0].words

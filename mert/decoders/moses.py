@@ -117,7 +117,7 @@ class MosesDecoder:
 
         Moses rounds the weights that it shows.
         """
-        shown = self._run("-show-weights").decode(errors="replace")
+        shown = self._run(self._scratch / "stderr", "-show-weights").decode(errors="replace")
         functions = []
         for line in shown.splitlines():
             name, _, rest = line.partition(" ")
@@ -147,6 +147,7 @@ class MosesDecoder:
             for name, values in features.by_name().items()
         )
         self._run(
+            path.with_name(f"{path.name.partition('.')[0]}.moses.log"),
             "-weight-overwrite", weights,
             "-n-best-list", str(plain), str(count), "distinct",
             "-input-file", str(self._input),
@@ -161,10 +162,12 @@ class MosesDecoder:
         plain.unlink()
         report(len(self._sentences))
 
-    def _run(self, *arguments: str) -> bytes:
-        """Run Moses in the current directory and return its standard output."""
+    def _run(self, log: Path, *arguments: str) -> bytes:
+        """Run Moses in the current directory and return its standard output.
+
+        What it says on the standard error is kept in `log`.
+        """
         command = [str(self._binary), "-config", str(self._ini), *self._settings.options]
-        log = self._scratch / "stderr"
         try:
             with log.open("wb") as errors:
                 done = subprocess.run(  # noqa: S603  # the user's own decoder
