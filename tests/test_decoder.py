@@ -13,6 +13,7 @@ from toy import TYPE, Toy, all_derivations, features_of, make_toy
 from mert.bleu import References, corpus_bleu
 from mert.decoders.embedded import EmbeddedDecoder, SearchLimits
 from mert.decoders.reordering import ReorderingType
+from mert.decoders.search import future_scores
 from mert.decoders.system import System
 from mert.decoders.workers import Workers
 from mert.features import FeatureSet
@@ -159,6 +160,34 @@ def test_odd_input(tmp_path):
     lines = format_nbest(0, [empty], decoder.features)
     assert lines.startswith(b"0 |||  ||| LR0= 0 0 0 0 0 0 Distortion0= 0 LM0= 0 WordPenalty0= 0 ")
     assert lines.endswith(b" ||| 0\n")
+
+
+def test_estimates_of_uncovered_words_against_all_joins(tmp_path):
+    """The best of a span's options and of any two parts of it (`CalcEstimatedScore` of Moses)."""
+    decoder = decoder_of(make_toy(tmp_path / "toy", longest=2), ["a b c d x a a b d"])
+    options, phrases = decoder._weighted, decoder._options.spans[0]
+    size, width = phrases.shape
+    best = np.full((size + 1, size + 1), -np.inf)
+    for length in range(1, size + 1):
+        for start in range(size - length + 1):
+            end = start + length
+            phrase = phrases[start, length - 1] if length <= width else -1
+            if phrase >= 0 and options.size[phrase]:
+                best[start, end] = options.estimate[options.order[options.first[phrase]]]
+            for middle in range(start + 1, end):
+                best[start, end] = max(best[start, end], best[start, middle] + best[middle, end])
+    found = future_scores(phrases, options)
+    for start in range(size):
+        np.testing.assert_allclose(
+            found[start, 1 : size - start + 1], best[start, start + 1 :], atol=1e-9
+        )
+
+
+def test_a_very_long_line(tmp_path):
+    """A text without line ends, by mistake: slow, but it ends."""
+    decoder = decoder_of(make_toy(tmp_path / "toy"), ["a b c " * 700], SearchLimits(3, 3))
+    (hypothesis,) = decoder.translate(0)
+    assert len(hypothesis.words) > 1000
 
 
 def test_nbest_lists_are_written_and_read_as_moses_does(tmp_path):

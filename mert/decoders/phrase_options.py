@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mert.decoders.compiled import compiled
 from mert.decoders.language_model import LanguageModels, score_word
-from mert.decoders.search import Options
+from mert.decoders.search import WINDOW, Options
 from mert.decoders.system import MOST_OPTIONS, PhraseTable, ReorderingTable, System
 from mert.features import log_score
 from mert.source_phrases import Sentence, SourcePhrases, surface_words
@@ -106,7 +106,7 @@ class PhraseOptions:
     def __init__(self, system: System, sentences: Sequence[Sentence]) -> None:
         self._system = system
         longest = system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE)
-        sources = SourcePhrases(sentences, longest)
+        sources = SourcePhrases(sentences, min(longest, WINDOW))
         self._targets = _TargetPhrases()
         pairs = [
             pair

@@ -183,28 +183,43 @@ def orientation(previous_start, previous_end, start, end):  # type: ignore[no-un
 
 
 @compiled
-def _future_scores(phrases, options):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Return (n + 1, n + 1): the best estimate for the words from i up to j, not included."""
+def future_scores(phrases, options):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Estimate what the words of a sentence add at best, whatever phrases translate them.
+
+    Returns:
+        (n + 1, WINDOW + 1): the estimate for 0, 1, … words from a word on.
+    """
     size, width = phrases.shape
-    future = np.full((size + 1, size + 1), -np.inf)
-    for start in range(size):
-        for length in range(1, min(width, size - start) + 1):
-            phrase = phrases[start, length - 1]
-            if phrase >= 0 and options.size[phrase] > 0:
-                best = options.order[options.first[phrase]]
-                future[start, start + length] = options.estimate[best]
-    for length in range(2, size + 1):
-        for start in range(size - length + 1):
-            end = start + length
-            for middle in range(start + 1, end):
-                joined = future[start, middle] + future[middle, end]
-                if joined > future[start, end]:
-                    future[start, end] = joined
+    future = np.full((size + 1, WINDOW + 1), -np.inf)
+    future[:, 0] = 0.0
+    for start in range(size - 1, -1, -1):
+        for count in range(1, min(WINDOW, size - start) + 1):
+            for length in range(1, min(width, count) + 1):
+                phrase = phrases[start, length - 1]
+                if phrase >= 0 and options.size[phrase] > 0:
+                    best = options.estimate[options.order[options.first[phrase]]]
+                    joined = best + future[start + length, count - length]
+                    future[start, count] = max(future[start, count], joined)
     return future
 
 
 @compiled
-def _uncovered_score(future, gap, mask):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _future_of_the_rest(phrases, options):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return (n + 1,): the estimate for all words from a word on."""
+    size, width = phrases.shape
+    rest = np.full(size + 1, -np.inf)
+    rest[size] = 0.0
+    for start in range(size - 1, -1, -1):
+        for length in range(1, min(width, size - start) + 1):
+            phrase = phrases[start, length - 1]
+            if phrase >= 0 and options.size[phrase] > 0:
+                best = options.estimate[options.order[options.first[phrase]]]
+                rest[start] = max(rest[start], best + rest[start + length])
+    return rest
+
+
+@inner
+def _uncovered_score(future, rest, gap, mask):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Return the estimate for all words that are not covered."""
     total = 0.0
     place = gap
@@ -213,12 +228,11 @@ def _uncovered_score(future, gap, mask):  # type: ignore[no-untyped-def]  # prag
         while mask & 1 == 0:
             mask >>= 1
             place += 1
-        total += future[begin, place]
+        total += future[begin, place - begin]
         while mask & 1 == 1:
             mask >>= 1
             place += 1
-    size = len(future) - 1
-    return total + future[place, size] if place < size else total
+    return total + rest[place]
 
 
 @inner
@@ -253,7 +267,7 @@ def _may_follow(task, position, options, target, complete):  # type: ignore[no-u
 
 
 @compiled
-def _cubes_into(stack, task, options, future, hypotheses, groups, cubes):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _cubes_into(stack, task, options, future, rest, hypotheses, groups, cubes):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Find the cubes that lead into a stack; return them and their number."""
     size, width = task.phrases.shape
     limit = task.limits.distortion
@@ -288,7 +302,7 @@ def _cubes_into(stack, task, options, future, hypotheses, groups, cubes):  # typ
                     new_gap += 1
                 cube.gap = new_gap
                 cube.mask = new_mask
-                cube.future = _uncovered_score(future, new_gap, new_mask)
+                cube.future = _uncovered_score(future, rest, new_gap, new_mask)
                 count += 1
     return cubes, count
 
@@ -517,7 +531,8 @@ def search(task, options, lookups):  # type: ignore[no-untyped-def]  # pragma: n
     """
     size = len(task.phrases)
     limits = task.limits
-    future = _future_scores(task.phrases, options)
+    future = future_scores(task.phrases, options)
+    rest = _future_of_the_rest(task.phrases, options)
     room = 1 + size * limits.pops
     hypotheses = np.empty(room, HYPOTHESIS)
     states = np.empty((room, len(options.lm_weights)), np.int64)
@@ -541,7 +556,7 @@ def search(task, options, lookups):  # type: ignore[no-untyped-def]  # pragma: n
     _group(best, 0, table, hypotheses, groups)
     cubes = np.empty(1024, CUBE)
     for stack in range(1, size + 1):
-        cubes, count = _cubes_into(stack, task, options, future, hypotheses, groups, cubes)
+        cubes, count = _cubes_into(stack, task, options, future, rest, hypotheses, groups, cubes)
         table[:] = -1
         made = _fill_stack(
             made, stack == size, task, options, lookups, hypotheses, states, groups, cubes, count,
