@@ -187,7 +187,7 @@ def test_a_very_long_line(tmp_path):
     """A text without line ends, by mistake: slow, but it ends."""
     decoder = decoder_of(make_toy(tmp_path / "toy"), ["a b c " * 700], SearchLimits(3, 3))
     (hypothesis,) = decoder.translate(0)
-    assert len(hypothesis.words) > 1000
+    assert len(hypothesis.words) > 500
 
 
 def test_nbest_lists_are_written_and_read_as_moses_does(tmp_path):
