@@ -321,7 +321,7 @@ def test_planted_weights_are_recovered_by(name):
 
 
 def test_pro_learns_what_makes_bleu():
-    """From weights at random; it takes a tenth of a step at a time."""
+    """From equal weights; it takes a part of the way at a time."""
     weights = normalised(np.array([0.5, -0.3, 0.8, 0.1, 0.4]))
     candidates = planted(weights)
     place = np.ones(5)
