@@ -24,7 +24,7 @@ from mert.cli_options import (
     tuning_options,
 )
 from mert.cli_progress import DecodingProgress
-from mert.compare import Candidate, as_markdown, compare
+from mert.compare import Candidate, compare
 from mert.corpus import Corpus, read_text
 from mert.decoders.embedded import EmbeddedDecoder, SearchLimits
 from mert.decoders.system import System
@@ -34,6 +34,7 @@ from mert.nbest import read_nbest
 from mert.optimise import SearchSpace
 from mert.optimizers import OPTIMIZERS, optimizer
 from mert.plot import plot
+from mert.report import as_markdown
 from mert.tune import TUNED_INI, TuningSettings, identity_of, tune
 from moses_feature import __version__
 from moses_feature.cli_command import Command, command_line, debug_option

@@ -11,6 +11,7 @@ from conftest import SHARED, needs_shared
 from toy import TYPE, Toy, all_derivations, features_of, make_toy
 
 from mert.bleu import References, corpus_bleu
+from mert.decoders.compiled import drop_stale_code
 from mert.decoders.embedded import EmbeddedDecoder, SearchLimits
 from mert.decoders.reordering import ReorderingType
 from mert.decoders.search import future_scores
@@ -392,3 +393,20 @@ def test_real_moses_has_the_same_features(golden, multi30k):
             assert unknown == pytest.approx(round(unknown / 100) * 100, abs=1e-6)
     assert compared > 10_000
     assert other_derivations < 0.02 * compared
+
+
+def test_stale_code_is_dropped(tmp_path):
+    """When a file changes, so must the code compiled from the files that call it."""
+    cache = tmp_path / "__pycache__"
+    cache.mkdir()
+    (tmp_path / "a.py").write_text("1")
+    (tmp_path / "b.py").write_text("2")
+    for expected in (False, True):
+        drop_stale_code(tmp_path)
+        assert (cache / "b.f-1.nbi").exists() is expected
+        (cache / "b.f-1.nbi").touch()
+    drop_stale_code(tmp_path)
+    assert (cache / "b.f-1.nbi").exists()
+    (tmp_path / "a.py").write_text("3")
+    drop_stale_code(tmp_path)
+    assert not (cache / "b.f-1.nbi").exists()

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from mert.decoders.compiled import compiled, inner
 from mert.decoders.heap import grown, pop, push
 from mert.decoders.language_model import END_OF_SENTENCE, score_word
-from mert.decoders.search import HASH_FACTOR, Floats, Integers, orientation
+from mert.decoders.records import HASH_FACTOR, Floats, Integers
+from mert.decoders.search import orientation
 
 CANDIDATE = np.dtype(
     [

@@ -11,7 +11,8 @@ from xopen import xopen
 
 from mert.decoders.best_paths import best_paths, path_features
 from mert.decoders.phrase_options import PhraseOptions
-from mert.decoders.search import Graph, Integers, Limits, Options, Task, search
+from mert.decoders.records import Graph, Integers, Limits, Options, Task
+from mert.decoders.search import search
 from mert.decoders.system import System
 from mert.features import FeatureSet
 from mert.nbest import Hypothesis, format_nbest

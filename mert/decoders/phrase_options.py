@@ -7,8 +7,7 @@ weights; `weighted` makes of them what a search needs under given weights.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,19 +15,10 @@ from numpy.typing import NDArray
 
 from mert.decoders.compiled import compiled
 from mert.decoders.language_model import LanguageModels, score_word
-from mert.decoders.search import WINDOW, Options
-from mert.decoders.system import MOST_OPTIONS, PhraseTable, ReorderingTable, System
-from mert.features import log_score
-from mert.source_phrases import Sentence, SourcePhrases, surface_words
-from moses_feature.errors import FormatError, shown
-from moses_feature.phrase_table import (
-    SCORES,
-    SEPARATOR,
-    SOURCE,
-    TARGET,
-    LineReader,
-    split_fields,
-)
+from mert.decoders.records import WINDOW, Options
+from mert.decoders.system import MOST_OPTIONS, ReorderingTable, System
+from mert.decoders.tables import Pair, TargetPhrases, read_reordering, read_table
+from mert.source_phrases import Sentence, SourcePhrases
 
 UNKNOWN_SCORE = -100.0
 DEFAULT_LONGEST_PHRASE = 20
@@ -62,34 +52,6 @@ class Layout(NamedTuple):
     forward: Floats
 
 
-class _TargetPhrases:
-    """Target phrases and words, numbered; the word 0 is the end of the sentence."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[tuple[bytes, ...], int] = {}
-        self.words: dict[bytes, int] = {b"</s>": 0}
-        self.flat: list[int] = []
-        self.offsets = [0]
-
-    def number(self, phrase: tuple[bytes, ...]) -> int:
-        number = self.numbers.setdefault(phrase, len(self.numbers))
-        if number == len(self.offsets) - 1:
-            words = self.words
-            self.flat += [words.setdefault(word, len(words)) for word in phrase]
-            self.offsets.append(len(self.flat))
-        return number
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """An option as read: numbers of its phrases and table, and the table's natural logs."""
-
-    source: int
-    target: int
-    table: int
-    scores: list[float]
-
-
 class PhraseOptions:
     """The options for some sentences.
 
@@ -107,11 +69,11 @@ class PhraseOptions:
         self._system = system
         longest = system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE)
         sources = SourcePhrases(sentences, min(longest, WINDOW))
-        self._targets = _TargetPhrases()
+        self._targets = TargetPhrases()
         pairs = [
             pair
             for number, table in enumerate(system.tables)
-            for pair in _read_table(table, number, sources, self._targets)
+            for pair in read_table(table, number, sources, self._targets)
         ]
         pairs += self._unknown_words(sentences, sources, pairs)
         pairs.sort(key=lambda pair: pair.source)  # stable: in the order of the tables
@@ -130,8 +92,8 @@ class PhraseOptions:
         self._score_without_context()
 
     def _unknown_words(
-        self, sentences: Sequence[Sentence], sources: SourcePhrases, pairs: list[_Pair]
-    ) -> list[_Pair]:
+        self, sentences: Sequence[Sentence], sources: SourcePhrases, pairs: list[Pair]
+    ) -> list[Pair]:
         """Return an option that passes a word through, for each word that has none."""
         known = {pair.source for pair in pairs}
         unknown = []
@@ -139,10 +101,10 @@ class PhraseOptions:
             if sources.numbers.get(word) not in known:
                 number = sources.numbers.setdefault(word, len(sources.numbers))
                 target = (word,) if word else ()  # Moses drops the empty word of |x
-                unknown.append(_Pair(number, self._targets.number(target), -1, []))
+                unknown.append(Pair(number, self._targets.number(target), -1, []))
         return unknown
 
-    def _layout(self, pairs: list[_Pair], sources: SourcePhrases) -> Layout:
+    def _layout(self, pairs: list[Pair], sources: SourcePhrases) -> Layout:
         system, features = self._system, self._system.features
         fixed = self._fixed_values(pairs)
         used = np.flatnonzero(fixed.any(axis=0))
@@ -171,7 +133,7 @@ class PhraseOptions:
             values["forward"],
         )
 
-    def _fixed_values(self, pairs: list[_Pair]) -> Floats:
+    def _fixed_values(self, pairs: list[Pair]) -> Floats:
         """Return (options, all features): the values that do not depend on the context."""
         system, features = self._system, self._system.features
         fixed = np.zeros((len(pairs), len(features.weights)))
@@ -196,7 +158,7 @@ class PhraseOptions:
         rows: dict[tuple[int, int], list[int]] = {}
         for row, key in enumerate(zip(self._source.tolist(), self._target.tolist(), strict=True)):
             rows.setdefault(key if model.type.on_target else (key[0], -1), []).append(row)
-        for source, target, values in _read_reordering(model, sources, self._targets):
+        for source, target, values in read_reordering(model, sources, self._targets):
             for row in rows.get((source, target), ()):
                 scores[row] = values
         return scores
@@ -285,59 +247,6 @@ class PhraseOptions:
 def _joined(words: Integers) -> str:
     """Return word numbers as a text in which a row of words can be searched for."""
     return " " + "".join(f"{word} " for word in words.tolist())
-
-
-def _read_table(
-    table: PhraseTable, number: int, sources: SourcePhrases, targets: _TargetPhrases
-) -> Iterator[_Pair]:
-    with LineReader(table.path) as reader:
-        for line in reader:
-            source = sources.number(line.partition(SEPARATOR)[SOURCE])
-            if source is None:
-                continue
-            fields = split_fields(line, table.path, reader.line_number)
-            scores = _log_scores(fields[SCORES], table.scores, reader)
-            target = tuple(surface_words(fields[TARGET]))
-            yield _Pair(source, targets.number(target), number, scores)
-
-
-def _read_reordering(
-    model: ReorderingTable, sources: SourcePhrases, targets: _TargetPhrases
-) -> Iterator[tuple[int, int, list[float]]]:
-    """Yield the source phrase, the target phrase (-1 if it does not matter) and the scores."""
-    columns = 3 if model.type.on_target else 2
-    with LineReader(model.path) as reader:
-        for line in reader:
-            source = sources.number(line.partition(SEPARATOR)[SOURCE])
-            if source is None:
-                continue
-            fields = line.split(SEPARATOR)
-            if len(fields) < columns:
-                raise FormatError(
-                    model.path, f"{columns} fields separated by |||", shown(line),
-                    reader.line_number,
-                )  # fmt: skip
-            target = -1
-            if model.type.on_target:
-                found = targets.numbers.get(tuple(surface_words(fields[TARGET])))
-                if found is None:
-                    continue
-                target = found
-            yield source, target, _log_scores(fields[columns - 1], model.type.scores, reader)
-
-
-def _log_scores(field: bytes, count: int, reader: LineReader) -> list[float]:
-    values = field.split()
-    if len(values) != count:
-        expected = f"{count} scores, as the ini says"
-        raise FormatError(reader.path, expected, f"{len(values)}", reader.line_number)
-    try:
-        return [log_score(value) for value in values]
-    except ValueError:
-        raise FormatError(
-            reader.path, "scores of 0 or more (Moses takes their logs)", shown(field),
-            reader.line_number,
-        ) from None  # fmt: skip
 
 
 def _classes(rows: Floats) -> Integers:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mert.decoders.search import DISCONTINUOUS_LEFT, DISCONTINUOUS_RIGHT, MONOTONE, SWAP
+from mert.decoders.records import DISCONTINUOUS_LEFT, DISCONTINUOUS_RIGHT, MONOTONE, SWAP
 from moses_feature.errors import UsageError
 
-# Which of a model's scores an orientation has, in the order of `mert.decoders.search`.
+# Which of a model's scores an orientation has, in the order of `mert.decoders.records`.
 ORIENTATIONS = {
     "msd": {MONOTONE: 0, SWAP: 1, DISCONTINUOUS_LEFT: 2, DISCONTINUOUS_RIGHT: 2},
     "mslr": {MONOTONE: 0, SWAP: 1, DISCONTINUOUS_LEFT: 2, DISCONTINUOUS_RIGHT: 3},

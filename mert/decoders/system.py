@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from mert.decoders.records import WINDOW
 from mert.decoders.reordering import ReorderingType
-from mert.decoders.search import WINDOW
 from mert.features import FeatureSet, log_score
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.moses_ini import Feature, MosesIni
