@@ -102,6 +102,40 @@ def test_moses_and_the_embedded_decoder_agree(toy, embedded, settings, tmp_path,
         np.testing.assert_allclose(hypotheses[0].features, mine[0].features, rtol=1e-4, atol=1e-4)
 
 
+SYSTEMS = [
+    {"types": ("mslr-bidirectional-fe-collapseff", "monotonicity-forward-f"), "limit": -1},
+    {"types": ("leftright-backward-fe",), "limit": 0},
+    {"tables": 2, "models": 2, "limit": 2},
+    {"types": (), "models": 0},
+]
+ODD = ["a|b c", "|a b", "a || b", "<x> a &amp;", "x y", "d", "c\u00a0d a"]
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_all_kinds_of_systems_against_real_moses(tmp_path, system):
+    """And odd tokens; phrases without a target; names and values of features."""
+    try:
+        find_moses(None)
+    except UsageError:
+        pytest.skip("needs a real Moses in MOSES_HOME or on the PATH")
+    toy = make_toy(tmp_path / "toy", options=2, **system)
+    with (toy.folder / "table0").open("a") as table:
+        table.write("d |||  ||| 0.9 0.9 ||| ||| 1 1 1\n")
+    sentences = tokens(SENTENCES + ODD)
+    embedded = EmbeddedDecoder(System.of_ini(toy.ini), sentences, SearchLimits(5000, 5000))
+    moses = MosesDecoder(toy.ini, sentences, MosesSettings(options=CUBE_PRUNING))
+    moses.write_nbest(moses.features, N_BEST, tmp_path / "n.gz")
+    moses.close()
+    lists = list(read_nbest(tmp_path / "n.gz", embedded.features, len(sentences)))
+    for number, hypotheses in enumerate(lists):
+        mine = embedded.translate(number, N_BEST)
+        np.testing.assert_allclose(
+            [h.score for h in mine], [h.score for h in hypotheses], rtol=1e-5, atol=2e-3
+        )
+        assert mine[0].words == hypotheses[0].words
+        np.testing.assert_allclose(mine[0].features, hypotheses[0].features, rtol=1e-4, atol=1e-3)
+
+
 def test_what_moses_is_told(toy, stand_in, tmp_path):
     settings = MosesSettings(str(stand_in), 3, ("-s", "7"))
     decoder = MosesDecoder(toy.ini, tokens(["a b c"]), settings)

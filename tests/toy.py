@@ -163,7 +163,8 @@ def _ini(toy: Toy, generator) -> str:
         kind = ReorderingType.parse(name)
         features.append(
             f"LexicalReordering name=LR{number} num-features={kind.features} type={name} "
-            f"input-factor=0 output-factor=0 path={toy.folder}/reordering{number}"
+            f"input-factor=0 {'output-factor=0 ' if kind.on_target else ''}"
+            f"path={toy.folder}/reordering{number}"
         )
         lines.append(f"LR{number}= {weights(kind.features)}")
     features.append("Distortion")
@@ -236,25 +237,36 @@ def features_of(toy: Toy, sentence: list[str], steps: list[Step]) -> np.ndarray:
             for index, log in enumerate(toy.tables[step.table][source][step.target]):
                 add(f"TM{step.table}", index, log)
         add("Distortion0", 0, -abs((before.end if before else -1) + 1 - step.start))
-        for number, name in enumerate(toy.types):
-            kind = ReorderingType.parse(name)
-            for direction in kind.directions:
-                scored = step if direction == "backward" else before
-                if scored is None:
-                    continue
-                words = " ".join(sentence[scored.start : scored.end + 1])
-                target = scored.target if kind.on_target else ""
-                logs = toy.reordering[number].get((words, target))
-                if logs is not None:
-                    way = _orientation(name, before, step)
-                    offset = 0 if direction == kind.directions[0] else kind.scores // 2
-                    column = kind.directions.index(direction) if kind.collapsed else offset + way
-                    add(f"LR{number}", column, logs[offset + way])
+        for name, column, log in _reordering_of(toy, sentence, before, step):
+            add(name, column, log)
         before = step
     text = " ".join(step.target for step in steps)
     for number, model in enumerate(toy.models):
         add(f"LM{number}", 0, model.score(text) * math.log(10))
     return values
+
+
+def _reordering_of(
+    toy: Toy, sentence: list[str], before: Step | None, step: Step
+) -> Iterator[tuple[str, int, float]]:
+    """Yield name, column and natural log of what the reordering models say of a step."""
+    for number, name in enumerate(toy.types):
+        kind = ReorderingType.parse(name)
+        for direction in kind.directions:
+            scored = step if direction == "backward" else before
+            if scored is None:
+                continue
+            words = " ".join(sentence[scored.start : scored.end + 1])
+            logs = toy.reordering[number].get((words, scored.target if kind.on_target else ""))
+            if logs is None:
+                continue
+            way = _orientation(name, before, step)
+            second = direction != kind.directions[0]
+            if kind.collapsed:  # Moses reads the second direction from score 1 on
+                yield f"LR{number}", int(second), logs[second + way]
+            else:
+                offset = kind.scores // 2 if second else 0
+                yield f"LR{number}", offset + way, logs[offset + way]
 
 
 def _orientation(name: str, before: Step | None, step: Step) -> int:

@@ -177,17 +177,20 @@ def path_features(graph, options, lookups, path, layout):  # type: ignore[no-unt
             column = layout.forward_columns[table, how]
             if column >= 0 and last_option >= 0:
                 values[column] += layout.forward[last_option, table, how]
-        target = options.target[option]
-        for model in range(len(states)):
-            total = 0.0
-            state = states[model]
-            for place in range(options.word_offsets[target], options.word_offsets[target + 1]):
-                score, state = score_word(lookups, state, options.words[place])
-                total += score
-            states[model] = state
-            values[layout.lm_columns[model]] += total
         previous_start, previous_end, last_option = start, end, option
-    for model in range(len(states)):
-        score, _ = score_word(lookups, states[model], END_OF_SENTENCE)
-        values[layout.lm_columns[model]] += score
+        _add_models(values, states, options.target[option], options, lookups, layout)
+    last_target = options.target[last_option]
+    if options.word_offsets[last_target + 1] > options.word_offsets[last_target]:
+        for model in range(len(states)):
+            score, _ = score_word(lookups, states[model], END_OF_SENTENCE)
+            values[layout.lm_columns[model]] += score
     return values
+
+
+@inner
+def _add_models(values, states, target, options, lookups, layout):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Add the language models' scores of a target phrase to the values, and move the states."""
+    for model in range(len(states)):
+        for place in range(options.word_offsets[target], options.word_offsets[target + 1]):
+            score, states[model] = score_word(lookups, states[model], options.words[place])
+            values[layout.lm_columns[model]] += score

@@ -157,7 +157,7 @@ class PhraseOptions:
         scores = np.tile(model.default or (0.0,) * model.type.scores, (len(self._source), 1))
         rows: dict[tuple[int, int], list[int]] = {}
         for row, key in enumerate(zip(self._source.tolist(), self._target.tolist(), strict=True)):
-            rows.setdefault(key if model.type.on_target else (key[0], -1), []).append(row)
+            rows.setdefault(key if model.on_target else (key[0], -1), []).append(row)
         for source, target, values in read_reordering(model, sources, self._targets):
             for row in rows.get((source, target), ()):
                 scores[row] = values

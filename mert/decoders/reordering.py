@@ -88,9 +88,13 @@ class ReorderingType:
         return max(self.orientations.values()) + 1
 
     def score_column(self, direction: str, orientation: int) -> int:
-        """Return which score of a line an orientation has, in a direction of the model."""
-        first = self.directions.index(direction) * self._per_direction
-        return first + self.orientations[orientation]
+        """Return which score of a line an orientation has, in a direction of the model.
+
+        Of a collapsed model Moses reads the forward scores from the second score on, not from
+        behind the backward ones (`LRModel::CreateLRState`); so does this.
+        """
+        stride = 1 if self.collapsed else self._per_direction
+        return self.directions.index(direction) * stride + self.orientations[orientation]
 
     def feature_column(self, direction: str, orientation: int) -> int:
         """Return which of the model's features takes that score."""

@@ -102,15 +102,15 @@ def _uncovered_score(future, rest, gap, mask):  # type: ignore[no-untyped-def]  
 def _language_model_score(lookups, options, model, target, state, complete):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Return the score of a target phrase after a state, and the state after it."""
     total = 0.0
-    last = options.word_offsets[target + 1]
-    for place in range(options.word_offsets[target], last):
+    first, last = options.word_offsets[target], options.word_offsets[target + 1]
+    for place in range(first, last):
         score, state = score_word(lookups, state, options.words[place])
         total += score
         if state == options.empty_states[model, place]:  # the context is forgotten
             total += options.left[model, place]
             state = options.empty_states[model, last - 1]
             break
-    if complete:
+    if complete and last > first:  # Moses scores no </s> after a phrase without words
         score, _ = score_word(lookups, state, END_OF_SENTENCE)
         total += score
     return total, state

@@ -57,6 +57,7 @@ class ReorderingTable:
         path: the file.
         name: of the feature function.
         type: of the model.
+        on_target: whether its lines have a target phrase.
         default: scores of phrase pairs that are not in the table (natural logs); None for no
             cost, as in Moses.
     """
@@ -64,6 +65,7 @@ class ReorderingTable:
     path: str
     name: str
     type: ReorderingType
+    on_target: bool
     default: tuple[float, ...] | None
 
 
@@ -209,7 +211,11 @@ def _reordering_table(ini: MosesIni, feature: Feature) -> ReorderingTable:
             default = ()
         if len(default) != kind.scores:
             raise ini.error(feature.line_number, f"{kind.scores} default-scores", text)
-    return ReorderingTable(_file(ini, feature), feature.name, kind, default)
+    on_target = "output-factor" in feature.arguments  # as Moses tells it, not by the type
+    if kind.on_target and not on_target:
+        expected = f"output-factor=0 for {feature.arguments['type']}"
+        raise ini.error(feature.line_number, expected, "none")
+    return ReorderingTable(_file(ini, feature), feature.name, kind, on_target, default)
 
 
 def _file(ini: MosesIni, feature: Feature) -> str:

@@ -74,7 +74,7 @@ def read_reordering(
     model: ReorderingTable, sources: SourcePhrases, targets: TargetPhrases
 ) -> Iterator[tuple[int, int, list[float]]]:
     """Yield the source phrase, the target phrase (-1 if it does not matter) and the scores."""
-    columns = 3 if model.type.on_target else 2
+    columns = 3 if model.on_target else 2
     with LineReader(model.path) as reader:
         for line in reader:
             source = sources.number(line.partition(SEPARATOR)[SOURCE])
@@ -87,7 +87,7 @@ def read_reordering(
                     reader.line_number,
                 )  # fmt: skip
             target = -1
-            if model.type.on_target:
+            if model.on_target:
                 found = targets.numbers.get(tuple(surface_words(fields[TARGET])))
                 if found is None:
                     continue
