@@ -28,7 +28,7 @@ from mert.significance import approximate_randomisation, paired_bootstrap
 from mert.tune import TuningSettings, identity_of, tune
 from moses_feature import __version__
 from moses_feature.errors import UsageError
-from moses_feature.files import write_json
+from moses_feature.files import locked_directory, write_json
 from moses_feature.moses_ini import MosesIni
 
 logger = logging.getLogger(__name__)
@@ -138,12 +138,13 @@ def compare(
     """
     _check_unique([candidate.name for candidate in candidates], "system names")
     _check_unique([settings.seed for settings in tuning], "seeds")
-    _check_directory(directory, dev, test, decoder)
-    scorer = _Scorer(test)
-    all_runs = [
-        _runs(candidate, dev, test, directory, decoder, tuning, scorer, command, report)
-        for candidate in candidates
-    ]
+    with locked_directory(directory, "comparing"):
+        _check_directory(directory, dev, test, decoder)
+        scorer = _Scorer(test)
+        all_runs = [
+            _runs(candidate, dev, test, directory, decoder, tuning, scorer, command, report)
+            for candidate in candidates
+        ]
     report("testing significance", 0)
     baseline = all_runs[0]
     systems = [SystemResult(candidates[0].name, baseline, None, None, None, ())]
@@ -346,7 +347,6 @@ def _check_directory(directory: Path, dev: Corpus, test: Corpus, decoder: Decode
         "test": list(test.digests),
         "decoder": decoder.identity(),
     }
-    directory.mkdir(parents=True, exist_ok=True)
     path = directory / IDENTITY
     if path.exists():
         there = json.loads(path.read_bytes())

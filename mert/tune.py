@@ -31,7 +31,7 @@ from mert.optimizers import optimizer
 from mert.pool import Pool
 from moses_feature import __version__
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
-from moses_feature.files import write_json
+from moses_feature.files import locked_directory, write_json
 from moses_feature.moses_ini import MosesIni
 
 logger = logging.getLogger(__name__)
@@ -136,12 +136,14 @@ def tune(
 
     Raises:
         UsageError: the directory holds a run of something else.
+        OutputError: another run is at work there.
         MosesFeatureError: BLEU is zero, or the decoder fails.
     """
-    run = _Run(ini, corpus, decoder, directory, settings, identity, report)
-    while not run.state.stopped:
-        run.iterate()
-    run.write_results(command)
+    with locked_directory(directory, "tuning"):
+        run = _Run(ini, corpus, decoder, directory, settings, identity, report)
+        while not run.state.stopped:
+            run.iterate()
+        run.write_results(command)
     return run.state
 
 
@@ -188,7 +190,6 @@ class _Run:
         )
         self._features: FeatureSet = decoder.features
         self._pool = Pool([References(r) for r in corpus.references], self._features.names)
-        directory.mkdir(parents=True, exist_ok=True)
         self.state = _read_state(directory, {**identity, "settings": asdict(settings)})
         if self.state.iterations and not (self.state.stopped and self._tuned_ini.exists()):
             self._read_earlier()
@@ -345,9 +346,23 @@ def _read_state(directory: Path, identity: dict[str, Any]) -> TuningState:
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(path, "the state of a tuning run", f"a damaged file ({error})") from error
     for key, value in identity.items():
-        if state.identity.get(key) != value:
+        there = state.identity.get(key)
+        if there != value:
+            expected, found = _differences(value, there)
             raise UsageError(
-                f"{directory} holds a run with another {key}: expected {value}, found "
-                f"{state.identity.get(key)}; use another --work-dir"
+                f"{directory} holds a run with other {key}: expected {expected}, found {found}; "
+                "use another --work-dir"
             )
     return state
+
+
+def _differences(expected: Any, found: Any) -> tuple[str, str]:
+    """Return what differs, of two objects only those members."""
+    if not (isinstance(expected, dict) and isinstance(found, dict)):
+        return json.dumps(expected), json.dumps(found)
+    differing = [key for key in {**expected, **found} if expected.get(key) != found.get(key)]
+    one, other = (
+        ", ".join(f"{key} {json.dumps(of[key])}" if key in of else f"no {key}" for key in differing)
+        for of in (expected, found)
+    )
+    return one, other

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -34,6 +35,33 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked_directory(directory: Path, doing: str) -> Iterator[None]:
+    """Make a directory, keep other runs from it, and remove it if nothing comes into it.
+
+    Args:
+        directory: which one.
+        doing: what a run does there, for the message to the others.
+
+    Raises:
+        OutputError: it cannot be made, or another run is at work there.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise OutputError(f"{directory}: expected a directory: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise OutputError(f"{directory}: another run is {doing} there") from None
+    finally:
+        os.close(descriptor)
+        if directory.is_dir() and not any(directory.iterdir()):
+            directory.rmdir()
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,8 @@ import torch
 from moses_feature import __version__
 from moses_feature.checkpoint import CHECKPOINT
 from moses_feature.cross_fitting import FOLDS, fold_directory, save_folds
-from moses_feature.errors import MosesFeatureError, OutputError, UsageError
+from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.files import locked_directory
 from moses_feature.folds import Folds
 from moses_feature.model_directory import CONFIG
 from moses_feature.phrase_pairs import PairCollection, PhrasePair, count_words, read_pairs
@@ -92,7 +90,7 @@ def train(
         parts = [fold_directory(directory, fold) for fold in range(data.folds)]
     if any(_holds_model(part) for part in parts) and not resume:
         raise UsageError(f"{directory} holds a model already: --resume goes on with it")
-    with _locked(directory):
+    with locked_directory(directory, "training"):
         material = _Material(data, command)
         if data.folds == 1:
             return _run(material.trainer(settings, directory, device), directory, stop, report)
@@ -124,25 +122,6 @@ def _run(
         reason, trainer.state.best_held_out_loss,
     )  # fmt: skip
     return reason
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Make the directory, keep other runs from it, and remove it if nothing comes into it."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(directory, os.O_RDONLY)
-    except OSError as error:
-        raise OutputError(f"{directory}: expected a directory: {error.strerror}") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise OutputError(f"{directory}: another run is training there") from None
-    finally:
-        os.close(descriptor)
-        if directory.is_dir() and not any(directory.iterdir()):
-            directory.rmdir()
 
 
 class _Material:

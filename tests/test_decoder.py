@@ -184,6 +184,15 @@ def test_estimates_of_uncovered_words_against_all_joins(tmp_path):
         )
 
 
+@pytest.mark.parametrize("sentences", [[], [""], ["", ""]])
+def test_no_words_at_all(tmp_path, sentences):
+    for settings in ({}, {"types": (), "models": 0}):
+        decoder = decoder_of(make_toy(tmp_path / f"toy{len(settings)}", **settings), sentences)
+        assert [decoder.translate(n)[0].words for n in range(len(sentences))] == [()] * len(
+            sentences
+        )
+
+
 def test_a_very_long_line(tmp_path):
     """A text without line ends, by mistake: slow, but it ends."""
     decoder = decoder_of(make_toy(tmp_path / "toy"), ["a b c " * 700], SearchLimits(3, 3))

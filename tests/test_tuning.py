@@ -29,6 +29,7 @@ from mert.optimizers import OPTIMIZERS, optimizer
 from mert.pro import sentence_bleu
 from mert.significance import approximate_randomisation, mean_bleu, paired_bootstrap
 from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.files import locked_directory
 from moses_feature.moses_ini import MosesIni
 
 OTHER_WEIGHTS = {"TM0": (0.02, 0.4), "LM0": (0.02,), "Distortion0": (0.5,)}
@@ -163,8 +164,14 @@ def test_a_killed_run_ends_with_the_same_weights(task, tmp_path):
 def test_a_directory_of_something_else_is_refused(task, tmp_path):
     invoke(mert_tune, arguments(task, tmp_path / "w", "--max-iterations", 1))
     for more, message in (
-        (("--seed", 5, "--max-iterations", 1), "holds a run with another settings"),
-        (("--stack", 5, "--max-iterations", 1), "holds a run with another decoder"),
+        (
+            ("--seed", 5, "--max-iterations", 1),
+            "holds a run with other settings: expected seed 5, found seed 1;",
+        ),
+        (
+            ("--stack", 5, "--max-iterations", 1),
+            "holds a run with other decoder: expected stack 5, found stack null",
+        ),
     ):
         result = invoke(mert_tune, arguments(task, tmp_path / "w", *more), exit_code=2)
         assert message in result.output
@@ -175,6 +182,13 @@ def test_a_directory_of_something_else_is_refused(task, tmp_path):
     (tmp_path / "w" / "state.json").write_text("{")
     result = invoke(mert_tune, arguments(task, tmp_path / "w"), exit_code=1)
     assert "expected the state of a tuning run, found a damaged file" in result.output
+
+
+def test_two_runs_in_one_directory(task, tmp_path):
+    with locked_directory(tmp_path / "w", "tuning"):
+        result = invoke(mert_tune, arguments(task, tmp_path / "w"), exit_code=1)
+    assert "another run is tuning there" in result.output
+    assert not (tmp_path / "w").exists()
 
 
 def test_errors_come_before_the_tuning(task, tmp_path):

@@ -251,9 +251,9 @@ def _joined(words: Integers) -> str:
 
 def _classes(rows: Floats) -> Integers:
     """Number the options (n, …) so that those with equal values have equal numbers."""
-    flat = rows.reshape(len(rows), -1)
-    if not flat.size:
+    if not rows.size:
         return np.zeros(len(rows), dtype=np.int64)
+    flat = rows.reshape(len(rows), -1)
     return np.unique(flat, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 

@@ -46,8 +46,7 @@ def embedded_decoder(
     system: System, sentences: Sequence[Sentence], limits: SearchLimits, jobs: int
 ) -> EmbeddedDecoder | Workers:
     """Return a decoder for the sentences that runs in this process, or in several."""
-    jobs = min(jobs, len(sentences))
-    if jobs > 1:
+    if (jobs := min(jobs, len(sentences))) > 1:
         return Workers(system, sentences, limits, jobs)
     return EmbeddedDecoder(system, sentences, limits)
 
