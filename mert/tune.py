@@ -346,9 +346,9 @@ def _read_state(directory: Path, identity: dict[str, Any]) -> TuningState:
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(path, "the state of a tuning run", f"a damaged file ({error})") from error
     for key, value in identity.items():
-        there = state.identity.get(key)
-        if there != value:
-            expected, found = _differences(value, there)
+        known = state.identity.get(key)
+        if known != value:
+            expected, found = _differences(value, known)
             raise UsageError(
                 f"{directory} holds a run with other {key}: expected {expected}, found {found}; "
                 "use another --work-dir"

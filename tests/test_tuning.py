@@ -166,11 +166,11 @@ def test_a_directory_of_something_else_is_refused(task, tmp_path):
     for more, message in (
         (
             ("--seed", 5, "--max-iterations", 1),
-            "holds a run with other settings: expected seed 5, found seed 1;",
+            "with other settings: expected seed 5, found seed 1;",
         ),
         (
             ("--stack", 5, "--max-iterations", 1),
-            "holds a run with other decoder: expected stack 5, found stack null",
+            "with other decoder: expected stack 5, found stack null",
         ),
     ):
         result = invoke(mert_tune, arguments(task, tmp_path / "w", *more), exit_code=2)
