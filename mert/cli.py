@@ -337,6 +337,7 @@ def mert_compare(
     tuning = [TuningSettings(seed=seed + run, **options) for run in range(seeds)]
     for candidate in candidates:
         check_chain(candidate.ini, dev_corpus, decoder)
+    check_chain(candidates[0].ini, test_corpus, decoder)
     sizes = {"test": len(test_corpus), "decoding": len(dev_corpus)}
     with DecodingProgress(sizes) as progress:
         comparison = compare(

@@ -316,6 +316,9 @@ def test_comparisons_that_make_no_sense(task, tmp_path):
     assert "expected NAME=INI" in invoke(mert_compare, bad, 2).output
     slash = [f"a/b={task / 'bad.ini'}", *words[1:]]
     assert "expected letters, digits" in invoke(mert_compare, slash, 2).output
+    (tmp_path / "wrong").write_text("nothing of this occurs\n" * 25)
+    words[words.index("--test-reference") + 1] = tmp_path / "wrong"
+    assert "no two words in a row" in invoke(mert_compare, words, 1).output
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "file").write_text("")
     refused = invoke(mert_compare, compare_arguments(task, tmp_path / "x"), 2)
