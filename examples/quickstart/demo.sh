@@ -17,7 +17,7 @@ mkdir -p "$run"
 
 echo "== Train on the table, score it, rewrite the ini"
 augment-phrase-table "$data/phrase-table.gz" "$run/phrase-table.gz" \
-    --shortlist 250 --minutes 1.5 --evaluate-every 250 \
+    --shortlist 250 --minutes 1 --evaluate-every 250 \
     --ini "$data/moses.ini" --ini-out "$run/rnn+wp.ini"
 
 echo "== The same without the unknown word penalty"
