@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +98,7 @@ class MosesDecoder:
         self._binary = find_moses(settings.binary)
         self._sentences = sentences
         self._scratch = Path(tempfile.mkdtemp(prefix="mert-moses-"))
+        self._remove = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
         self._input = self._scratch / "input"
         self._input.write_bytes(b"".join(b" ".join(words) + b"\n" for words in sentences))
         self._ini = ini.path.absolute()
@@ -110,7 +112,7 @@ class MosesDecoder:
 
     def close(self) -> None:
         """Remove the scratch directory."""
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._remove()
 
     def _ask_for_features(self, ini: MosesIni) -> FeatureSet:
         """Ask Moses which features there are and which can be tuned; weights are the ini's.
