@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -337,3 +339,13 @@ def test_statistics_are_those_of_moses_extractor():
             statistics = references[int(sentence_id)].statistics([hypothesis.split()])[0]
             found.setdefault(int(sentence_id), set()).add(tuple(statistics.tolist()))
     assert found == expected
+
+
+def test_the_tuner_needs_no_torch_and_its_core_no_click():
+    program = "import sys; import {}; print('torch' in sys.modules, 'click' in sys.modules)"
+    for module, expected in (("mert.cli", "False True"), ("mert.compare", "False False")):
+        done = subprocess.run(
+            [sys.executable, "-c", program.format(module)], capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        assert done.stdout.strip() == expected
