@@ -65,6 +65,7 @@ class Run:
         iterations: of the tuning.
         stopped: why it ended.
         weights: of the tuneable features, their absolute values summing to 1.
+        constants: features that are the same for all translations of every sentence.
         test_statistics: (sentences, 9) BLEU statistics.
     """
 
@@ -74,6 +75,7 @@ class Run:
     iterations: int
     stopped: str
     weights: dict[str, float]
+    constants: tuple[str, ...]
     test_statistics: np.ndarray
 
 
@@ -215,6 +217,7 @@ def _runs(
                     len(state.iterations),
                     state.stopped,
                     weights,
+                    tuple(state.constants),
                     statistics,
                 )
             )
@@ -314,11 +317,11 @@ def _compared(name: str, runs: tuple[Run, ...], baseline: tuple[Run, ...]) -> Sy
         float(difference),
         approximate_randomisation(mine, theirs),
         paired_bootstrap(mine, theirs),
-        tuple(_notes(runs, set(baseline[0].weights))),
+        tuple(notes_on_weights(runs, set(baseline[0].weights))),
     )
 
 
-def _notes(runs: tuple[Run, ...], known: set[str]) -> list[str]:
+def notes_on_weights(runs: tuple[Run, ...], known: set[str]) -> list[str]:
     """Say what is odd about the weights of features that the baseline has not."""
     notes = []
     for feature in runs[0].weights:
@@ -326,7 +329,9 @@ def _notes(runs: tuple[Run, ...], known: set[str]) -> list[str]:
             continue
         weights = np.array([run.weights[feature] for run in runs])
         text = f"{feature}: weights {', '.join(f'{weight:.4f}' for weight in weights)}"
-        if np.all(np.abs(weights) < NEAR_ZERO):
+        if any(feature in run.constants for run in runs):
+            notes.append(f"{feature}: the same for all translations, its weight does nothing")
+        elif np.all(np.abs(weights) < NEAR_ZERO):
             notes.append(f"{text}, near zero: it hardly takes part")
         elif weights.min() < 0 < weights.max():
             notes.append(f"{text}, of both signs: the tuning does not know what to do with it")

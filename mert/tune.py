@@ -97,11 +97,19 @@ class Iteration:
 
 @dataclass
 class TuningState:
-    """A tuning run: what it is of, what it did, why it ended (empty if it has not)."""
+    """A tuning run.
+
+    Attributes:
+        identity: what it is of.
+        iterations: what it did.
+        stopped: why it ended, empty if it has not.
+        constants: features that are the same for all translations of every sentence.
+    """
 
     identity: dict[str, Any]
     iterations: list[Iteration] = field(default_factory=list)
     stopped: str = ""
+    constants: list[str] = field(default_factory=list)
 
     @property
     def best(self) -> Iteration:
@@ -233,7 +241,12 @@ class _Run:
         _check_bleu(iteration.bleu, candidates.bleu_of(candidates.statistics[:, 0].astype(float)))
         state.iterations.append(iteration)
         if number == 1:
-            _warn_of_constants(candidates)
+            state.constants = _constants(candidates)
+            for name in state.constants:
+                logger.warning(
+                    "%s is the same for all translations of every sentence: its weight does "
+                    "nothing (a constant column of the phrase table?)", name,
+                )  # fmt: skip
         if new == 0:
             state.stopped = "no new hypotheses"
         elif number >= settings.max_iterations:
@@ -312,18 +325,13 @@ def _check_bleu(bleu: float, best: float) -> None:
         )
 
 
-def _warn_of_constants(candidates: Candidates) -> None:
-    """Say which features are the same for all translations of every sentence."""
+def _constants(candidates: Candidates) -> list[str]:
+    """Return the features that are the same for all translations of every sentence."""
     starts = candidates.offsets[:-1]
     spread = np.maximum.reduceat(candidates.features, starts) - np.minimum.reduceat(
         candidates.features, starts
     )
-    for name, greatest in zip(candidates.names, spread.max(axis=0).tolist(), strict=True):
-        if greatest == 0.0:
-            logger.warning(
-                "%s is the same for all translations of every sentence: its weight does nothing "
-                "(a constant column of the phrase table?)", name,
-            )  # fmt: skip
+    return [candidates.names[column] for column in np.flatnonzero(spread.max(axis=0) == 0.0)]
 
 
 def _read_state(directory: Path, identity: dict[str, Any]) -> TuningState:
@@ -342,7 +350,9 @@ def _read_state(directory: Path, identity: dict[str, Any]) -> TuningState:
     try:
         content = json.loads(path.read_bytes())
         iterations = [Iteration(**iteration) for iteration in content["iterations"]]
-        state = TuningState(content["identity"], iterations, content["stopped"])
+        state = TuningState(
+            content["identity"], iterations, content["stopped"], content["constants"]
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(path, "the state of a tuning run", f"a damaged file ({error})") from error
     for key, value in identity.items():

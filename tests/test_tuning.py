@@ -19,6 +19,7 @@ from test_mert import planted, random_candidates
 from toy import make_toy
 
 from mert.cli import mert_compare, mert_decode, mert_tune
+from mert.compare import Run, notes_on_weights
 from mert.corpus import Corpus
 from mert.decoders.embedded import EmbeddedDecoder
 from mert.decoders.system import System
@@ -229,6 +230,7 @@ def test_an_empty_line_and_a_constant_feature(tmp_path):
              "--work-dir", tmp_path / "w", "--max-iterations", 2]  # fmt: skip
     result = invoke(mert_tune, words)
     assert "TM0_1 is the same for all translations of every sentence" in result.output
+    assert state_of(tmp_path / "w")["constants"] == ["TM0_1"]
     nbest = gzip.decompress((tmp_path / "w/run1.best100.out.gz").read_bytes())
     assert b"\n25 |||  ||| LR0= 0 0" in nbest
 
@@ -305,6 +307,20 @@ def test_mert_compare(task, tmp_path):
     assert again.stdout == result.stdout
     more = invoke(mert_compare, compare_arguments(task, tmp_path / "w", "--seeds", 1))
     assert "One run of each system cannot tell" in more.stdout
+
+
+def test_notes_on_the_weights_of_new_features():
+    def run(known: float, new: float, constants: tuple[str, ...] = ()) -> Run:
+        return Run(1, 0.0, 0.0, 1, "", {"LM_0": known, "N_0": new}, constants, np.zeros((1, 9)))
+
+    for runs, note in (
+        ((run(0.9, 0.1), run(0.8, 0.2)), "N_0: weights 0.1000, 0.2000"),
+        ((run(0.999, 0.001), run(0.998, -0.002)), "near zero"),
+        ((run(0.9, 0.1), run(0.8, -0.2)), "of both signs"),
+        ((run(0.9, 0.1, ("N_0",)), run(0.8, 0.2, ("N_0",))), "its weight does nothing"),
+    ):
+        (text,) = notes_on_weights(runs, {"LM_0"})
+        assert note in text
 
 
 @pytest.mark.usefixtures("other_system")
