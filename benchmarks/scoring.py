@@ -19,11 +19,11 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
+from moses_feature.cross_fitting import scorer_of
 from moses_feature.encoder_decoder import PRESETS, EncoderDecoder
 from moses_feature.model_directory import PhraseModel, load_model
 from moses_feature.phrase_pairs import PairCollection, read_pairs
 from moses_feature.phrase_table import LineReader
-from moses_feature.scoring import Scorer
 from moses_feature.vocabulary import END, Vocabulary
 from moses_feature.words import WordOptions
 
@@ -111,7 +111,7 @@ def main() -> None:
     with LineReader(arguments.table) as reader:
         lines = islice(read_pairs(reader, WordOptions()), arguments.lines)
         pairs = [(pair.source, pair.target) for pair in lines]
-    scorer = Scorer(model, torch.device("cpu"))
+    scorer = scorer_of(model, torch.device("cpu"))
     with torch.inference_mode():
         scorer.score(pairs[:500]), twin_scores(model, pairs[:500])  # warm up
         start = time.perf_counter()

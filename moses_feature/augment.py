@@ -1,50 +1,35 @@
-"""Write the network's scores into a phrase table as new columns.
-
-The columns stand at the end of the score field, as Moses reads scores (see the README):
-exp(log p(target | source)), the natural log clipped to [-100, 0], and exp(-k) for k target words
-outside the shortlist. Moses takes the natural log of both
-(`moses/TranslationModel/RuleTable/LoaderStandard.cpp`).
-"""
+"""Write the network's scores into a phrase table as new columns; `grower.py` says which."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
+from typing import Literal
 
 from moses_feature import __version__
-from moses_feature.cross_fitting import AnyModel, AnyScorer
-from moses_feature.errors import FormatError, MosesFeatureError, OutputError, UsageError
+from moses_feature.cross_fitting import AnyModel
+from moses_feature.errors import LostProcessError, MosesFeatureError, OutputError, UsageError
 from moses_feature.features_json import write_features
+from moses_feature.grower import Grower, GrownPart
+from moses_feature.helpers import Helper, HelperHere, HelperProcess
 from moses_feature.input_filter import phrases_in_texts
-from moses_feature.phrase_table import (
-    ALIGNMENT,
-    SCORES,
-    SOURCE,
-    STANDARD_STREAM,
-    TARGET,
-    LineReader,
-    append_scores,
-    count_scores,
-    split_fields,
-    tokens,
-)
-from moses_feature.scoring import Scores
+from moses_feature.packing import Packed
+from moses_feature.phrase_table import STANDARD_STREAM, LineReader
+from moses_feature.scoring import Scorer
+from moses_feature.table_parts import Part, PartReader
 from moses_feature.table_writer import TableWriter
-from moses_feature.words import WordError, WordOptions
+from moses_feature.words import WordOptions
 
 logger = logging.getLogger(__name__)
 
-LOWEST_LOG_PROB = -100.0
-"""Moses' floor of a feature value, a natural log (`moses/Util.h`)."""
-LINES_PER_PART = 1 << 16
-"""Input lines between two places where a killed run can go on."""
+LINES_PER_PART = 1 << 14
+"""Lines that are scored together, and between two places where a killed run can go on."""
 
 PROBABILITY_COLUMN = "p(target|source)"
 UNKNOWN_TARGET_COLUMN = "exp(-unknown target words)"
@@ -61,7 +46,6 @@ class AugmentSettings:
         escaped: whether the table's tokens are escaped; `auto` takes them as Moses does (`yes`).
         source_factor, target_factor: factors to score; None for those of the model.
         hierarchical: score hierarchical rules too.
-        batch_size: lines that are scored together; the scores do not depend on it.
     """
 
     inputs: Sequence[str] = ()
@@ -70,7 +54,6 @@ class AugmentSettings:
     source_factor: int | None = None
     target_factor: int | None = None
     hierarchical: bool = False
-    batch_size: int = 1 << 14
 
     def words(self, model: AnyModel) -> WordOptions:
         """Return how the table's tokens become words of the model's vocabularies."""
@@ -137,12 +120,22 @@ class AugmentProgress:
     scores: int | None = None
     digest: str = ""
 
+    def add(self, part: Part, grown: GrownPart) -> None:
+        """Count a part that is done."""
+        self.lines = part.lines_read
+        self.digest = part.digest
+        self.scores = part.scores if part.lines_read else None
+        self.written += grown.lines
+        self.clipped += grown.clipped
+        self.unknown_source_words += grown.unknown_source_words
+        self.unknown_target_words += grown.unknown_target_words
+
 
 def augment(
     table: str,
     output: str,
     model: AnyModel,
-    scorer: AnyScorer,
+    scorer: Scorer,
     settings: AugmentSettings,
     *,
     resume: bool = False,
@@ -172,162 +165,100 @@ def augment(
     writer = TableWriter(output)
     identity = {
         "model": model.digest,
+        "dtype": scorer.dtype,
         "words": asdict(words),
         "inputs": input_digests,
         "unknown_source": settings.unknown_source,
     }
+    grower = Grower(scorer.packer, words, table, output, settings.unknown_source)
     with LineReader(table) as reader, closing(writer):
         progress = AugmentProgress(**writer.resume(identity)) if resume else AugmentProgress()
         if not resume:
             writer.start()
-        lines = _Lines(
-            reader, words, kept if settings.inputs else None, settings.batch_size, progress
+        parts = PartReader(
+            reader, LINES_PER_PART, kept if settings.inputs else None, progress.scores
         )
-        lines.skip()
+        parts.skip(progress.lines, progress.digest)
         report(progress, reader.fraction())
+
+        def finish(part: Part, grown: GrownPart) -> None:
+            progress.add(part, grown)
+            writer.write(grown.content, identity, asdict(progress))
+            report(progress, part.fraction)
+
         try:
-            _write_parts(lines, writer, identity, scorer, settings, report)
-        except OutputError:  # what has been written is good
+            _grow(parts, scorer, grower, finish)
+        except (OutputError, LostProcessError):  # what has been written is good
             raise
         except MosesFeatureError:  # bad data: what has been written is of no use
             writer.discard()
             raise
-        progress.digest = reader.digest()
         _write_features_json(output, table, model, settings, progress, command)
         writer.finish()
     return progress
 
 
-def _write_parts(
-    lines: _Lines,
-    writer: TableWriter,
-    identity: dict[str, Any],
-    scorer: AnyScorer,
-    settings: AugmentSettings,
-    report: Callable[[AugmentProgress, float | None], None],
+def _grow(
+    parts: Iterable[Part],
+    scorer: Scorer,
+    grower: Grower,
+    finish: Callable[[Part, GrownPart], None],
 ) -> None:
-    """Score part after part; compress and write each one while the next is being scored."""
-    with ThreadPoolExecutor(max_workers=1) as background:
-        written: Future[None] | None = None
-        while not lines.at_end:
-            before = lines.progress.lines
-            part = b"".join(
-                _grown_lines(batch, scorer, settings, lines.progress, report, lines.reader)
-                for batch in lines.part()
-            )
-            if lines.progress.lines == before > 0:
-                break  # the table ended with the part before: no empty part, resumed or not
-            if written is not None:
-                written.result()
-            lines.progress.digest = lines.reader.digest()
-            written = background.submit(writer.write, part, identity, asdict(lines.progress))
-        if written is not None:
-            written.result()
+    """Score part after part; helpers pack, grow and compress others meanwhile."""
+    waiting = iter(parts)
+    first = list(islice(waiting, 2))
+    with ExitStack() as stack:
+        helpers: list[Helper] = [HelperHere(grower)]
+        if len(first) > 1:
+            helpers = [HelperProcess(grower) for _ in range(scorer.helpers)]
+        for helper in helpers:
+            stack.callback(helper.close)
+        stages = _Stages(scorer, helpers, finish)
+        for part in chain(first, waiting):
+            stages.take(part)
+        stages.drain()
 
 
 @dataclass
-class _Batch:
-    """Lines to score together: their fields and their words."""
+class _Stages:
+    """Parts on their way through the helpers and the scorer; they leave in the order they came."""
 
-    fields: list[list[bytes]]
-    pairs: list[tuple[list[bytes], list[bytes]]]
+    scorer: Scorer
+    helpers: list[Helper]
+    finish: Callable[[Part, GrownPart], None]
+    packing: deque[tuple[Part, Helper, Future[Packed]]] = field(default_factory=deque)
+    growing: deque[tuple[Part, Future[GrownPart]]] = field(default_factory=deque)
+    taken: int = 0
 
+    def take(self, part: Part) -> None:
+        """Send a part on its way, and score one that is ready when there are enough of them."""
+        helper = self.helpers[self.taken % len(self.helpers)]
+        self.taken += 1
+        self.packing.append((part, helper, helper.call(Grower.pack, part)))
+        if len(self.packing) > 2 * len(self.helpers):
+            self.score()
 
-class _Lines:
-    """The lines of a table in parts of `LINES_PER_PART`, each cut into batches of kept lines."""
-
-    def __init__(
-        self,
-        reader: LineReader,
-        words: WordOptions,
-        kept: set[bytes] | None,
-        batch_size: int,
-        progress: AugmentProgress,
-    ) -> None:
-        self.reader = reader
-        self.progress = progress
-        self.at_end = False
-        self._lines = iter(reader)
-        self._words = words
-        self._batch_size = batch_size
-        self._kept = kept
-
-    def skip(self) -> None:
-        """Read over the lines that an earlier run has done, and see that they are the same."""
-        for _ in range(self.progress.lines):
-            next(self._lines, None)
-        if self.progress.lines and self.reader.digest() != self.progress.digest:
-            raise MosesFeatureError(
-                f"{self.reader.path}: the first {self.progress.lines} lines are not those that the "
-                "unfinished run read"
-            )
-
-    def part(self) -> Iterator[_Batch]:
-        """Yield the batches of the next part."""
-        batch = _Batch([], [])
-        last = self.progress.lines + LINES_PER_PART
-        for line in self._lines:
-            self.progress.lines += 1
-            self._add(line, batch)
-            if len(batch.pairs) == self._batch_size:
-                yield batch
-                batch = _Batch([], [])
-            if self.progress.lines == last:
+    def score(self) -> None:
+        """Score the first part that is packed, and finish those that are grown."""
+        part, helper, packed = self.packing.popleft()
+        log_probs = self.scorer.score_packed(packed.result()).log_probs
+        self.growing.append((part, helper.call(Grower.grow, log_probs)))
+        while self.growing[0][1].done() or len(self.growing) > 2 * len(self.helpers):
+            self.finish_first()
+            if not self.growing:
                 break
-        else:
-            self.at_end = True
-        if batch.pairs:
-            yield batch
 
-    def _add(self, line: bytes, batch: _Batch) -> None:
-        path, number, progress = self.reader.path, self.reader.line_number, self.progress
-        fields = split_fields(line, path, number)
-        scores = count_scores(fields[SCORES], path, number)
-        if progress.scores is None:
-            progress.scores = scores
-        elif scores != progress.scores:
-            expected = f"{progress.scores} scores as in the lines before"
-            raise FormatError(path, expected, f"{scores}", number)
-        if self._kept is not None and b" ".join(tokens(fields[SOURCE])) not in self._kept:
-            return
-        alignment = fields[ALIGNMENT] if len(fields) > ALIGNMENT else b""
-        try:
-            pair = self._words.pair(fields[SOURCE], fields[TARGET], alignment)
-        except WordError as error:
-            raise WordError(f"{path} at line {number}: {error}") from None
-        batch.fields.append(fields)
-        batch.pairs.append(pair)
+    def finish_first(self) -> None:
+        """Wait for the first part that is being grown."""
+        part, grown = self.growing.popleft()
+        self.finish(part, grown.result())
 
-
-def _grown_lines(
-    batch: _Batch,
-    scorer: AnyScorer,
-    settings: AugmentSettings,
-    progress: AugmentProgress,
-    report: Callable[[AugmentProgress, float | None], None],
-    reader: LineReader,
-) -> bytes:
-    scores = scorer.score(batch.pairs)
-    grown = b"".join(map(append_scores, batch.fields, _columns(scores, settings)))
-    progress.written += len(batch.pairs)
-    progress.clipped += int(np.count_nonzero(scores.log_probs < LOWEST_LOG_PROB))
-    progress.unknown_source_words += int(scores.unknown_source.sum())
-    progress.unknown_target_words += int(scores.unknown_target.sum())
-    report(progress, reader.fraction())
-    return grown
-
-
-def _columns(scores: Scores, settings: AugmentSettings) -> Iterator[bytes]:
-    """Yield the text of the new columns, six significant digits, line after line."""
-    values = [
-        np.exp(np.clip(scores.log_probs, LOWEST_LOG_PROB, 0.0)),
-        np.exp(-np.minimum(scores.unknown_target, -LOWEST_LOG_PROB)),
-    ]
-    if settings.unknown_source:
-        values.append(np.exp(-np.minimum(scores.unknown_source, -LOWEST_LOG_PROB)))
-    text = " ".join(["%.6g"] * len(values))
-    for row in zip(*(column.tolist() for column in values), strict=True):
-        yield (text % row).encode()
+    def drain(self) -> None:
+        """Bring all parts to the end."""
+        while self.packing:
+            self.score()
+        while self.growing:
+            self.finish_first()
 
 
 def _write_features_json(

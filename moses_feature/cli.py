@@ -69,13 +69,6 @@ from moses_feature.words import WordError, WordOptions
 @click.option("--source-unknown", is_flag=True, help="Append exp(-unknown source words) too.")
 @escaped_option
 @word_options
-@click.option(
-    "--scoring-batch",
-    type=click.IntRange(min=1),
-    default=AugmentSettings.batch_size,
-    show_default=True,
-    help="Lines scored together; the scores do not depend on it.",
-)
 @click.option("--resume", is_flag=True, help="Go on with a run that was interrupted or killed.")
 @training_options
 @device_options
@@ -91,7 +84,6 @@ def augment_phrase_table(
     table_name: str | None,
     source_unknown: bool,
     escaped: Literal["auto", "yes", "no"],
-    scoring_batch: int,
     resume: bool,
     device: str,
     threads: int | None,
@@ -119,7 +111,6 @@ def augment_phrase_table(
         source_factor=options["source_factor"],
         target_factor=options["target_factor"],
         hierarchical=options["hierarchical"],
-        batch_size=scoring_batch,
     )
     settings.check()
     torch_device = prepare_device(device, threads)

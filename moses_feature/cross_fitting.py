@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from moses_feature.errors import FormatError, UsageError
 from moses_feature.files import whole_file, write_json
-from moses_feature.folds import Folds, Hashes, phrase_hash
+from moses_feature.folds import Folds, Hashes
 from moses_feature.model_directory import PhraseModel, load_model
-from moses_feature.scoring import Scorer, Scores, Words
+from moses_feature.packing import CrossFittedPacker, Packer
+from moses_feature.scoring import Dtype, Scorer
 from moses_feature.vocabulary import Vocabulary
 from moses_feature.words import WordOptions
 
@@ -63,13 +62,6 @@ class AnyModel(Protocol):
     @property
     def escaped(self) -> bool:
         """Whether the words of the shortlists are escaped."""
-
-
-class AnyScorer(Protocol):
-    """Scores phrase pairs, given as source and target words."""
-
-    def score(self, pairs: Sequence[tuple[Words, Words]]) -> Scores:
-        """Score phrase pairs, given as source and target words."""
 
 
 @dataclass(frozen=True)
@@ -127,45 +119,6 @@ class CrossFittedModel:
         return self.networks[0].escaped
 
 
-class CrossFittedScorer:
-    """Scores a pair with the network that never saw its source phrase.
-
-    A source phrase of which no network saw anything is scored by all of them: the mean of their
-    log probabilities, word by word.
-    """
-
-    def __init__(self, model: CrossFittedModel, device: torch.device) -> None:
-        self._folds = model.folds
-        self._sources = model.sources
-        self._scorers = [Scorer(network, device) for network in model.networks]
-
-    def score(self, pairs: Sequence[tuple[Words, Words]]) -> Scores:
-        """Score phrase pairs, given as source and target words."""
-        hashes = np.array([phrase_hash(source) for source, _ in pairs], dtype=np.uint64)
-        fold = self._folds.of(hashes)
-        fold[~self._known(hashes)] = -1
-        lengths = np.array([len(target) + 1 for _, target in pairs], dtype=np.int64)
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        word_log_probs = np.zeros(offsets[-1])
-        unknown_source, unknown_target = np.zeros((2, len(pairs)), dtype=np.int64)
-        for number, scorer in enumerate(self._scorers):
-            rows = np.flatnonzero((fold == number) | (fold == -1))
-            scores = scorer.score([pairs[row] for row in rows.tolist()])
-            share = np.where(fold[rows] == -1, 1.0 / len(self._scorers), 1.0)
-            words = np.repeat(offsets[rows] - scores.offsets[:-1], lengths[rows])
-            words += np.arange(len(words))
-            word_log_probs[words] += scores.word_log_probs * np.repeat(share, lengths[rows])
-            unknown_source[rows] = scores.unknown_source
-            unknown_target[rows] = scores.unknown_target
-        log_probs = np.add.reduceat(word_log_probs, offsets[:-1]) if len(pairs) else np.zeros(0)
-        return Scores(word_log_probs, offsets, log_probs, unknown_source, unknown_target)
-
-    def _known(self, hashes: Hashes) -> NDArray[np.bool_]:
-        places = np.searchsorted(self._sources, hashes).clip(max=len(self._sources) - 1)
-        known: NDArray[np.bool_] = self._sources[places] == hashes
-        return known
-
-
 def fold_directory(directory: Path, fold: int) -> Path:
     """Return where the network of a fold (counted from 0) is kept."""
     return directory / f"fold-{fold + 1}"
@@ -209,11 +162,19 @@ def load_any_model(directory: Path) -> PhraseModel | CrossFittedModel:
     return CrossFittedModel(networks, folds, _read_sources(directory / SOURCES))
 
 
-def scorer_of(model: PhraseModel | CrossFittedModel, device: torch.device) -> AnyScorer:
-    """Return what scores phrase pairs with a model."""
-    if isinstance(model, CrossFittedModel):
-        return CrossFittedScorer(model, device)
-    return Scorer(model, device)
+def scorer_of(
+    model: PhraseModel | CrossFittedModel,
+    device: torch.device,
+    dtype: Dtype = "float32",
+    threads: int | None = None,
+) -> Scorer:
+    """Return what scores phrase pairs with a model; see `Scorer`."""
+    packer = Packer(model.source, model.target)
+    if isinstance(model, PhraseModel):
+        return Scorer([model.network], packer, device, dtype, threads)
+    networks = [part.network for part in model.networks]
+    cross_fitted = CrossFittedPacker(packer, model.folds, model.sources)
+    return Scorer(networks, cross_fitted, device, dtype, threads)
 
 
 def _read_folds(path: Path) -> Folds:

@@ -21,6 +21,10 @@ class OutputError(MosesFeatureError):
     """A file cannot be written: a full disk, no permission."""
 
 
+class LostProcessError(MosesFeatureError):
+    """A process that did a part of the work ended before it was done."""
+
+
 class FormatError(MosesFeatureError):
     """Data that are not in the format that they should be in.
 

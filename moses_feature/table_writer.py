@@ -143,7 +143,7 @@ class TableWriter:
         self._file.truncate()
 
     def write(self, content: bytes, identity: dict[str, Any], progress: dict[str, Any]) -> None:
-        """Add a part and note the progress that it stands for.
+        """Add a part, which is `compressed`, and note the progress that it stands for.
 
         Raises:
             OutputError: the disk is full, or the file cannot be written for another reason.
@@ -153,12 +153,11 @@ class TableWriter:
             self._file.write(content)
             self._file.flush()
             return
-        part = self._compressed(content)
         try:
-            self._file.write(part)
+            self._file.write(content)
             self._file.flush()
             os.fsync(self._file.fileno())
-            self._hash.update(part)
+            self._hash.update(content)
             journal = {
                 "bytes": self._file.tell(),
                 "sha256": self._hash.hexdigest(),
@@ -174,16 +173,6 @@ class TableWriter:
                 f"{self._path}: cannot be written: {reason}; what is done is in "
                 f"{self._partial}, --resume goes on with it"
             ) from error
-
-    def _compressed(self, content: bytes) -> bytes:
-        if not is_compressed(self._path):
-            return content
-        suffix = self._path.suffix.lower()
-        level = GZIP_LEVEL if suffix == ".gz" else None
-        buffer = io.BytesIO()
-        with xopen(buffer, "wb", format=suffix[1:], compresslevel=level, threads=0) as part:
-            part.write(content)
-        return buffer.getvalue()
 
     def finish(self) -> None:
         """Give the file its final name."""
@@ -205,3 +194,15 @@ class TableWriter:
             with suppress(OSError):  # what a full disk did not take is tried, and fails, again
                 self._file.close()
         self._file = None
+
+
+def compressed(content: bytes, path: str) -> bytes:
+    """Return an independently compressed part of the file with this name, which says how."""
+    if path == STANDARD_STREAM or not is_compressed(path):
+        return content
+    suffix = Path(path).suffix.lower()
+    level = GZIP_LEVEL if suffix == ".gz" else None
+    buffer = io.BytesIO()
+    with xopen(buffer, "wb", format=suffix[1:], compresslevel=level, threads=0) as part:
+        part.write(content)
+    return buffer.getvalue()

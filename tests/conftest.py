@@ -12,6 +12,7 @@ import torch
 from click.testing import CliRunner, Result
 
 from moses_feature.cli import augment_phrase_table, moses_feature
+from moses_feature.cross_fitting import scorer_of
 from moses_feature.encoder_decoder import EncoderDecoder, Sizes
 from moses_feature.model_directory import PhraseModel, load_model, save_model
 from moses_feature.scoring import Scorer
@@ -51,7 +52,7 @@ def model() -> PhraseModel:
 
 @pytest.fixture
 def scorer(model: PhraseModel) -> Scorer:
-    return Scorer(model, torch.device("cpu"))
+    return scorer_of(model, torch.device("cpu"))
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from conftest import SHARED, needs_shared, random_model, read_gz, write_gz
 from test_encoder_decoder import reference_log_probs
 
 from moses_feature import augment as augment_module
+from moses_feature.helpers import HelperHere, HelperProcess
 from moses_feature.model_directory import PhraseModel, load_model, save_model
 from moses_feature.phrase_table import tokens
 from moses_feature.vocabulary import Vocabulary
@@ -83,16 +84,16 @@ def expected_columns(model: PhraseModel, content: bytes) -> list[tuple[float, fl
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_whole_tables(run, tmp_path, model_directory, name):
+def test_whole_tables(run, tmp_path, model_directory, name, monkeypatch):
     content = TABLES[name]
     write_gz(tmp_path / "in.gz", content)
     outputs = []
-    for batch in (1, 4096):
-        run("augment-phrase-table", "in.gz", "out.gz", "--model", model_directory,
-            "--scoring-batch", batch)  # fmt: skip
-        outputs.append((tmp_path / "out.gz").read_bytes())
+    for lines_per_part in (2, 1 << 14):
+        monkeypatch.setattr(augment_module, "LINES_PER_PART", lines_per_part)
+        run("augment-phrase-table", "in.gz", "out.gz", "--model", model_directory)
+        outputs.append(read_gz(tmp_path / "out.gz"))
     assert outputs[0] == outputs[1]
-    output = gzip.decompress(outputs[0])
+    output = outputs[0]
     assert without_new_columns(output) == content
     np.testing.assert_allclose(
         np.array(new_columns(output)).reshape(-1, 2),
@@ -299,7 +300,6 @@ def test_wrong_usage(run, tmp_path, model_directory):
         (("in", "out", *model, "--updates", 3), "--updates is for training"),
         (("in", "out", *model, "--ini", "x"), "--ini and --ini-out go together"),
         (("in", "out", *model, "--device", "warp"), "device 'warp' cannot be used"),
-        (("in", "out", *model, "--scoring-batch", 0), "Invalid value"),
         (("in", "out", *model, "--escaped", "maybe"), "Invalid value"),
         (("in", "out", "--optimizer", "sgd"), "'adam', 'adadelta'"),
         (("in", "out", *model, "--hierarchical", "--input", "in"), "not with --hierarchical"),
@@ -338,7 +338,7 @@ def test_a_killed_run_goes_on(tmp_path, model_directory, monkeypatch, run):
     write_gz(tmp_path / "in.gz", LONG_TABLE)
     run("augment-phrase-table", "in.gz", "whole.gz", "--model", model_directory)
 
-    arguments = ("in.gz", "out.gz", "--model", model_directory, "--scoring-batch", 3)
+    arguments = ("in.gz", "out.gz", "--model", model_directory)
     process = start(tmp_path, *arguments)
     journal = tmp_path / "out.gz.journal"
     deadline = time.monotonic() + 60
@@ -370,6 +370,63 @@ def test_a_killed_run_goes_on(tmp_path, model_directory, monkeypatch, run):
     for key in ("lines_read", "lines_written", "table_sha256", "unknown_target_words"):
         assert described[0][key] == described[1][key]
     assert not list(tmp_path.glob("*.journal")) + list(tmp_path.glob("*.partial"))
+
+
+def test_helpers_give_the_bytes_of_one_process(tmp_path, model_directory, monkeypatch, run):
+    """Three helpers, so that parts overtake each other."""
+    monkeypatch.setattr(augment_module, "LINES_PER_PART", 97)
+    write_gz(tmp_path / "in.gz", LONG_TABLE)
+    run("augment-phrase-table", "in.gz", "many.gz", "--model", model_directory, "--threads", 12)
+    monkeypatch.setattr(augment_module, "HelperProcess", HelperHere)
+    run("augment-phrase-table", "in.gz", "one.gz", "--model", model_directory)
+    assert (tmp_path / "many.gz").read_bytes() == (tmp_path / "one.gz").read_bytes()
+
+
+def test_a_bad_line_in_a_later_part(tmp_path, model_directory, monkeypatch, run):
+    monkeypatch.setattr(augment_module, "LINES_PER_PART", 97)
+    lines = LONG_TABLE.splitlines(keepends=True)
+    lines[1234] = b"a ||| A ||| 0.5\n"
+    (tmp_path / "in").write_bytes(b"".join(lines))
+    (tmp_path / "text").write_bytes(b"a w7\na w333\n")
+    for options in ((), ("--input", "text")):
+        result = run("augment-phrase-table", "in", "out", "--model", model_directory, *options,
+                     exit_code=1)  # fmt: skip
+        assert "in at line 1235: expected 2 scores as in the lines before, found 1" in result.stderr
+        assert not list(tmp_path.glob("out*"))
+
+
+def test_a_lost_helper(tmp_path, model_directory, monkeypatch, run):
+    """What is done is kept, and the run goes on from there."""
+    monkeypatch.setattr(augment_module, "LINES_PER_PART", 97)
+    write_gz(tmp_path / "in.gz", LONG_TABLE)
+    run("augment-phrase-table", "in.gz", "whole.gz", "--model", model_directory)
+
+    class ShortLived(HelperProcess):
+        calls = 0
+
+        def call(self, method, *arguments):
+            type(self).calls += 1
+            if self.calls == 20:
+                self._process.kill()
+            return super().call(method, *arguments)
+
+    monkeypatch.setattr(augment_module, "HelperProcess", ShortLived)
+    arguments = ("augment-phrase-table", "in.gz", "out.gz", "--model", model_directory)
+    result = run(*arguments, exit_code=1)
+    assert "a helper process ended without a word, exit code -9" in result.stderr
+    monkeypatch.setattr(augment_module, "HelperProcess", HelperProcess)
+    run(*arguments, "--resume")
+    assert (tmp_path / "out.gz").read_bytes() == (tmp_path / "whole.gz").read_bytes()
+
+
+def test_helpers_import_neither_torch_nor_commands():
+    program = (
+        "import sys, moses_feature.helpers; print({'torch', 'click', 'numba'} & {*sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"
 
 
 def test_a_full_disk(tmp_path, model_directory, run):

@@ -16,7 +16,6 @@ from moses_feature.folds import Folds, phrase_hash
 from moses_feature.model_directory import load_model
 from moses_feature.phrase_pairs import PairCollection, read_pairs
 from moses_feature.phrase_table import LineReader
-from moses_feature.scoring import Scorer
 from moses_feature.trainer import TrainingSettings
 from moses_feature.training import TrainingData, train
 from moses_feature.vocabulary import Vocabulary
@@ -77,7 +76,7 @@ def test_each_pair_is_scored_by_the_network_that_never_saw_its_source(directory,
     assert isinstance(model, CrossFittedModel)
     known = pairs_of(table)[:97]
     unknown = [([b"new", *source], target) for source, target in known[:11]]
-    networks = [Scorer(load_model(directory / f"fold-{k}"), CPU) for k in (1, 2, 3)]
+    networks = [scorer_of(load_model(directory / f"fold-{k}"), CPU) for k in (1, 2, 3)]
     fold = model.folds.of(np.array([phrase_hash(s) for s, _ in known], dtype=np.uint64))
     expected = [networks[k].score([pair]).log_probs[0] for k, pair in zip(fold, known, strict=True)]
     expected += [np.mean([n.score([pair]).log_probs[0] for n in networks]) for pair in unknown]

@@ -9,10 +9,11 @@ import pytest
 import torch
 from conftest import random_model
 
+from moses_feature.cross_fitting import scorer_of
 from moses_feature.encoder_decoder import PRESETS, EncoderDecoder
 from moses_feature.model_directory import PhraseModel
+from moses_feature.packing import pack_ids
 from moses_feature.phrase_pairs import Phrases
-from moses_feature.scoring import Scorer
 from moses_feature.vocabulary import END
 
 
@@ -89,7 +90,8 @@ def test_network_follows_the_equations(model):
 
 def test_scorer_follows_the_equations(model, scorer):
     pairs = random_pairs(model, 29, 6)
-    scores = scorer.score_ids(*(Phrases.pack(side) for side in zip(*pairs, strict=True)))
+    packed = pack_ids(*(Phrases.pack(side) for side in zip(*pairs, strict=True)))
+    scores = scorer.score_packed(packed)
     for row, (source, target) in enumerate(pairs):
         expected = reference_log_probs(model, source, target)
         found = scores.word_log_probs[scores.offsets[row] : scores.offsets[row + 1]]
@@ -117,7 +119,7 @@ def test_every_parameter_matters(model):
 def test_probabilities_sum_to_one():
     """All targets up to length L, and what is left for longer ones, make up the whole."""
     model = random_model(seed=5, scale=1.0)
-    scorer = Scorer(model, torch.device("cpu"))
+    scorer = scorer_of(model, torch.device("cpu"))
     words = range(1, 5)
     small = PhraseModel(
         EncoderDecoder(model.network.sizes, len(model.source), 5),
@@ -132,11 +134,11 @@ def test_probabilities_sum_to_one():
             for name, tensor in model.network.state_dict().items()
         }
     )
-    scorer = Scorer(small, torch.device("cpu"))
+    scorer = scorer_of(small, torch.device("cpu"))
     longest = 3
     phrases = [list(p) for n in range(longest + 1) for p in itertools.product(words, repeat=n)]
     source = Phrases.pack([[2, 3]] * len(phrases))
-    scores = scorer.score_ids(source, Phrases.pack(phrases))
+    scores = scorer.score_packed(pack_ids(source, Phrases.pack(phrases)))
     total = np.exp(scores.log_probs).sum()
     longer = 0.0  # probability of having written L words and not the end
     for row, phrase in enumerate(phrases):

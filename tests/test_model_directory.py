@@ -12,9 +12,9 @@ import torch
 from conftest import random_model
 from safetensors.torch import load_file, save_file
 
+from moses_feature.cross_fitting import scorer_of
 from moses_feature.errors import MosesFeatureError
 from moses_feature.model_directory import load_model, save_model
-from moses_feature.scoring import Scorer
 
 PAIRS = [([b"a", b"b"], [b"A"]), ([b"dog"], [b"chien", b"noir"])]
 
@@ -30,7 +30,7 @@ def test_a_model_rebuilds_itself(tmp_path):
         "target.vocab",
     ]
     cpu = torch.device("cpu")
-    before, after = (Scorer(m, cpu).score(PAIRS).log_probs for m in (model, loaded))
+    before, after = (scorer_of(m, cpu).score(PAIRS).log_probs for m in (model, loaded))
     assert np.array_equal(before, after)
     assert loaded.words == model.words
     assert loaded.training == model.training

@@ -72,7 +72,7 @@ def killed(run, tmp_path, model_directory, monkeypatch):
     """Leave what a run leaves that was killed after three parts; return its command line."""
     monkeypatch.setattr(augment_module, "LINES_PER_PART", 97)
     (tmp_path / "in").write_bytes(b"".join(LONG_TABLE.splitlines(keepends=True)[:650]))
-    (tmp_path / "text").write_text("a b w1\na w30 ||| x w77\n")
+    (tmp_path / "text").write_text("".join(f"a w{number} x\n" for number in range(500)))
     shutil.copytree(model_directory, tmp_path / "m")
     arguments = ("augment-phrase-table", "in", "out.gz", "--model", "m", "--input", "text")
     written = []
@@ -241,7 +241,7 @@ def test_resume_sees_that_texts_were_swapped(run, tmp_path):
 
 def test_ctrl_c_while_scoring_says_how_to_go_on(tmp_path, model_directory):
     (tmp_path / "in").write_bytes(LONG_TABLE * 20)
-    process = start(tmp_path, "in", "out", "--model", model_directory, "--scoring-batch", 1)
+    process = start(tmp_path, "in", "out", "--model", model_directory)
     journal = tmp_path / "out.journal"
     deadline = time.monotonic() + 60
     while not (journal.exists() and lines_in(journal)):

@@ -8,6 +8,8 @@ import torch
 from conftest import random_model
 from test_encoder_decoder import random_pairs
 
+from moses_feature.cross_fitting import scorer_of
+from moses_feature.packing import pack_ids
 from moses_feature.phrase_pairs import Phrases
 from moses_feature.prefix_tree import prefix_levels
 from moses_feature.scoring import Scorer
@@ -16,7 +18,7 @@ from moses_feature.vocabulary import END
 
 def score(scorer: Scorer, pairs) -> np.ndarray:
     source, target = (Phrases.pack(side) for side in zip(*pairs, strict=True))
-    return scorer.score_ids(source, target).log_probs
+    return scorer.score_packed(pack_ids(source, target)).log_probs
 
 
 @pytest.fixture
@@ -48,14 +50,16 @@ def test_scores_do_not_depend_on_the_threads(scorer, pairs):
 def test_many_pairs_fill_more_than_one_block():
     model = random_model()
     many = random_pairs(model, 1500, 7)
-    network_scores = score(Scorer(model, torch.device("cpu")), many)
-    alone = [score(Scorer(model, torch.device("cpu")), [many[n]])[0] for n in range(0, 1500, 149)]
+    network_scores = score(scorer_of(model, torch.device("cpu")), many)
+    alone = [
+        score(scorer_of(model, torch.device("cpu")), [many[n]])[0] for n in range(0, 1500, 149)
+    ]
     assert np.array_equal(network_scores[::149], alone)
 
 
 def test_no_pairs(scorer):
     empty = Phrases.pack([])
-    assert len(scorer.score_ids(empty, empty).log_probs) == 0
+    assert len(scorer.score_packed(pack_ids(empty, empty)).log_probs) == 0
 
 
 def test_unknown_words_are_counted(scorer):

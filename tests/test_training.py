@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from moses_feature.cross_fitting import scorer_of
 from moses_feature.encoder_decoder import Sizes
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.model_directory import load_model
-from moses_feature.scoring import Scorer
 from moses_feature.trainer import TrainingSettings, choose_device
 from moses_feature.training import TrainingData, train
 
@@ -185,7 +185,7 @@ def test_copying_and_reversing_are_learnt(tmp_path):
     model = load_model(tmp_path / "m")
     assert model.training["held_out_loss"] < 0.1
     right, wrong = (
-        Scorer(model, CPU)
+        scorer_of(model, CPU)
         .score(
             [
                 (b"w1 w2 w3".split(), b"w3 w2 w1".split()),
@@ -203,8 +203,8 @@ def test_a_gpu_scores_as_the_cpu_does(data, tmp_path):
     cuda = torch.device("cuda")
     train(data, TrainingSettings(sizes=TINY, updates=20), tmp_path / "m", cuda)
     pairs = [(f"w{n} w1".encode().split(), f"w1 w{n}".encode().split()) for n in range(7)]
-    on_gpu = Scorer(load_model(tmp_path / "m"), cuda).score(pairs).log_probs
-    on_cpu = Scorer(load_model(tmp_path / "m"), CPU).score(pairs).log_probs
+    on_gpu = scorer_of(load_model(tmp_path / "m"), cuda).score(pairs).log_probs
+    on_cpu = scorer_of(load_model(tmp_path / "m"), CPU).score(pairs).log_probs
     np.testing.assert_allclose(on_gpu, on_cpu, atol=1e-4)
 
 
@@ -219,5 +219,5 @@ def test_dropout_is_of_training_alone_and_resumes(data, tmp_path):
     train(data, TrainingSettings(sizes=TINY, updates=21, evaluate_every=10), without, CPU)
     assert weights(whole) == weights(parts) != weights(without)
     pairs = [([b"w1"], [b"w2", b"w1"])] * 2
-    first, second = Scorer(load_model(whole), CPU).score(pairs).log_probs
+    first, second = scorer_of(load_model(whole), CPU).score(pairs).log_probs
     assert first == second

@@ -1,0 +1,237 @@
+"""The element-wise part of a step, compiled for the CPU; `elementwise.py` says what each does.
+
+A product leaves its result in the cache of a core. What follows it, the sums of its rows with
+those of some tables and the functions of these sums, is done here in one pass over each row,
+where a chain of array operations would go through memory once for each of them.
+
+Every row is worked on by itself and in the same order, whatever stands beside it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_feature.prefix_tree import Integers
+
+Floats = NDArray[np.float32]
+
+F = np.float32
+_LOWEST, _HIGHEST = F(-87.0), F(88.0)
+_ONE, _TWO = F(1.0), F(2.0)
+_LOG2_E = F(1.44269504)
+_TO_INTEGER = F(3 << 22)  # added, it leaves the nearest integer in the lowest bits
+# 2**x on [-1/2, 1/2]: the polynomial with the least relative error, 7.5e-8.
+_P0, _P1, _P2 = F(1.000000072), F(6.931469671e-1), F(2.402211972e-1)
+_P3, _P4, _P5 = F(5.550713274e-2), F(9.675541333e-3), F(1.327647178e-3)
+_RUN = 128  # logits that are looked at together
+
+# Contraction (a b + c in one rounding) is safe; a sum may be reordered only where it is one.
+_exact = njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+_summing = njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+
+
+@_exact
+def exp(x: np.float32) -> np.float32:
+    """Return e**x, x clipped to [-87, 88]."""
+    return _exp_of_low(min(x, _HIGHEST))
+
+
+@_exact
+def _exp_of_low(x: np.float32) -> np.float32:
+    """Return e**x of an x up to 88, clipped to -87."""
+    x = max(x, _LOWEST)
+    shifted = x * _LOG2_E + _TO_INTEGER
+    rest = x * _LOG2_E - (shifted - _TO_INTEGER)
+    y = F(((((_P5 * rest + _P4) * rest + _P3) * rest + _P2) * rest + _P1) * rest + _P0)
+    exponent = np.int32(F(shifted).view(np.int32) << np.int32(23))
+    return np.int32(y.view(np.int32) + exponent).view(F)
+
+
+@_exact
+def sigmoid(x: np.float32) -> np.float32:
+    """Return 1 / (1 + e**-x)."""
+    return _ONE / (_ONE + exp(-x))
+
+
+@_exact
+def tanh(x: np.float32) -> np.float32:
+    """Return the hyperbolic tangent."""
+    return _ONE - _TWO / (_ONE + exp(_TWO * x))
+
+
+@_exact
+def encoder_gates(
+    gates: Floats, inputs: Floats, word: Integers, state: Floats, reset: Floats
+) -> None:
+    """See `elementwise.encoder_gates`."""
+    hidden = state.shape[1]
+    for row in range(len(state)):
+        z, r = gates[row, :hidden], gates[row, hidden:]
+        of_word, h, to_reset = inputs[word[row]], state[row], reset[row]
+        for k in range(hidden):
+            z[k] = sigmoid(z[k] + of_word[k])
+        for k in range(hidden):
+            to_reset[k] = h[k] * sigmoid(r[k] + of_word[hidden + k])
+
+
+@_exact
+def encoder_state(
+    gates: Floats, candidate: Floats, inputs: Floats, word: Integers, state: Floats
+) -> None:
+    """See `elementwise.encoder_state`."""
+    hidden = state.shape[1]
+    for row in range(len(state)):
+        z, own, of_word, h = gates[row], candidate[row], inputs[word[row]], state[row]
+        for k in range(hidden):
+            new = tanh(own[k] + of_word[2 * hidden + k])
+            h[k] = new + z[k] * (h[k] - new)
+
+
+@_exact
+def decoder_state(
+    recurrent: Floats,
+    inputs: Floats,
+    word: Integers,
+    summaries: Floats,
+    source: Integers,
+    state: Floats,
+) -> None:
+    """See `elementwise.decoder_state`."""
+    hidden = state.shape[1]
+    for row in range(len(state)):
+        own, h = recurrent[row], state[row]
+        of_word, of_source = inputs[word[row]], summaries[source[row]]
+        for k in range(hidden):
+            r = sigmoid(own[hidden + k] + of_word[hidden + k] + of_source[hidden + k])
+            last = 2 * hidden + k
+            new = tanh(of_word[last] + r * (own[last] + of_source[last]))
+            z = sigmoid(own[k] + of_word[k] + of_source[k])
+            h[k] = new + z * (h[k] - new)
+
+
+@_exact
+def maxout(
+    pieces: Floats,
+    inputs: Floats,
+    word: Integers,
+    summaries: Floats,
+    source: Integers,
+    units: Floats,
+) -> None:
+    """See `elementwise.maxout`."""
+    for row in range(len(units)):
+        own, unit = pieces[row], units[row]
+        of_word, of_source = inputs[word[row]], summaries[source[row]]
+        for k in range(len(unit)):
+            left = own[2 * k] + of_word[2 * k] + of_source[2 * k]
+            right = own[2 * k + 1] + of_word[2 * k + 1] + of_source[2 * k + 1]
+            unit[k] = left if left > right else right
+
+
+@_exact
+def tanh_in_place(x: Floats) -> None:
+    """See `elementwise.tanh_in_place`."""
+    for row in range(len(x)):
+        own = x[row]
+        for k in range(len(own)):
+            own[k] = tanh(own[k])
+
+
+@_exact
+def add_exps(logits: Floats, top: Floats, total: Floats) -> None:
+    """See `elementwise.add_exps`."""
+    for row in range(len(logits)):
+        own = logits[row]
+        _raise_top(top, total, row, _largest(own))
+        total[row] += _sum_of_exps(own, top[row])
+
+
+@_exact
+def add_exps_of_most(
+    logits: NDArray[np.int16],
+    bias: Floats,
+    first: int,
+    top: Floats,
+    total: Floats,
+    best: Floats,
+    best_word: Integers,
+) -> None:
+    """See `elementwise.add_exps_of_most`; `logits` holds the bits of bfloat16 numbers."""
+    own = np.empty(logits.shape[1], dtype=np.float32)
+    for row in range(len(logits)):
+        short = logits[row]
+        for k in range(len(own)):
+            own[k] = np.int32(np.int32(short[k]) << np.int32(16)).view(F) + bias[k]
+        _raise_top(top, total, row, _keep_best(own, first, best[row], best_word[row]))
+        total[row] += _sum_of_exps(own, top[row])
+
+
+@_exact
+def _raise_top(top: Floats, total: Floats, row: int, highest: np.float32) -> None:
+    if highest > top[row]:
+        total[row] *= exp(top[row] - highest)
+        top[row] = highest
+
+
+@_summing
+def _sum_of_exps(x: Floats, shift: np.float32) -> np.float32:
+    """Return the sum of exp(x - shift), no x being larger than shift."""
+    total = F(0.0)
+    for k in range(len(x)):
+        total += _exp_of_low(x[k] - shift)
+    return total
+
+
+@_exact
+def _keep_best(logits: Floats, first: int, best: Floats, best_word: Integers) -> np.float32:
+    """Put large logits in their places among the best, largest first; return the largest."""
+    highest: np.float32 = logits[0]
+    for start in range(0, len(logits), _RUN):
+        run = logits[start : start + _RUN]
+        highest_of_run = _largest(run)
+        highest = max(highest, highest_of_run)
+        if highest_of_run > best[-1]:
+            for k in range(len(run)):
+                if run[k] > best[-1]:
+                    _insert(run[k], first + start + k, best, best_word)
+    return highest
+
+
+@_exact
+def _insert(logit: np.float32, word: int, best: Floats, best_word: Integers) -> None:
+    place = len(best) - 1
+    while place > 0 and best[place - 1] < logit:
+        best[place], best_word[place] = best[place - 1], best_word[place - 1]
+        place -= 1
+    best[place], best_word[place] = logit, word
+
+
+@_exact
+def _largest(x: Floats) -> np.float32:
+    """Return the largest component: as integers, which are compared faster than floats."""
+    bits = x.view(np.int32)
+    largest = np.int32(-(2**31))
+    for k in range(len(bits)):
+        largest = max(largest, _ordered(bits[k]))
+    return np.int32(_ordered(largest)).view(F)
+
+
+@_exact
+def _ordered(bits: np.int32) -> np.int32:
+    """Return an integer in the order of the float with these bits, and back."""
+    return np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+
+
+@_summing
+def logits_at(
+    features: Floats, words: Floats, bias: Floats, row: Integers, word: Integers, logits: Floats
+) -> None:
+    """See `elementwise.logits_at`."""
+    for edge in range(len(row)):
+        f, w = features[row[edge]], words[word[edge]]
+        product = F(0.0)
+        for k in range(len(f)):
+            product += f[k] * w[k]
+        logits[edge] = product + bias[word[edge]]

@@ -1,0 +1,127 @@
+"""A phrase table in parts of some thousand lines: what is scored, compressed and noted at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from moses_feature.errors import FormatError, MosesFeatureError
+from moses_feature.phrase_table import (
+    SCORES,
+    SOURCE,
+    LineReader,
+    count_scores,
+    split_fields,
+    tokens,
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Lines that are worked on together.
+
+    Attributes:
+        lines: those that are kept, with their line ends.
+        numbers: their line numbers (1-based).
+        scores: how many scores each has.
+        lines_read: lines of the table up to the end of the part.
+        digest: SHA-256 of them.
+        fraction: share of the file that they take, None for a stream.
+    """
+
+    lines: list[bytes]
+    numbers: Sequence[int]
+    scores: int
+    lines_read: int
+    digest: str
+    fraction: float | None
+
+
+def checked_fields(line: bytes, path: str, number: int, scores: int) -> list[bytes]:
+    """Split a line into its fields.
+
+    Args:
+        line: of a phrase table.
+        path: of the table, for error messages.
+        number: of the line.
+        scores: how many scores it should have.
+
+    Raises:
+        FormatError: it is not a line of a phrase table, or has another number of scores.
+    """
+    fields = split_fields(line, path, number)
+    if (found := count_scores(fields[SCORES], path, number)) != scores:
+        expected = f"{scores} scores as in the lines before"
+        raise FormatError(path, expected, f"{found}", number)
+    return fields
+
+
+class PartReader:
+    """Cuts a table into parts.
+
+    Args:
+        reader: of the table.
+        size: lines of a part.
+        kept: the source phrases whose lines are kept; None for all lines.
+        scores: how many scores a line should have; None for as many as the first one.
+    """
+
+    def __init__(
+        self, reader: LineReader, size: int, kept: set[bytes] | None, scores: int | None
+    ) -> None:
+        self._reader = reader
+        self._lines = iter(reader)
+        self._size = size
+        self._kept = kept
+        self.scores = scores
+
+    def skip(self, lines: int, digest: str) -> None:
+        """Read over the lines that an earlier run has done.
+
+        Raises:
+            MosesFeatureError: they are not the same.
+        """
+        for _ in range(lines):
+            next(self._lines, None)
+        if lines and self._reader.digest() != digest:
+            raise MosesFeatureError(
+                f"{self._reader.path}: the first {lines} lines are not those that the unfinished "
+                "run read"
+            )
+
+    def __iter__(self) -> Iterator[Part]:
+        """Yield the parts; an empty table has one, without lines.
+
+        Raises:
+            FormatError: the first line is not one of a phrase table; with `kept`, any line is not.
+        """
+        reader = self._reader
+        lines: list[bytes] = []
+        numbers: list[int] = []
+        done = reader.line_number
+        for line in self._lines:
+            if self.scores is None:
+                fields = split_fields(line, reader.path, reader.line_number)
+                self.scores = count_scores(fields[SCORES], reader.path, reader.line_number)
+            if self._kept is None or self._is_kept(line):
+                lines.append(line)
+                numbers.append(reader.line_number)
+                if len(lines) == self._size:
+                    yield self._part(lines, numbers)
+                    done = reader.line_number
+                    lines, numbers = [], []
+        if reader.line_number > done or reader.line_number == 0:
+            yield self._part(lines, numbers)
+
+    def _is_kept(self, line: bytes) -> bool:
+        assert self._kept is not None  # noqa: S101
+        assert self.scores is not None  # noqa: S101
+        fields = checked_fields(line, self._reader.path, self._reader.line_number, self.scores)
+        return b" ".join(tokens(fields[SOURCE])) in self._kept
+
+    def _part(self, lines: list[bytes], numbers: list[int]) -> Part:
+        reader = self._reader
+        return Part(
+            lines, numbers, self.scores or 0, reader.line_number, reader.digest(),
+            reader.fraction(),
+        )  # fmt: skip
