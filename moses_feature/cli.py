@@ -26,6 +26,7 @@ from moses_feature.cli_options import (
     finish_on_interrupt,
     prepare_device,
     refuse_training_options,
+    scoring_dtype_option,
     training_data,
     training_options,
     training_settings,
@@ -48,6 +49,7 @@ from moses_feature.phrase_table import (
     tokens,
     without_compression_suffix,
 )
+from moses_feature.scoring import Dtype
 from moses_feature.table_check import check_table
 from moses_feature.training import train
 from moses_feature.words import WordError, WordOptions
@@ -69,6 +71,7 @@ from moses_feature.words import WordError, WordOptions
 @click.option("--source-unknown", is_flag=True, help="Append exp(-unknown source words) too.")
 @escaped_option
 @word_options
+@scoring_dtype_option
 @click.option("--resume", is_flag=True, help="Go on with a run that was interrupted or killed.")
 @training_options
 @device_options
@@ -84,6 +87,7 @@ def augment_phrase_table(
     table_name: str | None,
     source_unknown: bool,
     escaped: Literal["auto", "yes", "no"],
+    scoring_dtype: Dtype,
     resume: bool,
     device: str,
     threads: int | None,
@@ -119,7 +123,7 @@ def augment_phrase_table(
     else:
         refuse_training_options()
     model = load_any_model(directory)
-    scorer = scorer_of(model, torch_device)
+    scorer = scorer_of(model, torch_device, scoring_dtype)
     with Progress(has_end=table != STANDARD_STREAM) as progress:
         reporter = AugmentReporter(progress)
         done = augment(
@@ -201,12 +205,14 @@ def _train(
 )  # fmt: skip
 @escaped_option
 @word_options
+@scoring_dtype_option
 @device_options
 @debug_option
 def score_command(
     model_directory: str,
     per_word: bool,
     batch_size: int,
+    scoring_dtype: Dtype,
     device: str,
     threads: int | None,
     **options: Any,
@@ -221,7 +227,7 @@ def score_command(
       printf 'a black dog\\tun chien noir\\n' | moses-feature score my.model --per-word
     """
     model = load_any_model(Path(model_directory))
-    scorer = scorer_of(model, prepare_device(device, threads))
+    scorer = scorer_of(model, prepare_device(device, threads), scoring_dtype)
     words = AugmentSettings(**options).words(model)
     with LineReader(STANDARD_STREAM) as reader:
         lines = iter(reader)

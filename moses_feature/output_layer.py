@@ -18,7 +18,7 @@ from torch import Tensor
 
 from moses_feature.elementwise import Elementwise
 
-BEST = 8
+BEST = 4
 """Words with the largest logits that are computed again in float32."""
 NO_LOGIT = -1e30
 

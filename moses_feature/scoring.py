@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from moses_feature.arena import Arena
 from moses_feature.elementwise import elementwise_for
 from moses_feature.encoder_decoder import EncoderDecoder
 from moses_feature.packing import AnyPacker, Packed, PackedPairs, WordPair
@@ -139,6 +140,7 @@ class _NetworkScorer:
         self._hidden = network.sizes.hidden
         self._network = FoldedNetwork.of(network, dtype, WORDS_TOGETHER[device.type])
         self._executor = executor
+        self._arena = Arena(device)
         self._steps: SimpleQueue[Steps] = SimpleQueue()
         for _ in range(workers):
             self._steps.put(Steps(self._network, self._rows, elementwise_for(device)))
@@ -151,7 +153,9 @@ class _NetworkScorer:
         nodes = _Nodes(every_source, np.full(len(every_source), END), every_source)
         states = sources.start
         for position, level in enumerate(pairs.target_levels):
-            states, edge_log_probs = self._decode(nodes, level, states, sources)
+            new = self._states(position, len(nodes.word))
+            edge_log_probs = self._decode(nodes, level, states, sources, new)
+            states = new
             taken = edge_log_probs[level.edge_of_row]
             word_log_probs[pairs.offsets[level.rows] + position] = taken
             parent = level.parent[level.grows]
@@ -160,29 +164,37 @@ class _NetworkScorer:
 
     def _encode(self, levels: Sequence[Level]) -> Sources:
         """Encode the distinct source phrases, in the order in which they end."""
+        phrases = sum(int(np.count_nonzero(~level.grows)) for level in levels)
+        last = self._arena.tensor("last", phrases, self._hidden)
         states = torch.zeros(1, self._hidden, device=self._device)
-        ended_states: list[Tensor] = []
-        for level in levels:
-            new = self._read(level, states)
-            on = torch.from_numpy(level.grows).to(self._device)
-            ended_states.append(new[~on])
-            states = new[on]
-        return self._summarise(torch.cat(ended_states) if ended_states else states[:0])
+        state_of_node = np.zeros(1, dtype=np.int64)
+        done = 0
+        for depth, level in enumerate(levels):
+            new = self._states(depth, len(level.word))
 
-    def _read(self, level: Level, states: Tensor) -> Tensor:
-        """Compute the states (edges, H) after the words of a level, from those before them."""
-        new = torch.empty(len(level.word), self._hidden, device=self._device)
+            def read(steps: Steps, block: slice, indices: Tensor) -> None:
+                parent, word = indices
+                _fill(new, block, steps.read(states, parent, word))  # noqa: B023  # done before
 
-        def read(steps: Steps, block: slice, indices: Tensor) -> None:
-            parent, word = indices
-            _fill(new, block, steps.read(states, parent, word))
+            self._for_each_block(read, state_of_node[level.parent], level.word)
+            ended = torch.from_numpy(np.flatnonzero(~level.grows)).to(self._device)
+            torch.index_select(new, 0, ended, out=last[done : done + len(ended)])
+            done += len(ended)
+            states, state_of_node = new, np.flatnonzero(level.grows)
+        return self._summarise(last)
 
-        self._for_each_block(read, level.parent, level.word)
-        return new
+    def _states(self, depth: int, nodes: int) -> Tensor:
+        """Return room for the states of a level; those of the one before it stay."""
+        return self._arena.tensor(f"states {depth % 2}", nodes, self._hidden)
 
     def _summarise(self, states: Tensor) -> Sources:
         """Compute from the encoder's last states (n, H) all that the decoder needs of them."""
-        sources = Sources.empty(self._network, len(states))
+        pieces = self._network.maxout_state.shape[1]
+        sources = Sources(
+            start=self._arena.tensor("start", len(states), self._hidden),
+            state=self._arena.tensor("state", len(states), 3 * self._hidden),
+            maxout=self._arena.tensor("maxout", len(states), pieces),
+        )
 
         def summarise(steps: Steps, block: slice, indices: Tensor) -> None:
             part = steps.summarise(states, indices[0])
@@ -194,17 +206,17 @@ class _NetworkScorer:
         return sources
 
     def _decode(
-        self, nodes: _Nodes, level: Level, states: Tensor, sources: Sources
-    ) -> tuple[Tensor, NDArray[np.float64]]:
-        """Compute the nodes' states (n, H), and the log probabilities of the edges that leave them.
+        self, nodes: _Nodes, level: Level, states: Tensor, sources: Sources, new: Tensor
+    ) -> NDArray[np.float64]:
+        """Compute the states of nodes, and the log probabilities of the edges that leave them.
 
         Args:
             nodes: target prefixes.
             level: the edges that leave them.
             states: of the nodes before them.
             sources: see there.
+            new: where the nodes' states (n, H) are written.
         """
-        new = torch.empty(len(nodes.word), self._hidden, device=self._device)
         log_probs = torch.empty(len(level.word), device=self._device)
         edge_words = torch.from_numpy(level.word).to(self._device)
         edge_parents = torch.from_numpy(level.parent).to(self._device)
@@ -219,7 +231,7 @@ class _NetworkScorer:
             )
 
         self._for_each_block(write, nodes.parent, nodes.word, nodes.source)
-        return new, log_probs.cpu().numpy().astype(np.float64)
+        return log_probs.cpu().numpy().astype(np.float64)
 
     def _for_each_block(
         self, work: Callable[[Steps, slice, Tensor], None], *columns: Integers

@@ -105,13 +105,6 @@ class Sources:
     state: Tensor
     maxout: Tensor
 
-    @classmethod
-    def empty(cls, network: FoldedNetwork, phrases: int) -> Sources:
-        """Make room for some phrases."""
-        new = network.encoder_inputs.new_empty
-        hidden, pieces = network.maxout_state.shape
-        return cls(new(phrases, hidden), new(phrases, 3 * hidden), new(phrases, pieces))
-
 
 class Product:
     """x W + b for blocks of K rows, b optional; the result is float32 and overwritten each time."""
