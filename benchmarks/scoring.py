@@ -1,130 +1,371 @@
-"""Scoring speed: the scorer against what one would write with PyTorch in an afternoon.
+"""Scoring speed: against a naive twin, and against what the machine can do.
 
-    python benchmarks/scoring.py TABLE [--lines 5000] [--preset small] [--model DIR]
+    python benchmarks/scoring.py TABLE [--lines 100000] [--presets paper small] [--model DIR]
 
-Without a model, weights are random (that does not change the time). Both sides score the same
-lines in one run; the ratio is what counts, absolute figures depend on the machine.
+Without a model, weights are random (that does not change the time). All sides are measured in one
+run on the first lines of the table; the ratios are what counts, absolute figures depend on the
+machine. The machine limit is the time of the floating-point operations that cannot be avoided
+(each distinct prefix once) at the fastest rate of matrix products of the same shapes, measured
+here, and of reading and writing the gz files with the fastest library.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
+import gzip
+import io
+import os
+import subprocess
+import sys
+import tempfile
 import time
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional
-from torch.nn.utils.rnn import pad_sequence
+from twin import BATCH, padded, twin_log_probs
+from xopen import xopen
 
+from moses_feature.augment import LINES_PER_PART
 from moses_feature.cross_fitting import scorer_of
-from moses_feature.encoder_decoder import PRESETS, EncoderDecoder
-from moses_feature.model_directory import PhraseModel, load_model
+from moses_feature.encoder_decoder import PRESETS, EncoderDecoder, Sizes
+from moses_feature.model_directory import PhraseModel, load_model, save_model
+from moses_feature.packing import Packed, WordPair
 from moses_feature.phrase_pairs import PairCollection, read_pairs
 from moses_feature.phrase_table import LineReader
-from moses_feature.vocabulary import END, Vocabulary
+from moses_feature.scoring import BLOCK_ROWS, WORDS_TOGETHER, Scorer
+from moses_feature.vocabulary import Vocabulary
 from moses_feature.words import WordOptions
 
-TWIN_BATCH = 256
-
-
-def twin_scores(model: PhraseModel, pairs: list) -> np.ndarray:
-    """Score in table order: batches of 256, padded, masked, full softmax."""
-    network: EncoderDecoder = model.network
-    scores = []
-    for start in range(0, len(pairs), TWIN_BATCH):
-        batch = pairs[start : start + TWIN_BATCH]
-        source = [torch.tensor([*model.source.ids(s), END]) for s, _ in batch]
-        target = [torch.tensor([*model.target.ids(t), END]) for _, t in batch]
-        x, y = (pad_sequence(side, batch_first=True, padding_value=-1) for side in (source, target))
-        state = torch.zeros(len(batch), network.sizes.hidden)
-        for t in range(x.shape[1]):
-            word = network.source_embedding(x[:, t].clamp(min=0))
-            new = encoder_cell(network, word, state)
-            state = torch.where((x[:, t] >= 0)[:, None], new, state)
-        c = torch.tanh(network.summary(state))
-        state = torch.tanh(network.decoder_start(c))
-        total = torch.zeros(len(batch))
-        previous = torch.full((len(batch),), END)
-        for t in range(y.shape[1]):
-            word = network.target_embedding(previous)
-            state = decoder_cell(network, word, state, c)
-            s = network.maxout_state(state) + network.maxout_input(word) + network.maxout_summary(c)
-            s = s.unflatten(1, (-1, 2)).amax(2)
-            logits = network.output_words(network.output_rank(s))
-            log_probs = functional.log_softmax(logits, 1)
-            previous = y[:, t].clamp(min=0)
-            here = log_probs.gather(1, previous[:, None])[:, 0]
-            total += torch.where(y[:, t] >= 0, here, 0.0)
-        scores.append(total)
-    return torch.cat(scores).numpy()
-
-
-def encoder_cell(network: EncoderDecoder, word: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
-    """Read a word."""
-    i_z, i_r, i = network.encoder_input(word).chunk(3, 1)
-    z, r = network.encoder_gates(state).chunk(2, 1)
-    z, r = torch.sigmoid(i_z + z), torch.sigmoid(i_r + r)
-    return z * state + (1 - z) * torch.tanh(i + network.encoder_candidate(r * state))
-
-
-def decoder_cell(
-    network: EncoderDecoder, word: torch.Tensor, state: torch.Tensor, c: torch.Tensor
-) -> torch.Tensor:
-    """Write a word."""
-    i_z, i_r, i = network.decoder_input(word).chunk(3, 1)
-    z, r, u = (network.decoder_state(state) + network.decoder_summary(c)).chunk(3, 1)
-    z, r = torch.sigmoid(i_z + z), torch.sigmoid(i_r + r)
-    return z * state + (1 - z) * torch.tanh(i + r * u)
-
-
-def random_model(table: str, preset: str) -> PhraseModel:
-    """Return a model with the table's shortlists and random weights."""
-    with LineReader(table) as reader:
-        collection = PairCollection(read_pairs(reader, WordOptions()))
-    source, target = (
-        Vocabulary.most_frequent(counts, 15_000)
-        for counts in (collection.source_counts(), collection.target_counts())
-    )
-    network = EncoderDecoder(PRESETS[preset], len(source), len(target))
-    for parameter in network.parameters():
-        nn.init.normal_(parameter, std=0.1)
-    return PhraseModel(network, source, target, WordOptions(), {})
+CPU = torch.device("cpu")
+MIB = 1 << 20
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("table")
-    parser.add_argument("--lines", type=int, default=5000)
-    parser.add_argument("--preset", choices=PRESETS, default="small")
-    parser.add_argument("--model", type=Path)
+    parser.add_argument("--lines", type=int, default=100_000)
+    parser.add_argument("--presets", nargs="+", choices=PRESETS, default=["paper", "small"])
+    parser.add_argument("--model", type=Path, help="in place of random weights")
     arguments = parser.parse_args()
     torch.manual_seed(1)
-    model = (
-        load_model(arguments.model)
-        if arguments.model
-        else random_model(arguments.table, arguments.preset)
-    )
-    with LineReader(arguments.table) as reader:
-        lines = islice(read_pairs(reader, WordOptions()), arguments.lines)
-        pairs = [(pair.source, pair.target) for pair in lines]
-    scorer = scorer_of(model, torch.device("cpu"))
+    print(f"{arguments.table}, {torch.get_num_threads()} threads, torch {torch.__version__}")
+    with tempfile.TemporaryDirectory() as scratch:
+        table = Table(arguments.table, arguments.lines, Path(scratch))
+        gc.freeze()  # the pairs stay; looking at them again and again would slow both sides
+        print(f"the first {len(table.pairs):,} lines")
+        names = ["the model"] if arguments.model else arguments.presets
+        for name in names:
+            model = load_model(arguments.model) if arguments.model else table.random_model(name)
+            print(f"\n{name}")
+            measure(model, table, Path(scratch))
+
+
+class Table:
+    """The first lines of a phrase table."""
+
+    def __init__(self, path: str, lines: int, scratch: Path) -> None:
+        self.path = path
+        self.head = scratch / "head.gz"
+        with LineReader(path) as reader, gzip.open(self.head, "wb", compresslevel=6) as file:
+            file.writelines(islice(reader, lines))
+        with LineReader(self.head) as reader:
+            pairs = read_pairs(reader, WordOptions())
+            self.pairs = [(pair.source, pair.target) for pair in pairs]
+        with LineReader(path) as reader:
+            self.collection = PairCollection(read_pairs(reader, WordOptions()))
+            self.lines = reader.line_number
+
+    def random_model(self, preset: str) -> PhraseModel:
+        """Return a model with the table's shortlists and weights that keep sums of size 1."""
+        counts = self.collection.source_counts(), self.collection.target_counts()
+        source, target = (Vocabulary.most_frequent(side, 15_000) for side in counts)
+        network = EncoderDecoder(PRESETS[preset], len(source), len(target))
+        for layer in network.modules():
+            if isinstance(layer, nn.Linear):
+                nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
+            elif isinstance(layer, nn.Embedding):
+                nn.init.normal_(layer.weight)
+        return PhraseModel(network, source, target, WordOptions(), {})
+
+
+def measure(model: PhraseModel, table: Table, scratch: Path) -> None:
+    """Print everything about one model."""
+    pairs = table.pairs
+    operations = Operations.of(model, pairs)
+    twin_seconds, twin = time_twin(model, pairs)
+    row("naive twin, float32", f"{len(pairs) / twin_seconds:10,.0f} pairs/s")
+    directory = scratch / f"{model.network.sizes.hidden}.model"
+    save_model(directory, model)
+    exact = None
+    for dtype in ("float32", "bfloat16"):
+        scorer = scorer_of(model, CPU, dtype)
+        seconds, scores = time_scorer(scorer, pairs)
+        row(f"scoring alone, {dtype}", f"{len(pairs) / seconds:10,.0f} pairs/s, "
+            f"{twin_seconds / seconds:.2f} times the twin")  # fmt: skip
+        if exact is None:
+            exact = scores
+            row("  largest difference to the twin", f"{np.abs(scores - twin).max():10.1e} nats")
+        else:
+            error = np.abs(scores - exact)
+            row("  error", f"mean {error.mean():.4f}, largest {error.max():.3f} nats")
+            for least in (2, 10):
+                row(f"  rank correlation, {least} or more targets",
+                    f"{rank_correlation(pairs, exact, scores, least):10.5f}")  # fmt: skip
+        limit = operations.seconds(dtype)
+        row("  machine limit, products", f"{len(pairs) / limit:10,.0f} pairs/s; "
+            f"share reached {limit / seconds:.0%}")  # fmt: skip
+        whole, memory = run_augment(table.head, directory, scratch, dtype)
+        gz = gz_seconds(table.head, scratch / "out.gz")
+        row(f"from gz to gz, {dtype}", f"{len(pairs) / whole:10,.0f} pairs/s, "
+            f"{twin_seconds / whole:.2f} times the twin")  # fmt: skip
+        row("  against scoring alone", f"{whole / seconds:10.2f} times the time")
+        row("  machine limit, products and gz", f"{len(pairs) / (limit + gz):10,.0f} pairs/s; "
+            f"share reached {(limit + gz) / whole:.0%}")  # fmt: skip
+        row("  peak memory", f"{memory / MIB:10,.0f} MiB")
+        del scorer
+    scaling(table, directory, scratch)
+    many_targets(model, pairs)
+
+
+def row(name: str, value: str) -> None:
+    """Print a line of the report."""
+    print(f"  {name:<38} {value}", flush=True)
+
+
+def time_twin(model: PhraseModel, pairs: list[WordPair]) -> tuple[float, np.ndarray]:
+    """Return the twin's time and scores."""
+
+    def score(pairs: list[WordPair]) -> np.ndarray:
+        scores = []
+        for start in range(0, len(pairs), BATCH):
+            batch = pairs[start : start + BATCH]
+            x = padded([model.source.ids(source) for source, _ in batch])
+            y = padded([model.target.ids(target) for _, target in batch])
+            scores.append(twin_log_probs(model.network, x, y))
+        return torch.cat(scores).numpy()
+
     with torch.inference_mode():
-        scorer.score(pairs[:500]), twin_scores(model, pairs[:500])  # warm up
+        score(pairs[: 2 * BATCH])
         start = time.perf_counter()
-        ours = scorer.score(pairs).log_probs
-        middle = time.perf_counter()
-        twin = twin_scores(model, pairs)
-        end = time.perf_counter()
-    print(f"{len(pairs)} pairs, {torch.get_num_threads()} threads")
-    print(f"scorer      {len(pairs) / (middle - start):8,.0f} pairs/s")
-    print(f"naive twin  {len(pairs) / (end - middle):8,.0f} pairs/s")
-    print(f"ratio       {(end - middle) / (middle - start):8.2f}")
-    print(f"largest difference {np.abs(ours - twin).max():.1e} nats")
+        scores = score(pairs)
+        return time.perf_counter() - start, scores
+
+
+def time_scorer(scorer: Scorer, pairs: list[WordPair]) -> tuple[float, np.ndarray]:
+    """Return the time and the scores of the scorer, packing included."""
+    scorer.score(pairs[:LINES_PER_PART])
+    start = time.perf_counter()
+    scores = [scorer.score(batch).log_probs for batch in parts(pairs)]
+    return time.perf_counter() - start, np.concatenate(scores)
+
+
+def parts(pairs: list[WordPair]) -> Iterator[list[WordPair]]:
+    """Cut pairs as a table is cut."""
+    for start in range(0, len(pairs), LINES_PER_PART):
+        yield pairs[start : start + LINES_PER_PART]
+
+
+def rank_correlation(
+    pairs: list[WordPair], exact: np.ndarray, found: np.ndarray, least: int
+) -> float:
+    """Return Spearman's correlation within the sources with enough targets, weighted by targets."""
+    rows = defaultdict(list)
+    for number, (source, _) in enumerate(pairs):
+        rows[tuple(source)].append(number)
+    groups = [group for group in rows.values() if len(group) >= least]
+    if not groups:
+        return float("nan")
+    ranks = [[np.argsort(np.argsort(side[group])) for side in (exact, found)] for group in groups]
+    correlations = [np.corrcoef(a, b)[0, 1] for a, b in ranks]
+    return float(np.average(correlations, weights=[len(group) for group in groups]))
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Matrix products that cannot be avoided: rows of each shape (inner, width)."""
+
+    rows: dict[tuple[int, int], int]
+
+    @classmethod
+    def of(cls, model: PhraseModel, pairs: list[WordPair]) -> Operations:
+        """Count the distinct prefixes, part by part."""
+        packer = scorer_of(model, CPU).packer
+        rows: dict[tuple[int, int], int] = defaultdict(int)
+        for batch in parts(pairs):
+            for shape, count in shapes(model.network.sizes, len(model.target), packer.pack(batch)):
+                rows[shape] += count
+        return cls(dict(rows))
+
+    def flops(self) -> float:
+        """Return their floating-point operations."""
+        return sum(2.0 * rows * inner * width for (inner, width), rows in self.rows.items())
+
+    def seconds(self, dtype: str) -> float:
+        """Return the time that they take at the fastest rate of their shapes."""
+        return sum(
+            2.0 * rows * inner * width / best_rate(inner, width, getattr(torch, dtype))
+            for (inner, width), rows in self.rows.items()
+        )
+
+
+def shapes(sizes: Sizes, words: int, packed: Packed) -> Iterator[tuple[tuple[int, int], int]]:
+    """Yield (inner, width) and rows of every product."""
+    ((_, trees),) = packed.parts
+    hidden, maxout = sizes.hidden, sizes.maxout
+    encoded = sum(len(level.word) for level in trees.source_levels)
+    sources = int(trees.source_of_row.max()) + 1
+    decoded = sources + sum(int(level.grows.sum()) for level in trees.target_levels)
+    yield (hidden, 2 * hidden), encoded
+    yield (hidden, hidden), encoded + 2 * sources
+    yield (hidden, 3 * hidden), sources + decoded
+    yield (hidden, 2 * maxout), sources + decoded
+    yield (maxout, sizes.rank), decoded
+    yield (sizes.rank, words), decoded
+
+
+def best_rate(inner: int, width: int, dtype: torch.dtype) -> float:
+    """Return the operations per second of the product, on all cores, at its best.
+
+    A product by all threads together, or one for each thread; of many or few words at once.
+    """
+    threads = torch.get_num_threads()
+    rates = []
+    for rows in (BLOCK_ROWS["cpu"], 4096):
+        columns = min(width, WORDS_TOGETHER["cpu"]) if inner < width // 8 else width
+        weight = torch.randn(inner, columns, dtype=dtype)
+
+        def multiply(rows: int = rows, weight: torch.Tensor = weight) -> float:
+            left = torch.randn(rows, len(weight), dtype=dtype)
+            result = torch.empty(rows, weight.shape[1], dtype=dtype)
+            times = []
+            for _ in range(12):
+                start = time.perf_counter()
+                for _ in range(4):
+                    torch.mm(left, weight, out=result)
+                times.append((time.perf_counter() - start) / 4)
+            return min(times)
+
+        flops = 2.0 * rows * inner * columns
+        rates.append(flops / multiply())
+        with ThreadPoolExecutor(
+            threads, initializer=torch.set_num_threads, initargs=(1,)
+        ) as executor:
+            times = list(executor.map(lambda _, run=multiply: run(), range(threads)))
+        rates.append(threads * flops / max(times))
+    return max(rates)
+
+
+def gz_seconds(table: Path, output: Path) -> float:
+    """Return the time to read one gz file and to write another with the fastest library."""
+    start = time.perf_counter()
+    with xopen(table, "rb", threads=0) as file:
+        file.read()
+    reading = time.perf_counter() - start
+    with xopen(output, "rb", threads=0) as file:
+        content = file.read()
+    start = time.perf_counter()
+    with xopen(io.BytesIO(), "wb", format="gz", compresslevel=1, threads=0) as file:
+        file.write(content)
+    return reading + time.perf_counter() - start
+
+
+def run_augment(
+    table: Path | str, model: Path, scratch: Path, dtype: str = "float32"
+) -> tuple[float, int]:
+    """Run the command; return the seconds that it reports, and its peak memory in bytes.
+
+    The seconds are those of the table, without starting Python and reading the model. The memory
+    is the sum over its processes, what they share counted once (PSS).
+    """
+    program = (
+        "import sys, time; import moses_feature.cli as c; real = c.augment\n"
+        "def timed(*a, **k):\n"
+        "    start = time.perf_counter(); done = real(*a, **k)\n"
+        "    print(time.perf_counter() - start); return done\n"
+        "c.augment = timed; c.augment_phrase_table()"
+    )
+    output = scratch / "out.gz"
+    output.unlink(missing_ok=True)
+    process = subprocess.Popen(  # noqa: S603  # our own command
+        [sys.executable, "-c", program, str(table), str(output), "--model", str(model),
+         "--scoring-dtype", dtype],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, tree_memory(process.pid))
+        time.sleep(0.1)
+    printed, _ = process.communicate()
+    if process.returncode:
+        sys.exit("augment-phrase-table failed")
+    return float(printed), peak
+
+
+def tree_memory(pid: int) -> int:
+    """Return the proportional set size of a process and its children, in bytes."""
+    total = 0
+    pids = [pid]
+    while pids:
+        here = Path("/proc") / str(pids.pop())
+        try:
+            lines = (here / "smaps_rollup").read_text().splitlines()
+            total += next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) << 10
+            for task in (here / "task").iterdir():
+                pids += map(int, (task / "children").read_text().split())
+        except (OSError, StopIteration):
+            continue
+    return total
+
+
+def scaling(table: Table, directory: Path, scratch: Path) -> None:
+    """Print the time per line of a tenth of the lines, of the lines and of the whole table."""
+    tenth = scratch / "tenth.gz"
+    with LineReader(table.head) as reader, gzip.open(tenth, "wb", compresslevel=6) as file:
+        file.writelines(islice(reader, len(table.pairs) // 10))
+    for path, lines in (
+        (tenth, len(table.pairs) // 10),
+        (table.head, len(table.pairs)),
+        (table.path, table.lines),
+    ):
+        seconds, memory = run_augment(path, directory, scratch)
+        row(f"from gz to gz, {lines:,} lines",
+            f"{1e6 * seconds / lines:10.1f} us a line, {memory / MIB:,.0f} MiB")  # fmt: skip
+
+
+def many_targets(model: PhraseModel, pairs: list[WordPair]) -> None:
+    """Print what sharing prefixes saves: 2,000 sources with 50 sampled targets each."""
+    generator = np.random.default_rng(1)
+    sources = list(dict.fromkeys(tuple(source) for source, _ in pairs))[:2000]
+    targets = [target for _, target in pairs]
+    sampled = [
+        [(source, targets[n]) for n in generator.integers(0, len(targets), 50)]
+        for source in sources
+    ]
+    together = [pair for of_source in sampled for pair in of_source]
+    apart = [[of_source[n] for of_source in sampled] for n in range(50)]
+    scorer = scorer_of(model, CPU)
+    shared, _ = time_scorer(scorer, together)
+    start = time.perf_counter()
+    for batch in apart:  # each source once in a batch: nothing to share but source prefixes
+        scorer.score(batch)
+    unshared = time.perf_counter() - start
+    saved = 1 - Operations.of(model, together).flops() / sum(
+        Operations.of(model, batch).flops() for batch in apart
+    )
+    row("50 targets a source",
+        f"{len(together) / shared:10,.0f} pairs/s; sharing prefixes saves {saved:.0%} of the "
+        f"operations, {1 - shared / unshared:.0%} of the time")  # fmt: skip
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
     main()

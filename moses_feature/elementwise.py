@@ -97,14 +97,16 @@ def tanh_in_place(x: Tensor) -> None:
     x.tanh_()
 
 
-def add_exps(logits: Tensor, top: Tensor, total: Tensor) -> None:
+def add_exps(logits: Tensor, bias: Tensor, top: Tensor, total: Tensor) -> None:
     """Add a part of a sum of exponentials.
 
     Args:
-        logits: (K, V) of a part of the words; may be overwritten.
+        logits: (K, V) of a part of the words, without the bias; may be overwritten.
+        bias: (V,).
         top: (K,) the largest logit so far.
         total: (K,) the sum of exp(logit - top) so far.
     """
+    logits += bias
     highest = torch.maximum(top, logits.amax(1))
     logits -= highest[:, None]
     total *= torch.exp(top - highest)
@@ -133,7 +135,7 @@ def add_exps_of_most(
     kept, place = candidates.topk(best.shape[1], 1)
     best_word.copy_(torch.cat([best_word, number], 1).gather(1, place))
     best.copy_(kept)
-    add_exps(whole, top, total)
+    add_exps(whole, torch.zeros_like(bias), top, total)
 
 
 def logits_at(

@@ -25,6 +25,8 @@ _TO_INTEGER = F(3 << 22)  # added, it leaves the nearest integer in the lowest b
 # 2**x on [-1/2, 1/2]: the polynomial with the least relative error, 7.5e-8.
 _P0, _P1, _P2 = F(1.000000072), F(6.931469671e-1), F(2.402211972e-1)
 _P3, _P4, _P5 = F(5.550713274e-2), F(9.675541333e-3), F(1.327647178e-3)
+_NO_LOGIT = F(-1e30)
+_LEAST = np.int32(-(2**31))
 _RUN = 128  # logits that are looked at together
 
 # Contraction (a b + c in one rounding) is safe; a sum may be reordered only where it is one.
@@ -140,32 +142,53 @@ def tanh_in_place(x: Floats) -> None:
 
 
 @_exact
-def add_exps(logits: Floats, top: Floats, total: Floats) -> None:
+def add_exps(logits: Floats, bias: Floats, top: Floats, total: Floats) -> None:
     """See `elementwise.add_exps`."""
     for row in range(len(logits)):
         own = logits[row]
-        _raise_top(top, total, row, _largest(own))
+        _raise_top(top, total, row, _add(bias, own))
         total[row] += _sum_of_exps(own, top[row])
 
 
 @_exact
+def _add(bias: Floats, logits: Floats) -> np.float32:
+    """Add a bias in place; return the largest sum."""
+    largest = _LEAST
+    for k in range(len(logits)):
+        logit = F(logits[k] + bias[k])
+        logits[k] = logit
+        largest = max(largest, _ordered(logit.view(np.int32)))
+    return np.int32(_ordered(largest)).view(F)
+
+
+@_exact
 def add_exps_of_most(
-    logits: NDArray[np.int16],
-    bias: Floats,
-    first: int,
-    top: Floats,
-    total: Floats,
-    best: Floats,
-    best_word: Integers,
-) -> None:
+    logits: NDArray[np.int16], bias: Floats, first: int, top: Floats, total: Floats,
+    best: Floats, best_word: Integers,
+) -> None:  # fmt: skip
     """See `elementwise.add_exps_of_most`; `logits` holds the bits of bfloat16 numbers."""
     own = np.empty(logits.shape[1], dtype=np.float32)
     for row in range(len(logits)):
-        short = logits[row]
-        for k in range(len(own)):
-            own[k] = np.int32(np.int32(short[k]) << np.int32(16)).view(F) + bias[k]
-        _raise_top(top, total, row, _keep_best(own, first, best[row], best_word[row]))
+        highest = _NO_LOGIT
+        for start in range(0, len(own), _RUN):
+            run = slice(start, start + _RUN)
+            highest_of_run = _widen(logits[row, run], bias[run], own[run])
+            if highest_of_run > best[row, -1]:
+                _keep_best(own[run], first + start, best[row], best_word[row])
+            highest = max(highest, highest_of_run)
+        _raise_top(top, total, row, highest)
         total[row] += _sum_of_exps(own, top[row])
+
+
+@_exact
+def _widen(short: NDArray[np.int16], bias: Floats, logits: Floats) -> np.float32:
+    """Write the sums of short logits and a bias; return the largest one."""
+    largest = _LEAST
+    for k in range(len(logits)):
+        logit = F(np.int32(np.int32(short[k]) << np.int32(16)).view(F) + bias[k])
+        logits[k] = logit
+        largest = max(largest, _ordered(logit.view(np.int32)))
+    return np.int32(_ordered(largest)).view(F)
 
 
 @_exact
@@ -185,42 +208,23 @@ def _sum_of_exps(x: Floats, shift: np.float32) -> np.float32:
 
 
 @_exact
-def _keep_best(logits: Floats, first: int, best: Floats, best_word: Integers) -> np.float32:
-    """Put large logits in their places among the best, largest first; return the largest."""
-    highest: np.float32 = logits[0]
-    for start in range(0, len(logits), _RUN):
-        run = logits[start : start + _RUN]
-        highest_of_run = _largest(run)
-        highest = max(highest, highest_of_run)
-        if highest_of_run > best[-1]:
-            for k in range(len(run)):
-                if run[k] > best[-1]:
-                    _insert(run[k], first + start + k, best, best_word)
-    return highest
-
-
-@_exact
-def _insert(logit: np.float32, word: int, best: Floats, best_word: Integers) -> None:
-    place = len(best) - 1
-    while place > 0 and best[place - 1] < logit:
-        best[place], best_word[place] = best[place - 1], best_word[place - 1]
-        place -= 1
-    best[place], best_word[place] = logit, word
-
-
-@_exact
-def _largest(x: Floats) -> np.float32:
-    """Return the largest component: as integers, which are compared faster than floats."""
-    bits = x.view(np.int32)
-    largest = np.int32(-(2**31))
-    for k in range(len(bits)):
-        largest = max(largest, _ordered(bits[k]))
-    return np.int32(_ordered(largest)).view(F)
+def _keep_best(logits: Floats, first: int, best: Floats, best_word: Integers) -> None:
+    """Put large logits in their places among the best, largest first."""
+    for k in range(len(logits)):
+        if logits[k] > best[-1]:
+            place = len(best) - 1
+            while place > 0 and best[place - 1] < logits[k]:
+                best[place], best_word[place] = best[place - 1], best_word[place - 1]
+                place -= 1
+            best[place], best_word[place] = logits[k], first + k
 
 
 @_exact
 def _ordered(bits: np.int32) -> np.int32:
-    """Return an integer in the order of the float with these bits, and back."""
+    """Return an integer in the order of the float with these bits, and back.
+
+    The largest integer is found faster than the largest float.
+    """
     return np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
 
 

@@ -84,8 +84,8 @@ class OutputLayer:
         top, total = self._top.fill_(NO_LOGIT), self._total.zero_()
         weights = self._weights
         for part, bias, logits in zip(weights.parts, weights.biases, self._logits, strict=True):
-            torch.addmm(bias, features, part, out=logits)
-            self._do.add_exps(logits, top, total)
+            torch.mm(features, part, out=logits)
+            self._do.add_exps(logits, bias, top, total)
         return total.log_().add_(top)
 
     def _short_log_sum(self, features: Tensor) -> Tensor:

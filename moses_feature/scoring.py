@@ -24,6 +24,7 @@ from moses_feature.arena import Arena
 from moses_feature.elementwise import elementwise_for
 from moses_feature.encoder_decoder import EncoderDecoder
 from moses_feature.packing import AnyPacker, Packed, PackedPairs, WordPair
+from moses_feature.phrase_pairs import Phrases
 from moses_feature.prefix_tree import Integers, Level
 from moses_feature.steps import FoldedNetwork, Sources, Steps
 from moses_feature.vocabulary import END
@@ -144,6 +145,8 @@ class _NetworkScorer:
         self._steps: SimpleQueue[Steps] = SimpleQueue()
         for _ in range(workers):
             self._steps.put(Steps(self._network, self._rows, elementwise_for(device)))
+        nothing = Phrases.pack([[]])
+        self.word_log_probs(PackedPairs.of_ids(nothing, nothing))  # compiled functions are read now
 
     def word_log_probs(self, pairs: PackedPairs) -> NDArray[np.float64]:
         """Return log p of every target word and END, pair after pair."""
