@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
 from conftest import random_model
 from test_encoder_decoder import random_pairs
 
+from moses_feature import scoring
 from moses_feature.cross_fitting import scorer_of
+from moses_feature.elementwise import IN_TORCH
 from moses_feature.packing import pack_ids
 from moses_feature.phrase_pairs import Phrases
 from moses_feature.prefix_tree import prefix_levels
-from moses_feature.scoring import Scorer
+from moses_feature.scoring import Dtype, Scorer
 from moses_feature.vocabulary import END
+
+CPU = torch.device("cpu")
 
 
 def score(scorer: Scorer, pairs) -> np.ndarray:
@@ -41,19 +47,55 @@ def test_scores_do_not_depend_on_the_order(scorer, pairs):
     assert np.array_equal(score(scorer, [pairs[n] for n in order]), score(scorer, pairs)[order])
 
 
-def test_scores_do_not_depend_on_the_threads(scorer, pairs):
-    before = score(scorer, pairs)
+def test_scores_do_not_depend_on_the_threads(model, scorer, pairs):
+    for threads in (1, 3):
+        assert np.array_equal(score(scorer_of(model, CPU, threads=threads), pairs),
+                              score(scorer, pairs))  # fmt: skip
+
+
+def test_threads_are_the_scorers_own(model, pairs):
     torch.set_num_threads(2)
-    assert np.array_equal(score(scorer, pairs), before)
+    score(scorer_of(model, CPU, threads=1), pairs)
+    assert torch.get_num_threads() == 2
+
+
+def test_the_path_for_gpus_on_the_cpu(model, scorer, pairs, monkeypatch):
+    """All but the device: what follows the products in PyTorch, other blocks."""
+    monkeypatch.setattr(scoring, "elementwise_for", lambda _: IN_TORCH)
+    monkeypatch.setitem(scoring.BLOCK_ROWS, "cpu", 64)
+    monkeypatch.setitem(scoring.WORDS_TOGETHER, "cpu", 5)
+    in_torch = scorer_of(model, CPU)
+    np.testing.assert_allclose(score(in_torch, pairs), score(scorer, pairs), atol=2e-5)
+    alone = [score(in_torch, [pair])[0] for pair in pairs[::17]]
+    assert np.array_equal(score(in_torch, pairs)[::17], alone)
+    short = score(scorer_of(model, CPU, "bfloat16"), pairs)
+    np.testing.assert_allclose(short, score(scorer, pairs), atol=0.1)
+
+
+def test_bfloat16(model, scorer, pairs):
+    short = scorer_of(model, CPU, "bfloat16")
+    together, exact = score(short, pairs), score(scorer, pairs)
+    assert 0 < np.abs(together - exact).mean() < 0.02
+    assert np.abs(together - exact).max() < 0.1
+    parts = [score(short, pairs[start : start + 5]) for start in range(0, len(pairs), 5)]
+    assert np.array_equal(np.concatenate(parts), together)
+
+
+def test_large_logits_in_bfloat16(pairs):
+    """Logits of 30 and more, as trained networks have them."""
+    model = random_model()
+    with torch.no_grad():
+        model.network.output_words.weight *= 20
+    exact, short = (score(scorer_of(model, CPU, dtype), pairs) for dtype in get_args(Dtype))
+    assert exact.mean() < -20
+    assert np.abs(short - exact).mean() < 0.02 * np.abs(exact).mean()
 
 
 def test_many_pairs_fill_more_than_one_block():
     model = random_model()
     many = random_pairs(model, 1500, 7)
-    network_scores = score(scorer_of(model, torch.device("cpu")), many)
-    alone = [
-        score(scorer_of(model, torch.device("cpu")), [many[n]])[0] for n in range(0, 1500, 149)
-    ]
+    network_scores = score(scorer_of(model, CPU), many)
+    alone = [score(scorer_of(model, CPU), [many[n]])[0] for n in range(0, 1500, 149)]
     assert np.array_equal(network_scores[::149], alone)
 
 
