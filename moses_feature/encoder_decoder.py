@@ -13,7 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from moses_feature.recurrence import decoder_states, encoder_states
 from moses_feature.vocabulary import END
+from moses_feature.word_log_probs import word_log_probs
 
 LARGEST_SIZE = 1 << 15
 
@@ -102,54 +104,31 @@ class EncoderDecoder(nn.Module):
             source: (B, N + 1) word ids, END after each phrase and behind it.
             lengths: (B,) words of each phrase, END not counted.
         """
-        embedded = self.dropout(self.source_embedding(source))
-        inputs = self.encoder_input(embedded)  # (B, N + 1, 3 H)
-        state = inputs.new_zeros(len(source), self.sizes.hidden)
-        states = []
-        for step in inputs.unbind(1):
-            state = self._encoder_step(step, state)
-            states.append(state)
+        embedded = self.dropout(self.source_embedding(source.t()))
+        inputs = self.encoder_input(embedded)  # (N + 1, B, 3 H)
+        states = encoder_states(inputs, self.encoder_gates.weight, self.encoder_candidate.weight)
         rows = torch.arange(len(source), device=source.device)
-        return torch.tanh(self.summary(torch.stack(states, 1)[rows, lengths]))
-
-    def _encoder_step(self, step: Tensor, state: Tensor) -> Tensor:
-        """Read one word: step (B, 3 H) and the state before it (B, H) give the state after it."""
-        input_z, input_r, input_candidate = step.chunk(3, dim=1)
-        state_z, state_r = self.encoder_gates(state).chunk(2, dim=1)
-        z = torch.sigmoid(input_z + state_z)
-        r = torch.sigmoid(input_r + state_r)
-        candidate = torch.tanh(input_candidate + self.encoder_candidate(r * state))
-        return candidate + z * (state - candidate)
+        return torch.tanh(self.summary(states[lengths, rows]))
 
     def features(self, summary: Tensor, previous: Tensor) -> Tensor:
-        """Return G_r s (B, M + 1, R) for every target position.
+        """Return G_r s (M + 1, B, R) for every target position.
 
         Args:
             summary: (B, H).
-            previous: (B, M + 1) ids of the words before each position, END first.
+            previous: (M + 1, B) ids of the words before each position, END first.
         """
-        embedded = self.dropout(self.target_embedding(previous))  # (B, M + 1, E)
-        inputs = self.decoder_input(embedded)  # (B, M + 1, 3 H)
-        from_summary = self.decoder_summary(summary)  # (B, 3 H)
-        state = torch.tanh(self.decoder_start(summary))
-        states = []
-        for step in inputs.unbind(1):
-            state = self._decoder_step(step, state, from_summary)
-            states.append(state)
-        pieces = self.maxout_state(torch.stack(states, 1)) + self.maxout_input(embedded)
-        pieces = pieces + self.maxout_summary(summary)[:, None]  # (B, M + 1, 2 S)
-        maxout = torch.unflatten(pieces, 2, (-1, 2)).amax(3)  # (B, M + 1, S)
+        embedded = self.dropout(self.target_embedding(previous))  # (M + 1, B, E)
+        states = decoder_states(
+            self.decoder_input(embedded),  # (M + 1, B, 3 H)
+            torch.tanh(self.decoder_start(summary)),
+            self.decoder_summary(summary),
+            self.decoder_state.weight,
+        )
+        pieces = self.maxout_state(states) + self.maxout_input(embedded)
+        pieces = pieces + self.maxout_summary(summary)  # (M + 1, B, 2 S)
+        maxout = torch.unflatten(pieces, 2, (-1, 2)).amax(3)  # (M + 1, B, S)
         features: Tensor = self.output_rank(self.dropout(maxout))
         return features
-
-    def _decoder_step(self, step: Tensor, state: Tensor, from_summary: Tensor) -> Tensor:
-        """Write one word: the encoder resets before the product with U, the decoder after."""
-        input_z, input_r, input_candidate = step.chunk(3, dim=1)
-        z, r, recurrent = (self.decoder_state(state) + from_summary).chunk(3, dim=1)
-        z = torch.sigmoid(input_z + z)
-        r = torch.sigmoid(input_r + r)
-        candidate = torch.tanh(input_candidate + r * recurrent)
-        return candidate + z * (state - candidate)
 
     def forward(
         self, source: Tensor, source_lengths: Tensor, target: Tensor, target_lengths: Tensor
@@ -169,5 +148,6 @@ class EncoderDecoder(nn.Module):
         previous = functional.pad(target[:, :-1], (1, 0), value=END)
         position = torch.arange(target.shape[1], device=target.device)
         real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
-        logits = self.output_words(self.features(summary, previous)[real])  # (words, V)
-        return -functional.cross_entropy(logits.float(), target[real], reduction="none")
+        features = self.features(summary, previous.t()).transpose(0, 1)[real]  # (words, R)
+        output = self.output_words
+        return word_log_probs(features, output.weight, output.bias, target[real])
