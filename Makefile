@@ -1,6 +1,6 @@
 # make demo: the whole story, end to end, on the example.
 # make test: everything that continuous integration runs.
-# make bench TABLE=phrase-table.gz: how fast a table is scored, against a naive twin.
+# make bench TABLE=phrase-table.gz: scoring and training, against a naive twin and the machine.
 # Both set up a virtual environment first; PYTHON chooses the interpreter (3.11 or newer).
 
 PYTHON ?= python3
@@ -29,6 +29,7 @@ lint: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/scoring.py $(TABLE)
+	$(BIN)/python benchmarks/training.py $(TABLE)
 
 clean:
 	rm -rf $(VENV) $(RUN) examples/quickstart/data build *.egg-info

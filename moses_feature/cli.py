@@ -42,6 +42,7 @@ from moses_feature.favourites import (
     favourites_of_long_phrases,
 )
 from moses_feature.features_json import features_json, read_columns
+from moses_feature.memory import keep_freed_memory
 from moses_feature.model_directory import PhraseModel
 from moses_feature.phrase_table import (
     STANDARD_STREAM,
@@ -183,6 +184,7 @@ def _train(
     resume: bool,
     options: dict[str, Any],
 ) -> None:
+    keep_freed_memory()
     settings = training_settings(device, options)
     has_end = settings.updates is not None or settings.minutes is not None
     with finish_on_interrupt() as interrupted, Progress(has_end) as progress:

@@ -15,7 +15,6 @@ from click.core import ParameterSource
 
 from moses_feature.encoder_decoder import LARGEST_SIZE, PRESETS, Sizes
 from moses_feature.errors import UsageError
-from moses_feature.memory import keep_freed_memory
 from moses_feature.scoring import Dtype
 from moses_feature.trainer import LEARNING_RATES, TrainingSettings, choose_device
 from moses_feature.training import TrainingData
@@ -238,8 +237,7 @@ def refuse_training_options() -> None:
 
 
 def prepare_device(device: str, threads: int | None) -> torch.device:
-    """Choose the device and the number of threads, and what becomes of freed memory."""
-    keep_freed_memory()
+    """Choose the device and the number of threads."""
     if threads is not None:
         torch.set_num_threads(threads)
     return choose_device(device)

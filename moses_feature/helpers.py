@@ -61,7 +61,7 @@ class HelperProcess:
         self._connection, theirs = Pipe()
         search_path = os.pathsep.join(path or "." for path in sys.path)
         self._process = subprocess.Popen(  # noqa: S603  # this very program
-            [sys.executable, "-c", PROGRAM.format(theirs.fileno())],
+            [sys.executable, "-P", "-c", PROGRAM.format(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             env={**os.environ, "PYTHONPATH": search_path},
             stdin=subprocess.DEVNULL,

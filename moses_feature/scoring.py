@@ -168,7 +168,7 @@ class _NetworkScorer:
     def _encode(self, levels: Sequence[Level]) -> Sources:
         """Encode the distinct source phrases, in the order in which they end."""
         phrases = sum(int(np.count_nonzero(~level.grows)) for level in levels)
-        last = self._arena.tensor("last", phrases, self._hidden)
+        last = self._arena.tensor("start", phrases, self._hidden)
         states = torch.zeros(1, self._hidden, device=self._device)
         state_of_node = np.zeros(1, dtype=np.int64)
         done = 0
@@ -191,10 +191,10 @@ class _NetworkScorer:
         return self._arena.tensor(f"states {depth % 2}", nodes, self._hidden)
 
     def _summarise(self, states: Tensor) -> Sources:
-        """Compute from the encoder's last states (n, H) all that the decoder needs of them."""
+        """Turn the encoder's last states (n, H) into what the decoder needs of them."""
         pieces = self._network.maxout_state.shape[1]
         sources = Sources(
-            start=self._arena.tensor("start", len(states), self._hidden),
+            start=states,  # each block overwrites its own
             state=self._arena.tensor("state", len(states), 3 * self._hidden),
             maxout=self._arena.tensor("maxout", len(states), pieces),
         )

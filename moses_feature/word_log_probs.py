@@ -20,6 +20,8 @@ WORDS_TOGETHER = 1024
 def word_log_probs(features: Tensor, weight: Tensor, bias: Tensor, words: Tensor) -> Tensor:
     """Return log p (N,) of words under softmax(features weight^T + bias), in float32 at least.
 
+    Gradients can be taken once only.
+
     Args:
         features: (N, R); the products are computed in its type.
         weight: (V, R).

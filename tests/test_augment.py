@@ -382,6 +382,13 @@ def test_helpers_give_the_bytes_of_one_process(tmp_path, model_directory, monkey
     assert (tmp_path / "many.gz").read_bytes() == (tmp_path / "one.gz").read_bytes()
 
 
+def test_helpers_do_not_import_what_lies_about(tmp_path, model_directory, monkeypatch, run):
+    monkeypatch.setattr(augment_module, "LINES_PER_PART", 97)
+    (tmp_path / "numpy.py").write_text("raise ImportError")
+    (tmp_path / "in").write_bytes(LONG_TABLE)
+    run("augment-phrase-table", "in", "out", "--model", model_directory)
+
+
 def test_a_bad_line_in_a_later_part(tmp_path, model_directory, monkeypatch, run):
     monkeypatch.setattr(augment_module, "LINES_PER_PART", 97)
     lines = LONG_TABLE.splitlines(keepends=True)
