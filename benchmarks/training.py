@@ -22,6 +22,7 @@ import torch
 from twin import padded, twin_log_probs
 
 from moses_feature.encoder_decoder import PRESETS, EncoderDecoder
+from moses_feature.phrase_objective import PhraseObjective, TrainingSettings
 from moses_feature.phrase_pairs import (
     BatchSampler,
     PairCollection,
@@ -30,7 +31,7 @@ from moses_feature.phrase_pairs import (
     read_pairs,
 )
 from moses_feature.phrase_table import LineReader
-from moses_feature.trainer import Trainer, TrainingSettings
+from moses_feature.trainer import Trainer
 from moses_feature.vocabulary import Vocabulary
 from moses_feature.words import WordOptions
 
@@ -94,9 +95,8 @@ def measure(
     for dtype in ("float32", "bfloat16"):
         settings = TrainingSettings(sizes=PRESETS[preset], updates=updates, dtype=dtype)
         with tempfile.TemporaryDirectory() as scratch:
-            trainer = Trainer(
-                pairs, source, target, WordOptions(), settings, Path(scratch), CPU, {"inputs": []}
-            )
+            objective = PhraseObjective(pairs, source, target, WordOptions(), settings, CPU)
+            trainer = Trainer(objective, settings, Path(scratch), CPU, {"inputs": []})
             ours = seconds(lambda _, trainer=trainer: trainer._update(), updates)
         print(f"  trainer, {dtype:8}     {size / ours:8,.0f} pairs/s  {words / ours:8,.0f} words/s"
               f"  {twin / ours:.2f} times the twin")  # fmt: skip

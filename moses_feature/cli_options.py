@@ -15,8 +15,9 @@ from click.core import ParameterSource
 
 from moses_feature.encoder_decoder import LARGEST_SIZE, PRESETS, Sizes
 from moses_feature.errors import UsageError
+from moses_feature.phrase_objective import TrainingSettings
 from moses_feature.scoring import Dtype
-from moses_feature.trainer import LEARNING_RATES, TrainingSettings, choose_device
+from moses_feature.trainer import LEARNING_RATES, choose_device
 from moses_feature.training import TrainingData
 from moses_feature.words import WordOptions
 

@@ -12,7 +12,7 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from moses_feature.augment import AugmentProgress
-from moses_feature.trainer import TrainingSettings, TrainingState
+from moses_feature.trainer import RunSettings, TrainingState
 
 logger = logging.getLogger(__name__)
 
@@ -98,9 +98,10 @@ class AugmentReporter:
 class TrainingReporter:
     """Shows a training run: updates, loss since the last evaluation, share of the budget."""
 
-    def __init__(self, progress: Progress, settings: TrainingSettings) -> None:
+    def __init__(self, progress: Progress, settings: RunSettings, examples: str = "pairs") -> None:
         self._progress = progress
         self._settings = settings
+        self._examples = examples
         self._before: tuple[int, float] | None = None
 
     def __call__(self, state: TrainingState) -> None:
@@ -110,7 +111,7 @@ class TrainingReporter:
             self._before = state.update, state.seconds
             return
         updates, seconds = state.update - self._before[0], state.seconds - self._before[1]
-        pairs_per_second = updates * self._settings.batch_size / seconds
+        per_second = updates * self._settings.batch_size / seconds
         loss = state.summed_loss / max(1, state.summed_words)
         shares = []
         if self._settings.updates is not None:
@@ -118,6 +119,6 @@ class TrainingReporter:
         if self._settings.minutes is not None:
             shares.append(state.seconds / (60 * self._settings.minutes))
         self._progress.show(
-            f"update {state.update:,}, {pairs_per_second:,.0f} pairs/s, loss {loss:.3f}",
+            f"update {state.update:,}, {per_second:,.0f} {self._examples}/s, loss {loss:.3f}",
             max(shares) if shares else None,
         )

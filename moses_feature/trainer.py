@@ -1,8 +1,7 @@
-"""The loop that trains the network on unique phrase pairs (Cho et al. 2014, section 4.1.1)."""
+"""The loop that trains a network; see `objective.py` for what it learns."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import math
 import time
@@ -11,51 +10,41 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
-from torch import Tensor
+from torch import nn
 
-from moses_feature.checkpoint import load_checkpoint, save_checkpoint
-from moses_feature.encoder_decoder import PRESETS, EncoderDecoder, Sizes
+from moses_feature.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.folds import phrase_hash
-from moses_feature.model_directory import PhraseModel, save_model
-from moses_feature.phrase_pairs import BatchSampler, PhrasePairs
-from moses_feature.vocabulary import END, Vocabulary
-from moses_feature.words import WordOptions
+from moses_feature.model_files import CONFIG
+from moses_feature.objective import Objective, Rows, Terms
 
 logger = logging.getLogger(__name__)
 
-EVALUATION_BATCH = 256
-EVALUATE_AT_MOST_EVERY = 5000
 SECONDS_BETWEEN_CHECKPOINTS = 60.0
 INTERRUPTED = "interrupted"
 DEVICE_TYPES = ("cpu", "cuda")
 LEARNING_RATES = {"adam": 1e-3, "adadelta": 1.0}
 
 
-@dataclass(frozen=True)
-class TrainingSettings:
-    """How to train; every default is written here alone.
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """How to train, whatever is learnt; every default is written here alone.
 
     Attributes:
-        sizes: layer sizes.
         optimizer: `adam`, or `adadelta` (the paper's; decay 0.95, epsilon 1e-6).
         learning_rate: None for 0.001 (Adam) or 1 (Adadelta).
         annealing: factor on the learning rate after each evaluation that is not the best so far.
-        batch_size: phrase pairs per update.
+        batch_size: examples per update.
         updates, epochs, minutes: the budget; the first that is spent ends the training.
-        held_out: share of the source phrases that measure the held-out loss.
-        held_out_limit: the most source phrases that are held out.
-        evaluate_every: updates between evaluations; None for an epoch, 5,000 at most.
+        evaluate_every: updates between evaluations; None for what suits the objective.
         patience: evaluations in a row without a better held-out loss that end the training.
         clip: largest norm of the gradient.
-        dropout: share of the embeddings' and maxout units' components that are zero in training.
-        seed: of the weights, the held-out share and the order of the pairs.
+        dropout: share of the components that are zero in training, where the network says.
+        seed: of the weights, the held-out share and the order of the examples.
         dtype: of the matrix products; the weights are float32 either way.
     """
 
-    sizes: Sizes = PRESETS["small"]
     optimizer: Literal["adam", "adadelta"] = "adam"
     learning_rate: float | None = None
     annealing: float = 0.5
@@ -63,8 +52,6 @@ class TrainingSettings:
     updates: int | None = None
     epochs: float | None = None
     minutes: float | None = None
-    held_out: float = 0.01
-    held_out_limit: int = 10_000
     evaluate_every: int | None = None
     patience: int = 5
     clip: float = 1.0
@@ -83,15 +70,13 @@ class TrainingSettings:
             raise UsageError("learning rate, budgets, annealing and clip must be above zero")
         if not 0 <= self.dropout < 1:
             raise UsageError(f"dropout: expected 0 or more and below 1, found {self.dropout}")
-        if not 0 < self.held_out < 1:
-            raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
 
 
 @dataclass
 class TrainingState:
     """Where a training run stands; with the weights and the optimiser's state, all of it.
 
-    Losses are in nats per target word, the end-of-phrase symbol counted as a word.
+    Losses are in nats per word, the symbol at the end counted as a word.
     """
 
     update: int = 0
@@ -127,9 +112,7 @@ class Trainer:
     """One training run, resumable bit by bit on the same machine.
 
     Args:
-        pairs: what to train on, and what is held out.
-        source, target: the vocabularies of `pairs`.
-        words: how tokens became words; kept in the model.
+        objective: what is learnt.
         settings: how to train.
         directory: where the best model and the checkpoint are kept.
         device: where the products are computed.
@@ -138,39 +121,20 @@ class Trainer:
 
     def __init__(
         self,
-        pairs: PhrasePairs,
-        source: Vocabulary,
-        target: Vocabulary,
-        words: WordOptions,
-        settings: TrainingSettings,
+        objective: Objective,
+        settings: RunSettings,
         directory: Path,
         device: torch.device,
         provenance: dict[str, Any],
     ) -> None:
-        self._pairs = pairs
-        self._vocabularies = source, target
-        self._words = words
+        self._objective = objective
         self._settings = settings
         self._directory = directory
         self._device = device
         self._provenance = provenance
         self.state = TrainingState()
-
-        training_rows = np.flatnonzero(~pairs.held_out)
-        held_out_rows = np.flatnonzero(pairs.held_out)
-        if len(held_out_rows) == 0:
-            logger.warning("a single source phrase: the held-out loss is the training loss")
-            held_out_rows = training_rows
-        self._held_out_rows = held_out_rows
-        self._sampler = BatchSampler(pairs, training_rows, settings.batch_size, settings.seed)
-        per_epoch = self._sampler.updates_per_epoch
-        self._evaluate_every = settings.evaluate_every or min(per_epoch, EVALUATE_AT_MOST_EVERY)
-
-        self.network = EncoderDecoder(
-            settings.sizes, len(source), len(target), settings.dropout
-        ).train()
-        self.network.initialise(torch.Generator().manual_seed(settings.seed))
-        self.network.to(device)
+        self.network = objective.network
+        self._evaluate_every = settings.evaluate_every or objective.evaluate_every
         self._optimizer = _optimizer(settings, self.network)
 
     def resume(self) -> None:
@@ -223,7 +187,7 @@ class Trainer:
             return f"no better held-out loss in {settings.patience} evaluations"
         if settings.updates is not None and state.update >= settings.updates:
             return f"{settings.updates} updates done"
-        epochs = state.update / self._sampler.updates_per_epoch
+        epochs = state.update / self._objective.updates_per_epoch
         if settings.epochs is not None and epochs >= settings.epochs:
             return f"{settings.epochs:g} epochs done"
         if settings.minutes is not None and state.seconds >= 60 * settings.minutes:
@@ -231,13 +195,16 @@ class Trainer:
         return None
 
     def _update(self) -> None:
-        rows = self._sampler.batch(self.state.update)
-        if self._settings.dropout:  # a resumed run drops what the uninterrupted one would
-            torch.manual_seed(phrase_hash([b"%d %d" % (self._settings.seed, self.state.update)]))
-        log_probs = self._log_probs(rows)
-        loss = -log_probs.sum()
+        rows = self._objective.batch(self.state.update)
+        # A resumed run drops what the uninterrupted one would.
+        torch.manual_seed(phrase_hash([b"%d %d" % (self._settings.seed, self.state.update)]))
+        terms = self._terms(rows)
+        loss = -terms.log_probs.sum()
+        minimised = loss
+        if terms.log_norms is not None:
+            minimised = loss + self._objective.norm_penalty * terms.log_norms.square().sum()
         self._optimizer.zero_grad()
-        torch.autograd.backward(loss / len(rows))
+        torch.autograd.backward(minimised / len(rows))
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self._settings.clip)
         if not (math.isfinite(loss.item()) and math.isfinite(norm.item())):
             raise self._diverged(
@@ -246,7 +213,7 @@ class Trainer:
         self._optimizer.step()
         self.state.update += 1
         self.state.summed_loss += loss.item()
-        self.state.summed_words += len(log_probs)
+        self.state.summed_words += len(terms.log_probs)
 
     def _diverged(self, update: int, what: str) -> MosesFeatureError:
         return MosesFeatureError(
@@ -254,33 +221,32 @@ class Trainer:
             "smaller --learning-rate may help"
         )
 
-    def _log_probs(self, rows: np.ndarray[Any, Any]) -> Tensor:
-        tensors = [
-            torch.from_numpy(array).to(self._device, non_blocking=True)
-            for side in (self._pairs.source, self._pairs.target)
-            for array in side.padded(rows, END)
-        ]
+    def _terms(self, rows: Rows) -> Terms:
         bfloat16 = self._settings.dtype == "bfloat16"
         with torch.autocast(self._device.type, torch.bfloat16, enabled=bfloat16):
-            log_probs: Tensor = self.network(*tensors)
-        return log_probs
+            return self._objective.terms(rows)
 
-    def _held_out_loss(self) -> float:
-        lengths = self._pairs.target.lengths(self._held_out_rows)
-        rows = self._held_out_rows[np.argsort(lengths, kind="stable")]
-        loss, words = 0.0, 0
+    def _held_out(self) -> dict[str, float]:
+        """Return the loss, nats per word, and the mean of |log Z| where it is of interest."""
+        loss, words, log_norms = 0.0, 0, 0.0
         self.network.eval()
         with torch.no_grad():
-            for start in range(0, len(rows), EVALUATION_BATCH):
-                log_probs = self._log_probs(rows[start : start + EVALUATION_BATCH])
-                loss -= log_probs.double().sum().item()
-                words += len(log_probs)
+            for rows in self._objective.held_out_batches():
+                terms = self._terms(rows)
+                loss -= terms.log_probs.double().sum().item()
+                words += len(terms.log_probs)
+                if terms.log_norms is not None:
+                    log_norms += terms.log_norms.double().abs().sum().item()
         self.network.train()
-        return loss / words
+        found = {"held_out_loss": loss / words}
+        if terms.log_norms is not None:
+            found["mean_absolute_log_norm"] = log_norms / words
+        return found
 
     def _evaluate(self) -> None:
         state = self.state
-        held_out_loss = self._held_out_loss()
+        held_out = self._held_out()
+        held_out_loss = held_out["held_out_loss"]
         if not math.isfinite(held_out_loss):
             raise self._diverged(state.update, f"the held-out loss is {held_out_loss:g}")
         training_loss = state.summed_loss / max(1, state.summed_words)
@@ -290,36 +256,34 @@ class Trainer:
                 "update": state.update,
                 "minutes": round(state.seconds / 60, 3),
                 "training_loss": training_loss,
-                "held_out_loss": held_out_loss,
+                **held_out,
             }
         )
-        epochs = state.update / self._sampler.updates_per_epoch
+        epochs = state.update / self._objective.updates_per_epoch
         logger.info(
-            "update %d  epoch %.2f  %.1f min  loss per target word: training %.4f  held-out %.4f%s",
-            state.update, epochs, state.seconds / 60, training_loss, held_out_loss,
-            "  (best)" if better else "",
+            "update %d  epoch %.2f  %.1f min  %s: training %.4f  held-out %s%s",
+            state.update, epochs, state.seconds / 60, self._objective.loss_name, training_loss,
+            self._objective.shown(held_out), "  (best)" if better else "",
         )  # fmt: skip
         state.last_evaluation = state.update
         state.summed_loss, state.summed_words = 0.0, 0
         if better:
             state.best_held_out_loss = held_out_loss
             state.evaluations_without_gain = 0
-            self._save_model()
+            self._objective.save(self._directory, self._training(held_out))
         else:
             state.evaluations_without_gain += 1
             for group in self._optimizer.param_groups:
                 group["lr"] *= self._settings.annealing
 
-    def _save_model(self) -> None:
-        training = {
+    def _training(self, held_out: dict[str, float]) -> dict[str, Any]:
+        """Return what is to be known of the training in the model's config."""
+        return {
             "settings": asdict(self._settings),
-            "pairs": len(self._pairs),
-            "held_out_loss": self.state.best_held_out_loss,
+            **held_out,
             "history": self.state.history,
             **self._provenance,
         }
-        model = PhraseModel(self.network, *self._vocabularies, self._words, training)
-        save_model(self._directory, model)
 
     def _save_checkpoint(self) -> None:
         if not all(bool(torch.isfinite(p).all()) for p in self.network.parameters()):
@@ -334,18 +298,32 @@ class Trainer:
         for budget in ("updates", "epochs", "minutes", "patience"):
             del settings[budget]
         inputs = [[entry["role"], entry["sha256"]] for entry in self._provenance["inputs"]]
-        return {
-            "settings": settings,
-            "inputs": inputs,
-            "words": asdict(self._words),
-            "shortlists": [
-                hashlib.sha256(b"\n".join(vocabulary.shortlist)).hexdigest()
-                for vocabulary in self._vocabularies
-            ],
-        }
+        return {"settings": settings, "inputs": inputs, **self._objective.identity()}
 
 
-def _optimizer(settings: TrainingSettings, network: EncoderDecoder) -> torch.optim.Optimizer:
+def holds_model(directory: Path) -> bool:
+    """Tell whether a directory holds a model, or a checkpoint of one."""
+    return (directory / CONFIG).exists() or (directory / CHECKPOINT).exists()
+
+
+def run_or_resume(
+    trainer: Trainer,
+    directory: Path,
+    stop: Callable[[], bool],
+    report: Callable[[TrainingState], None],
+) -> str:
+    """Train until the end, from the checkpoint in the directory if there is one."""
+    if holds_model(directory):
+        trainer.resume()
+    reason = trainer.run(stop, report)
+    logger.info(
+        "training ended: %s; best held-out loss %.4f nats per word",
+        reason, trainer.state.best_held_out_loss,
+    )  # fmt: skip
+    return reason
+
+
+def _optimizer(settings: RunSettings, network: nn.Module) -> torch.optim.Optimizer:
     rate = settings.learning_rate or LEARNING_RATES[settings.optimizer]
     if settings.optimizer == "adam":
         return torch.optim.Adam(network.parameters(), lr=rate, fused=True)

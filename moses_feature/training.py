@@ -16,10 +16,17 @@ from moses_feature.cross_fitting import FOLDS, fold_directory, save_folds
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import locked_directory
 from moses_feature.folds import Folds
-from moses_feature.model_directory import CONFIG
+from moses_feature.model_files import CONFIG
+from moses_feature.phrase_objective import PhraseObjective, TrainingSettings
 from moses_feature.phrase_pairs import PairCollection, PhrasePair, count_words, read_pairs
 from moses_feature.phrase_table import STANDARD_STREAM, LineReader
-from moses_feature.trainer import INTERRUPTED, Trainer, TrainingSettings, TrainingState
+from moses_feature.trainer import (
+    INTERRUPTED,
+    Trainer,
+    TrainingState,
+    holds_model,
+    run_or_resume,
+)
 from moses_feature.vocabulary import Vocabulary
 from moses_feature.words import WordOptions
 
@@ -88,40 +95,21 @@ def train(
         if (directory / CONFIG).exists() or (directory / CHECKPOINT).exists():
             raise UsageError(f"{directory} holds a single network: not with --folds")
         parts = [fold_directory(directory, fold) for fold in range(data.folds)]
-    if any(_holds_model(part) for part in parts) and not resume:
+    if any(holds_model(part) for part in parts) and not resume:
         raise UsageError(f"{directory} holds a model already: --resume goes on with it")
     with locked_directory(directory, "training"):
         material = _Material(data, command)
         if data.folds == 1:
-            return _run(material.trainer(settings, directory, device), directory, stop, report)
+            trainer = material.trainer(settings, directory, device)
+            return run_or_resume(trainer, directory, stop, report)
         folds = Folds(data.folds, settings.seed)
         save_folds(directory, folds, material.collection.source_hashes())
         for fold, part in enumerate(parts):
             logger.info("network %d of %d", fold + 1, folds.count)
             trainer = material.trainer(settings, part, device, folds, fold)
-            if (reason := _run(trainer, part, stop, report)) == INTERRUPTED:
+            if (reason := run_or_resume(trainer, part, stop, report)) == INTERRUPTED:
                 break
         return reason
-
-
-def _holds_model(directory: Path) -> bool:
-    return (directory / CONFIG).exists() or (directory / CHECKPOINT).exists()
-
-
-def _run(
-    trainer: Trainer,
-    directory: Path,
-    stop: Callable[[], bool],
-    report: Callable[[TrainingState], None],
-) -> str:
-    if _holds_model(directory):
-        trainer.resume()
-    reason = trainer.run(stop, report)
-    logger.info(
-        "training ended: %s; best held-out loss %.4f nats per target word",
-        reason, trainer.state.best_held_out_loss,
-    )  # fmt: skip
-    return reason
 
 
 class _Material:
@@ -172,10 +160,11 @@ class _Material:
             self._source, self._target,
             settings.held_out, settings.held_out_limit, settings.seed, folds, fold,
         )  # fmt: skip
-        return Trainer(
-            pairs, self._source, self._target, self._words, settings, directory, device,
-            self._provenance,
-        )  # fmt: skip
+        objective = PhraseObjective(
+            pairs, self._source, self._target, self._words, settings, device
+        )
+        provenance = {**self._provenance, "pairs": len(pairs)}
+        return Trainer(objective, settings, directory, device, provenance)
 
 
 def _all_pairs(data: TrainingData, inputs: list[dict[str, Any]]) -> Iterator[PhrasePair]:

@@ -14,9 +14,9 @@ from moses_feature.cross_fitting import CrossFittedModel, load_any_model, scorer
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.folds import Folds, phrase_hash
 from moses_feature.model_directory import load_model
+from moses_feature.phrase_objective import TrainingSettings
 from moses_feature.phrase_pairs import PairCollection, read_pairs
 from moses_feature.phrase_table import LineReader
-from moses_feature.trainer import TrainingSettings
 from moses_feature.training import TrainingData, train
 from moses_feature.vocabulary import Vocabulary
 from moses_feature.words import WordOptions

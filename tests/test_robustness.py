@@ -305,7 +305,7 @@ def test_sizes_of_the_wrong_type(tmp_path, run, sizes):
     config = json.loads(path.read_text())
     config["sizes"] |= sizes
     path.write_text(json.dumps(config))
-    assert "expected sizes, words and training" in run("describe", "m", exit_code=1).stderr
+    assert "expected sizes and words" in run("describe", "m", exit_code=1).stderr
 
 
 def test_reader_of_a_stream_read_twice(monkeypatch):

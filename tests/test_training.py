@@ -13,7 +13,9 @@ from moses_feature.cross_fitting import scorer_of
 from moses_feature.encoder_decoder import Sizes
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.model_directory import load_model
-from moses_feature.trainer import TrainingSettings, choose_device
+from moses_feature.objective import Terms
+from moses_feature.phrase_objective import TrainingSettings
+from moses_feature.trainer import choose_device
 from moses_feature.training import TrainingData, train
 
 CPU = torch.device("cpu")
@@ -108,13 +110,13 @@ def test_an_infinite_loss_stops_with_the_last_good_checkpoint(data, tmp_path, mo
     from moses_feature import trainer
 
     settings = TrainingSettings(sizes=TINY, evaluate_every=5, updates=30)
-    healthy = trainer.Trainer._log_probs
+    healthy = trainer.Trainer._terms
 
     def poisoned(self, rows):
-        log_probs = healthy(self, rows)
-        return log_probs * (math.nan if self.state.update == 12 else 1.0)
+        terms = healthy(self, rows)
+        return Terms(terms.log_probs * (math.nan if self.state.update == 12 else 1.0))
 
-    monkeypatch.setattr(trainer.Trainer, "_log_probs", poisoned)
+    monkeypatch.setattr(trainer.Trainer, "_terms", poisoned)
     with pytest.raises(MosesFeatureError, match="update 13: the loss is nan"):
         train(data, settings, tmp_path / "m", CPU)
     monkeypatch.undo()

@@ -1,0 +1,63 @@
+"""What a network learns, and from what; the trainer knows no more of it than this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+Rows = NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a batch adds to the loss.
+
+    Attributes:
+        log_probs: (words,) log p, natural logs.
+        log_norms: (words,) log Z of the softmax at each word, where that is of interest.
+    """
+
+    log_probs: Tensor
+    log_norms: Tensor | None = None
+
+
+class Objective(Protocol):
+    """A network and what it is trained on.
+
+    Attributes:
+        network: in training mode, on the device that it is trained on.
+        updates_per_epoch: batches that hold every example once.
+        evaluate_every: updates between evaluations, unless the user says otherwise.
+        norm_penalty: factor of (log Z)^2 in the loss; 0 for none.
+        loss_name: how the log calls the loss.
+    """
+
+    network: nn.Module
+    updates_per_epoch: int
+    evaluate_every: int
+    norm_penalty: float
+    loss_name: str
+
+    def batch(self, update: int) -> Rows:
+        """Return the examples of an update (counted from 0)."""
+
+    def held_out_batches(self) -> Iterator[Rows]:
+        """Yield the examples that measure the held-out loss."""
+
+    def terms(self, rows: Rows) -> Terms:
+        """Return what these examples add to the loss."""
+
+    def shown(self, held_out: dict[str, float]) -> str:
+        """Return what was measured on the held-out examples as the log shows it."""
+
+    def save(self, directory: Path, training: dict[str, Any]) -> None:
+        """Write the model with what is to be known of its training."""
+
+    def identity(self) -> dict[str, Any]:
+        """Return what must be the same for a run to go on, as JSON."""
