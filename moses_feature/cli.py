@@ -20,6 +20,7 @@ from moses_feature.augment import (
 )
 from moses_feature.cli_checks import check_files, check_inis
 from moses_feature.cli_command import INTERRUPTED, Command, command_line, debug_option
+from moses_feature.cli_cslm import cslm_group
 from moses_feature.cli_options import (
     device_options,
     escaped_option,
@@ -146,6 +147,9 @@ def augment_phrase_table(
 @click.version_option(__version__)
 def moses_feature() -> None:
     """Neural scores for Moses phrase tables."""
+
+
+moses_feature.add_command(cslm_group)
 
 
 @moses_feature.command("train", cls=Command, no_args_is_help=True)

@@ -15,15 +15,20 @@ from click.core import ParameterSource
 
 from moses_feature.encoder_decoder import LARGEST_SIZE, PRESETS, Sizes
 from moses_feature.errors import UsageError
+from moses_feature.lm_sizes import LARGEST_ORDER, LM_PRESETS, LmSizes
+from moses_feature.lm_training import LmData
+from moses_feature.ngram_objective import LmSettings
 from moses_feature.phrase_objective import TrainingSettings
 from moses_feature.scoring import Dtype
-from moses_feature.trainer import LEARNING_RATES, choose_device
+from moses_feature.trainer import LEARNING_RATES, RunSettings, choose_device
 from moses_feature.training import TrainingData
 from moses_feature.words import WordOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
+S = TypeVar("S", Sizes, LmSizes)
 
 DEFAULTS = TrainingSettings()
+LM_DEFAULTS = LmSettings()
 POSITIVE = click.IntRange(min=1)
 SEED = click.IntRange(0, (1 << 63) - 1)
 
@@ -78,6 +83,68 @@ word_options = _all(
     ),
 )
 
+
+def run_options(defaults: RunSettings, examples: str, epoch: str) -> Callable[[F], F]:
+    """Return the options of a training run.
+
+    Args:
+        defaults: of the settings.
+        examples: what an update has many of.
+        epoch: updates between evaluations, by default.
+    """
+    return _all(
+        click.option(
+            "--optimizer", type=click.Choice(list(LEARNING_RATES)), default=defaults.optimizer,
+            show_default=True, help="adadelta is the paper's.",
+        ),
+        click.option(
+            "--learning-rate", type=ABOVE_ZERO, help="0.001 (adam) or 1 (adadelta) by default."
+        ),
+        click.option(
+            "--annealing", type=FiniteRange(0, 1, min_open=True), default=defaults.annealing,
+            show_default=True,
+            help="Factor on the learning rate after an evaluation that is not the best so far.",
+        ),
+        click.option(
+            "--batch-size", type=POSITIVE, default=defaults.batch_size, show_default=True,
+            help=f"{examples.capitalize()} an update.",
+        ),
+        click.option("--updates", type=POSITIVE, help="Stop after so many updates."),
+        click.option(
+            "--epochs", type=ABOVE_ZERO, help=f"Stop after so many passes over the {examples}."
+        ),
+        click.option("--minutes", type=ABOVE_ZERO, help="Stop after so many minutes."),
+        click.option(
+            "--evaluate-every", type=POSITIVE,
+            help=f"Updates between evaluations; {epoch} by default.",
+        ),
+        click.option(
+            "--patience", type=POSITIVE, default=defaults.patience, show_default=True,
+            help="Stop after so many evaluations in a row without a better held-out loss.",
+        ),
+        click.option(
+            "--dropout", type=FiniteRange(0, 1, max_open=True), default=defaults.dropout,
+            show_default=True,
+            help="Share of the components of embeddings and of the last layer's units that "
+            "training leaves out.",
+        ),
+        click.option(
+            "--dtype", type=click.Choice(["float32", "bfloat16"]), default=defaults.dtype,
+            show_default=True, help="Of the matrix products in training.",
+        ),
+        click.option("--seed", type=SEED, default=defaults.seed, show_default=True),
+    )  # fmt: skip
+
+
+def held_out_option(defaults: TrainingSettings | LmSettings, what: str) -> Callable[[F], F]:
+    """Return the option for the held-out share of something."""
+    return click.option(
+        "--held-out", type=FiniteRange(0, 1, min_open=True, max_open=True),
+        default=defaults.held_out, show_default=True,
+        help=f"Share of the {what} that measure the loss and are not trained on.",
+    )  # fmt: skip
+
+
 training_options = _all(
     click.option(
         "--preset",
@@ -105,59 +172,7 @@ training_options = _all(
     ),
     click.option("--source-text", help="Text whose word frequencies make the source shortlist."),
     click.option("--target-text", help="The same for the target side."),
-    click.option(
-        "--optimizer",
-        type=click.Choice(list(LEARNING_RATES)),
-        default=DEFAULTS.optimizer,
-        show_default=True,
-        help="adadelta is the paper's.",
-    ),
-    click.option(
-        "--learning-rate", type=ABOVE_ZERO, help="0.001 (adam) or 1 (adadelta) by default."
-    ),
-    click.option(
-        "--annealing",
-        type=FiniteRange(0, 1, min_open=True),
-        default=DEFAULTS.annealing,
-        show_default=True,
-        help="Factor on the learning rate after an evaluation that is not the best so far.",
-    ),
-    click.option(
-        "--batch-size",
-        type=POSITIVE,
-        default=DEFAULTS.batch_size,
-        show_default=True,
-        help="Phrase pairs an update.",
-    ),
-    click.option("--updates", type=POSITIVE, help="Stop after so many updates."),
-    click.option("--epochs", type=ABOVE_ZERO, help="Stop after so many passes over the pairs."),
-    click.option("--minutes", type=ABOVE_ZERO, help="Stop after so many minutes."),
-    click.option(
-        "--held-out",
-        type=FiniteRange(0, 1, min_open=True, max_open=True),
-        default=DEFAULTS.held_out,
-        show_default=True,
-        help="Share of the source phrases that measure the loss and are not trained on.",
-    ),
-    click.option(
-        "--evaluate-every",
-        type=POSITIVE,
-        help="Updates between evaluations; an epoch, 5,000 at most, by default.",
-    ),
-    click.option(
-        "--patience",
-        type=POSITIVE,
-        default=DEFAULTS.patience,
-        show_default=True,
-        help="Stop after so many evaluations in a row without a better held-out loss.",
-    ),
-    click.option(
-        "--dropout",
-        type=FiniteRange(0, 1, max_open=True),
-        default=DEFAULTS.dropout,
-        show_default=True,
-        help="Share of the components of embeddings and maxout units that training leaves out.",
-    ),
+    held_out_option(DEFAULTS, "source phrases"),
     click.option(
         "--folds",
         type=POSITIVE,
@@ -166,14 +181,59 @@ training_options = _all(
         help="Cross-fitting: train so many networks, each without a part of the source phrases, "
         "and score this part with it. Each network has the whole budget.",
     ),
+    run_options(DEFAULTS, "phrase pairs", "an epoch, 5,000 at most,"),
+)
+
+lm_options = _all(
     click.option(
-        "--dtype",
-        type=click.Choice(["float32", "bfloat16"]),
-        default=DEFAULTS.dtype,
-        show_default=True,
-        help="Of the matrix products in training.",
+        "--preset",
+        type=click.Choice(list(LM_PRESETS)),
+        help="Layer sizes; small on a CPU, paper on a GPU by default.",
     ),
-    click.option("--seed", type=SEED, default=DEFAULTS.seed, show_default=True),
+    click.option(
+        "--order",
+        type=click.IntRange(2, LARGEST_ORDER),
+        default=LM_PRESETS["paper"].order,
+        show_default=True,
+        help="Words of an n-gram, the predicted one counted.",
+    ),
+    *(
+        click.option(
+            f"--{name}",
+            type=click.IntRange(1, LARGEST_SIZE),
+            help=f"Size in place of the preset's: {what}.",
+        )
+        for name, what in (
+            ("projection", "projection of a context word"),
+            ("first", "units of the first rectified layer"),
+            ("second", "units of the second rectified layer"),
+        )
+    ),
+    click.option(
+        "--shortlist",
+        type=POSITIVE,
+        default=LmData.shortlist,
+        show_default=True,
+        help="Words that the network knows; the rest is UNK.",
+    ),
+    click.option(
+        "--min-count",
+        type=POSITIVE,
+        default=LmData.min_count,
+        show_default=True,
+        help="How often a word of the shortlist occurs at least. With 1 and a short text there "
+        "may be no UNK to learn from.",
+    ),
+    held_out_option(LM_DEFAULTS, "sentences, 100 at least,"),
+    click.option(
+        "--self-normalisation",
+        type=FiniteRange(0),
+        default=LM_DEFAULTS.self_normalisation,
+        show_default=True,
+        help="Factor of (log Z)^2 in the loss; above 0, scores are used without log Z, which is "
+        "much faster in a decoder. Moses with NPLM never subtracts it. 0.1 is usual.",
+    ),
+    run_options(LM_DEFAULTS, "n-grams", "an epoch"),
 )
 
 scoring_dtype_option = click.option(
@@ -207,15 +267,24 @@ TRAINING_OPTION_NAMES = (
 
 def training_settings(device: torch.device, options: dict[str, Any]) -> TrainingSettings:
     """Take the training options out of the options of a command."""
+    sizes = _sizes(PRESETS, Sizes, device, options)
+    return TrainingSettings(sizes=sizes, **_of_class(TrainingSettings, options))
+
+
+def lm_settings(device: torch.device, options: dict[str, Any]) -> LmSettings:
+    """Take the options of a language model's training out of the options of a command."""
+    sizes = _sizes(LM_PRESETS, LmSizes, device, options)
+    return LmSettings(sizes=sizes, **_of_class(LmSettings, options))
+
+
+def _sizes(presets: dict[str, S], kind: type, device: torch.device, options: dict[str, Any]) -> S:
     preset = options["preset"] or ("paper" if device.type == "cuda" else "small")
-    sizes = {field.name: options[field.name] for field in fields(Sizes)}
-    chosen = {name: size for name, size in sizes.items() if size is not None}
-    settings = {
-        field.name: options[field.name]
-        for field in fields(TrainingSettings)
-        if field.name in options
-    }
-    return TrainingSettings(sizes=replace(PRESETS[preset], **chosen), **settings)
+    given = {field.name: options[field.name] for field in fields(kind)}
+    return replace(presets[preset], **{name: n for name, n in given.items() if n is not None})
+
+
+def _of_class(settings: type, options: dict[str, Any]) -> dict[str, Any]:
+    return {f.name: options[f.name] for f in fields(settings) if f.name in options}
 
 
 def training_data(tables: tuple[str, ...], options: dict[str, Any]) -> TrainingData:

@@ -239,3 +239,24 @@ def logits_at(
         for k in range(len(f)):
             product += f[k] * w[k]
         logits[edge] = product + bias[word[edge]]
+
+
+@_exact
+def first_layer(table: Floats, bias: Floats, contexts: NDArray[np.int32], units: Floats) -> None:
+    """Write max(0, bias + the rows of the context words, one of each position).
+
+    Args:
+        table: (positions, words, F).
+        bias: (F,)
+        contexts: (n, positions) words.
+        units: (n or more, F), overwritten.
+    """
+    for row in range(len(contexts)):
+        own = units[row]
+        own[:] = bias
+        for position in range(contexts.shape[1]):
+            of_word = table[position, contexts[row, position]]
+            for k in range(len(own)):
+                own[k] += of_word[k]
+        for k in range(len(own)):
+            own[k] = max(own[k], F(0.0))

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from lzma import LZMADecompressor, LZMAError
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from xopen import xopen
 
@@ -100,6 +100,15 @@ class LineReader:
                 f"{self.path} after line {self.line_number}: expected more data, "
                 f"found a damaged or truncated file ({error})"
             ) from error
+
+    def provenance(self, role: str) -> dict[str, Any]:
+        """Return what was read, as JSON for a model's config."""
+        return {
+            "role": role,
+            "path": self.path,
+            "lines": self.line_number,
+            "sha256": self.digest(),
+        }
 
     def digest(self) -> str:
         """Return the SHA-256 of the uncompressed lines read so far, in hexadecimal."""

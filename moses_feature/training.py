@@ -171,16 +171,7 @@ def _all_pairs(data: TrainingData, inputs: list[dict[str, Any]]) -> Iterator[Phr
     for table in data.tables:
         with LineReader(table) as reader:
             yield from read_pairs(reader, data.words)
-            inputs.append(_entry("table", reader))
-
-
-def _entry(role: str, reader: LineReader) -> dict[str, Any]:
-    return {
-        "role": role,
-        "path": reader.path,
-        "lines": reader.line_number,
-        "sha256": reader.digest(),
-    }
+            inputs.append(reader.provenance("table"))
 
 
 def _counts(
@@ -193,7 +184,7 @@ def _counts(
         return table_counts()
     with LineReader(text) as reader:
         counts = count_words(reader)
-        inputs.append(_entry(role, reader))
+        inputs.append(reader.provenance(role))
     if not counts:
         raise MosesFeatureError(f"{text}: expected words for a shortlist, found none")
     return counts

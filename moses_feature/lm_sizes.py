@@ -1,0 +1,51 @@
+"""The layer sizes of a feed-forward language model; free of torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LARGEST_SIZE = 1 << 15
+LARGEST_ORDER = 32
+
+
+@dataclass(frozen=True)
+class LmSizes:
+    """Order and layer sizes (Cho et al. 2014, section 4.1.2).
+
+    Attributes:
+        order: words of an n-gram, the predicted one counted.
+        projection: of each context word.
+        first, second: units of the two rectified layers.
+    """
+
+    order: int
+    projection: int
+    first: int
+    second: int
+
+    def __post_init__(self) -> None:
+        for name, size in vars(self).items():
+            least, most = (2, LARGEST_ORDER) if name == "order" else (1, LARGEST_SIZE)
+            if type(size) is not int or not least <= size <= most:
+                raise ValueError(f"{name}: expected {least} to {most}, found {size!r}")
+
+    def shapes(self, words: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the weights by their names in a model directory.
+
+        The last row of the projection is that of a word that is not known; see `NeuralLM`.
+        """
+        return {
+            "projection.weight": (words + 1, self.projection),
+            "first.weight": (self.first, (self.order - 1) * self.projection),
+            "first.bias": (self.first,),
+            "second.weight": (self.second, self.first),
+            "second.bias": (self.second,),
+            "output.weight": (words, self.second),
+            "output.bias": (words,),
+        }
+
+
+LM_PRESETS = {
+    "paper": LmSizes(order=7, projection=512, first=1536, second=1024),
+    "small": LmSizes(order=7, projection=128, first=256, second=128),
+}
