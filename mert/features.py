@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from moses_feature.errors import MosesFeatureError
 from moses_feature.moses_ini import Feature, MosesIni
 
-STATEFUL = ("LexicalReordering", "Distortion", "KENLM")
+STATEFUL = ("LexicalReordering", "Distortion", "KENLM", "NeuralLM")
 """Classes whose values Moses prints first (`moses/ScoreComponentCollection.cpp`)."""
 UNTUNEABLE = "UnknownWordPenalty"
 LOWEST_LOG_SCORE = -100.0

@@ -32,6 +32,7 @@ from mert.pool import Pool
 from moses_feature import __version__
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.files import locked_directory, write_json
+from moses_feature.model_files import WEIGHTS
 from moses_feature.moses_ini import MosesIni
 
 logger = logging.getLogger(__name__)
@@ -164,7 +165,8 @@ def identity_of(ini: MosesIni, corpus: Corpus) -> dict[str, Any]:
     for feature in ini.features:
         path = Path(feature.arguments.get("path", ""))
         if "path" in feature.arguments and path.exists():
-            status = path.stat()
+            weights = path / WEIGHTS  # of a neural language model
+            status = (weights if weights.exists() else path).stat()
             files[str(path)] = [status.st_size, status.st_mtime_ns]
     return {
         "version": 1,

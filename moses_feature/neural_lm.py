@@ -44,6 +44,7 @@ class NeuralLM:
 
     Attributes:
         order: words of an n-gram, the predicted one counted.
+        begin, end: the ids of what is before a sentence, and of its end: END.
         vocabulary: words and ids.
         null: the id of no particular word.
         normalised: whether log Z is subtracted; if not, it was trained to be near 0.
@@ -68,6 +69,7 @@ class NeuralLM:
         self.sizes = sizes
         self.order = sizes.order
         self.vocabulary = vocabulary
+        self.begin = self.end = END
         self.null = len(vocabulary)
         self.normalised = normalised
         self.training = training

@@ -149,15 +149,15 @@ def _slots_for(count):  # type: ignore[no-untyped-def]  # pragma: no cover
 
 
 @compiled
-def path_features(graph, options, lookups, path, layout):  # type: ignore[no-untyped-def]  # pragma: no cover
+def path_features(graph, options, path, layout, lookups):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Return the feature values (features,) of a path, natural logs or minus counts.
 
     Args:
         graph: of a search.
         options: the phrase options of that search.
-        lookups: of the language models.
         path: hypotheses, the last phrase first.
         layout: where the values of which feature stand.
+        lookups: of the language models.
     """
     values = np.zeros(layout.size)
     previous_start = previous_end = last_option = -1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -145,10 +146,9 @@ class EmbeddedDecoder:
         found = []
         for row, length in zip(*best_paths(graph, options, count, most, distinct), strict=True):
             path = row[:length]
-            values = path_features(
-                graph, options, self._options.models.lookups(), path, self._options.layout
+            values = self._options.models.settled(
+                partial(path_features, graph, options, path, self._options.layout)
             )
             words = tuple(self._options.words_of(graph.hypotheses["option"][path[::-1]]))
             found.append(Hypothesis(words, values[self._tuneable], float(values @ self._weights)))
-        self._options.models.check()
         return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -87,7 +88,7 @@ class PhraseOptions:
         self.spans = sources.spans()
         self.layout = self._layout(pairs, sources)
         self._forward_class = _classes(self.layout.forward)
-        self.models = LanguageModels([path for _, path in system.language_models])
+        self.models = LanguageModels([model.load() for model in system.language_models])
         self.models.add_words(self.target_words[1:])
         self._score_without_context()
 
@@ -109,7 +110,7 @@ class PhraseOptions:
         fixed = self._fixed_values(pairs)
         used = np.flatnonzero(fixed.any(axis=0))
         distortion = system.names.get("Distortion")
-        lm_columns = [features.columns(name)[0] for name, _ in system.language_models]
+        lm_columns = [features.columns(model.name)[0] for model in system.language_models]
         shape = (len(system.reordering_tables), 4)
         columns = {d: np.full(shape, -1, dtype=np.int64) for d in ("backward", "forward")}
         values = {direction: np.zeros((len(pairs), *shape)) for direction in columns}
@@ -173,12 +174,11 @@ class PhraseOptions:
             first = 0
             while first < len(self._word_offsets) - 1:  # in parts, so that the cache can grow
                 last = min(first + 4096, len(self._word_offsets) - 1)
-                _score_phrases(
-                    self.models.lookups(), self.models.empty[model], self._word_offsets,
-                    self._words, first, last,
+                arguments = (
+                    self.models.empty[model], self._word_offsets, self._words, first, last,
                     self._empty_states[model], self._left[model], self._alone[model],
                 )  # fmt: skip
-                self.models.check()
+                self.models.settled(partial(_score_phrases, *arguments))
                 first = last
         self.models.keep_states()
 
@@ -265,7 +265,7 @@ def _weighted(scores: Floats, columns: Integers, weights: Floats) -> Floats:
 
 @compiled
 def _score_phrases(  # type: ignore[no-untyped-def]  # pragma: no cover
-    lookups, empty, offsets, words, first_phrase, last_phrase, states, left, alone
+    empty, offsets, words, first_phrase, last_phrase, states, left, alone, lookups
 ):
     for phrase in range(first_phrase, last_phrase):
         state = empty

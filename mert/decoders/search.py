@@ -17,7 +17,7 @@ import numpy as np
 
 from mert.decoders.compiled import compiled, inner
 from mert.decoders.heap import grown, heapify, pop, push
-from mert.decoders.language_model import END_OF_SENTENCE, score_word
+from mert.decoders.language_model import END_OF_SENTENCE, flush, score_word
 from mert.decoders.records import (
     CUBE,
     DISCONTINUOUS_LEFT,
@@ -103,6 +103,7 @@ def _language_model_score(lookups, options, model, target, state, complete):  # 
     """Return the score of a target phrase after a state, and the state after it."""
     total = 0.0
     first, last = options.word_offsets[target], options.word_offsets[target + 1]
+    place = first - 1
     for place in range(first, last):
         score, state = score_word(lookups, state, options.words[place])
         total += score
@@ -113,6 +114,7 @@ def _language_model_score(lookups, options, model, target, state, complete):  # 
     if complete and last > first:  # Moses scores no </s> after a phrase without words
         score, _ = score_word(lookups, state, END_OF_SENTENCE)
         total += score
+    lookups.asked[model] += place + 1 - first
     return total, state
 
 
@@ -420,11 +422,16 @@ def search(task, options, lookups):  # type: ignore[no-untyped-def]  # pragma: n
     cubes = np.empty(1024, CUBE)
     for stack in range(1, size + 1):
         cubes, count = _cubes_into(stack, task, options, future, rest, hypotheses, groups, cubes)
-        table[:] = -1
-        made = _fill_stack(
-            made, stack == size, task, options, lookups, hypotheses, states, groups, cubes, count,
-            table,
-        )  # fmt: skip
+        guessed = True
+        while guessed:
+            table[:] = -1
+            lookups.guessed[0] = 0
+            made_so_far = _fill_stack(
+                made, stack == size, task, options, lookups, hypotheses, states, groups, cubes,
+                count, table,
+            )  # fmt: skip
+            guessed = lookups.guessed[0] > 0 and flush(lookups)
+        made = made_so_far
         best = _best_first(table, hypotheses)
         _group(best[: limits.stack], stack, table, hypotheses, groups)
     return Graph(hypotheses[:made].copy(), best)

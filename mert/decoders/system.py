@@ -6,15 +6,20 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from mert.decoders.kenlm_model import KenlmModel
+from mert.decoders.language_model import LanguageModel
+from mert.decoders.neural_model import NeuralModel
 from mert.decoders.records import WINDOW
 from mert.decoders.reordering import ReorderingType
 from mert.features import FeatureSet, log_score
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.moses_ini import Feature, MosesIni
+from moses_feature.nplm import load_neural_lm
 
 KEYS = {
     "Distortion": {"num-features"},
     "KENLM": {"factor", "order", "path", "lazyken", "num-features"},
+    "NeuralLM": {"factor", "order", "path", "num-features"},
     "LexicalReordering": {
         "type", "path", "num-features", "input-factor", "output-factor", "default-scores",
     },
@@ -70,6 +75,37 @@ class ReorderingTable:
 
 
 @dataclass(frozen=True)
+class LanguageModelFile:
+    """A language model: its file, its feature function, and whether it is a neural one.
+
+    Attributes:
+        path: the file, or the model directory of a neural one.
+        name: of the feature function.
+        order: that a neural one must have.
+    """
+
+    path: str
+    name: str
+    order: int | None = None
+
+    def load(self) -> LanguageModel:
+        """Read the model.
+
+        Raises:
+            MosesFeatureError: it cannot be read, or has another order.
+        """
+        if self.order is None:
+            return KenlmModel(self.path)
+        scorer = load_neural_lm(self.path)
+        if scorer.order != self.order:
+            raise MosesFeatureError(
+                f"{self.path}: expected a model of order {self.order} as the ini says, found "
+                f"{scorer.order}"
+            )
+        return NeuralModel(scorer)
+
+
+@dataclass(frozen=True)
 class System:
     """A phrase-based system.
 
@@ -77,7 +113,7 @@ class System:
         features: all features with the weights of the ini.
         tables: phrase tables.
         reordering_tables: lexicalised reordering models.
-        language_models: names of the feature functions, and files.
+        language_models: language models.
         names: of the feature functions that a system has at most once, by their class.
         distortion_limit: the longest jump in source words.
         settings: numbers from other sections: `stack`, `cube-pruning-pop-limit`,
@@ -87,7 +123,7 @@ class System:
     features: FeatureSet
     tables: tuple[PhraseTable, ...]
     reordering_tables: tuple[ReorderingTable, ...]
-    language_models: tuple[tuple[str, str], ...]
+    language_models: tuple[LanguageModelFile, ...]
     names: dict[str, str]
     distortion_limit: int
     settings: dict[str, int]
@@ -111,7 +147,9 @@ class System:
             elif feature.kind == "LexicalReordering":
                 reordering_tables.append(_reordering_table(ini, feature))
             elif feature.kind == "KENLM":
-                language_models.append((feature.name, _file(ini, feature)))
+                language_models.append(LanguageModelFile(_file(ini, feature), feature.name))
+            elif feature.kind == "NeuralLM":
+                language_models.append(_neural_lm(ini, feature))
             else:
                 names[feature.kind] = feature.name
         if not tables:
@@ -144,7 +182,7 @@ def _check_feature(ini: MosesIni, feature: Feature) -> None:
     same = [other for other in ini.features if other.kind == feature.kind]
     if feature.kind in AT_MOST_ONCE and len(same) > 1:
         raise ini.error(line, f"one {feature.kind}", f"{len(same)}")
-    if feature.kind in (*AT_MOST_ONCE, "KENLM") and feature.score_count != 1:
+    if feature.kind in (*AT_MOST_ONCE, "KENLM", "NeuralLM") and feature.score_count != 1:
         raise ini.error(line, f"one score of {feature.kind}", f"{feature.score_count}")
 
 
@@ -216,6 +254,15 @@ def _reordering_table(ini: MosesIni, feature: Feature) -> ReorderingTable:
         expected = f"output-factor=0 for {feature.arguments['type']}"
         raise ini.error(feature.line_number, expected, "none")
     return ReorderingTable(_file(ini, feature), feature.name, kind, on_target, default)
+
+
+def _neural_lm(ini: MosesIni, feature: Feature) -> LanguageModelFile:
+    order = feature.arguments.get("order", "")
+    if not re.fullmatch("[1-9][0-9]{0,8}", order):
+        raise ini.error(feature.line_number, f"order=… for {feature.name}", repr(order))
+    path = feature.arguments.get("path", "")
+    path = path if Path(path).is_dir() else _file(ini, feature)
+    return LanguageModelFile(path, feature.name, int(order))
 
 
 def _file(ini: MosesIni, feature: Feature) -> str:

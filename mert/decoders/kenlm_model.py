@@ -1,0 +1,49 @@
+"""A KenLM language model, word by word (`moses/LM/Ken.cpp`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import kenlm
+
+from moses_feature.errors import MosesFeatureError
+
+LOG_10 = math.log(10.0)
+
+
+class KenlmModel:
+    """A model of the kenlm package; see `LanguageModel`. Scores are natural logs.
+
+    A word that is not UTF-8 is unknown to it.
+    """
+
+    def __init__(self, path: str) -> None:
+        config = kenlm.Config()
+        config.show_progress = False
+        try:
+            self._model = kenlm.Model(path, config)
+        except (OSError, RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:300]
+            raise MosesFeatureError(
+                f"{path}: expected a language model for KenLM: {reason}"
+            ) from None
+        self._words: list[str] = []
+        self.begin, self.empty = kenlm.State(), kenlm.State()
+        self._model.BeginSentenceWrite(self.begin)
+        self._model.NullContextWrite(self.empty)
+
+    def add_words(self, words: Sequence[bytes]) -> None:
+        """Number more target words, in order."""
+        self._words += [word.decode(errors="replace") for word in words]
+
+    def ask(self, state: Any, word: int) -> tuple[float, bool, Any]:
+        """Return log p of a word, that it is one, and the state after the word."""
+        after = kenlm.State()
+        score: float = self._model.BaseScore(state, self._words[word], after)
+        return score * LOG_10, True, after
+
+    def flush(self) -> list[tuple[Any, int, float]]:
+        """Return nothing: all answers were scores."""
+        return []
