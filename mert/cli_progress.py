@@ -29,7 +29,7 @@ class DecodingProgress:
 
     def __call__(self, what: str, done: int) -> None:
         """Take what is being done and how many sentences more are done."""
-        if not sys.stderr.isatty():
+        if sys.stderr is None or not sys.stderr.isatty():
             return
         if what != self._what or self._bar is None:
             if self._bar is not None:

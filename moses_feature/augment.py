@@ -193,7 +193,7 @@ def augment(
         except MosesFeatureError:  # bad data: what has been written is of no use
             writer.discard()
             raise
-        _write_features_json(output, table, model, settings, progress, command)
+        _write_features_json(output, table, model, settings, scorer.dtype, progress, command)
         writer.finish()
     return progress
 
@@ -266,6 +266,7 @@ def _write_features_json(
     table: str,
     model: AnyModel,
     settings: AugmentSettings,
+    dtype: str,
     progress: AugmentProgress,
     command: str,
 ) -> None:
@@ -286,7 +287,7 @@ def _write_features_json(
         "clipped_scores": progress.clipped,
         "unknown_source_words": progress.unknown_source_words,
         "unknown_target_words": progress.unknown_target_words,
-        "settings": asdict(settings),
+        "settings": {**asdict(settings), "scoring_dtype": dtype},
         "command": command,
         "version": __version__,
         "seed": model.seed,

@@ -29,7 +29,7 @@ class Progress:
         self._last = self._started
         self._stack = ExitStack()
         self._bar = None
-        if sys.stderr.isatty():
+        if sys.stderr is not None and sys.stderr.isatty():
             bar_format = BAR if has_end else BAR_WITHOUT_END
             self._bar = tqdm(total=1.0, bar_format=bar_format, leave=False)
 

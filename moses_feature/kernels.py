@@ -198,12 +198,30 @@ def _raise_top(top: Floats, total: Floats, row: int, highest: np.float32) -> Non
         top[row] = highest
 
 
-@_summing
+@_exact
 def _sum_of_exps(x: Floats, shift: np.float32) -> np.float32:
-    """Return the sum of exp(x - shift), no x being larger than shift."""
-    total = F(0.0)
+    """Return the sum of exp(x - shift), no x being larger than shift; x is overwritten."""
     for k in range(len(x)):
-        total += _exp_of_low(x[k] - shift)
+        x[k] = _exp_of_low(x[k] - shift)
+    return _sum(x)
+
+
+@_exact
+def _sum(x: Floats) -> np.float32:
+    """Return the sum of x, which is overwritten.
+
+    Halves are added up, in this order whoever calls: a compiler that may choose the order can
+    choose another one for each copy of the code, and which copy runs depends on what else the
+    process has compiled or read from the cache.
+    """
+    count = len(x)
+    while count > 1:
+        kept = (count + 1) >> 1
+        left, right = x[: count - kept], x[kept:count]
+        for k in range(len(left)):
+            left[k] += right[k]
+        count = kept
+    total: np.float32 = x[0]
     return total
 
 

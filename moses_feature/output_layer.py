@@ -101,8 +101,10 @@ class OutputLayer:
             first += len(bias)
         better = self._logits_at(features, self._best_row, best_word.view(-1)).view_as(best)
         better[best == NO_LOGIT] = NO_LOGIT  # of a vocabulary with fewer words
-        error = torch.exp(better - top[:, None]) - torch.exp(best - top[:, None])
-        return total.add_(error.sum(1)).log_().add_(top)
+        highest = torch.maximum(top, better.amax(1))
+        total *= torch.exp(top - highest)
+        error = torch.exp(better - highest[:, None]) - torch.exp(best - highest[:, None])
+        return total.add_(error.sum(1)).log_().add_(highest)
 
     def _logits_at(self, features: Tensor, row: Tensor, word: Tensor) -> Tensor:
         logits = features.new_empty(len(row))

@@ -34,7 +34,7 @@ SOURCE, TARGET, SCORES, ALIGNMENT, COUNTS, SPARSE, PROPERTIES = range(7)
 COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 STANDARD_STREAM = "-"
 
-NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SCORES = re.compile(rb"[ \t]*%b(?:[ \t]+%b)*[ \t\r\n]*" % (NUMBER.pattern, NUMBER.pattern))
 
 

@@ -98,9 +98,10 @@ class TableWriter:
                 found = f"{journal['identity'].get(key)}"
                 raise FormatError(self._journal, f"a run with {key} {value}", found)
         if not self._partial.exists() and self._path.exists():
-            self._path.replace(self._partial)  # killed between the last two steps of `finish`
-        self._open()
-        self._check_partial(journal)
+            with self._path.open("rb") as file:  # killed between the last two steps of `finish`?
+                self._check_content(file, self._path, journal)
+            self._path.replace(self._partial)
+        self._hash = self._check_content(self._open(), self._partial, journal)
         self._truncate(journal["bytes"])
         progress: dict[str, Any] = journal["progress"]
         return progress
@@ -115,27 +116,35 @@ class TableWriter:
             raise FormatError(self._journal, "a journal", f"a damaged file ({error})") from error
         return journal
 
-    def _check_partial(self, journal: dict[str, Any]) -> None:
-        assert self._file is not None  # noqa: S101
-        self._file.seek(0)
+    @staticmethod
+    def _check_content(file: BinaryIO, path: Path, journal: dict[str, Any]) -> Any:
+        """See that a file begins with what the unfinished run wrote; return the hash of it."""
+        hashed = hashlib.sha256()
         left = journal["bytes"]
-        while left and (block := self._file.read(min(left, 1 << 20))):
-            self._hash.update(block)
+        while left and (block := file.read(min(left, 1 << 20))):
+            hashed.update(block)
             left -= len(block)
-        if self._hash.hexdigest() != journal["sha256"]:
+        if hashed.hexdigest() != journal["sha256"]:
             expected = f"the {journal['bytes']} bytes that the unfinished run wrote"
-            raise FormatError(self._partial, expected, "others")
+            raise FormatError(path, expected, "others")
+        return hashed
 
-    def _open(self) -> None:
+    def _open(self) -> BinaryIO:
         """Open the partial file, and keep other runs from it as long as it is open."""
         try:
-            self._file = self._partial.open("r+b" if self._partial.exists() else "w+b")
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._file = file = self._partial.open("r+b" if self._partial.exists() else "w+b")
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not (
+                self._partial.exists()
+                and os.path.samestat(os.fstat(file.fileno()), self._partial.stat())
+            ):  # another run has finished it in between
+                raise BlockingIOError  # noqa: TRY301
         except BlockingIOError:
             self.close()
             raise OutputError(f"{self._partial}: another run is writing it") from None
         except OSError as error:
             raise OutputError(f"{self._partial}: {error.strerror}") from error
+        return file
 
     def _truncate(self, size: int) -> None:
         assert self._file is not None  # noqa: S101

@@ -363,6 +363,13 @@ def test_a_killed_run_goes_on(tmp_path, model_directory, monkeypatch, run):
     refused = run("augment-phrase-table", "changed.gz", *arguments[1:], "--resume", exit_code=1)
     assert "are not those that the unfinished run read" in refused.stderr
 
+    partial = (tmp_path / "out.gz.partial").rename(tmp_path / "kept")
+    (tmp_path / "out.gz").write_bytes(b"an older output")
+    refused = run("augment-phrase-table", *arguments, "--resume", exit_code=1)
+    assert "bytes that the unfinished run wrote" in refused.stderr
+    assert (tmp_path / "out.gz").read_bytes() == b"an older output"
+    partial.rename(tmp_path / "out.gz.partial")
+
     run("augment-phrase-table", *arguments, "--resume")
     assert (tmp_path / "out.gz").read_bytes() == (tmp_path / "whole.gz").read_bytes()
     described = [json.loads((tmp_path / f"{name}.features.json").read_text())

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -153,3 +157,42 @@ def test_output_layer(do, words):
     if words > 3:
         naive = torch.log_softmax(short, 1)[row, word]
         assert errors[torch.bfloat16] < (naive - exact).abs().max().item() / 3
+
+
+COLD_AND_WARM = """
+import hashlib, numpy as np
+from moses_feature import kernels
+random = np.random.default_rng(1)
+logits = random.normal(scale=3, size=(8, 1000)).astype(np.float32)
+bias, top, total = (np.full(n, x, np.float32) for n, x in ((1000, 0.5), (8, -1e30), (8, 0)))
+short = (logits.view(np.int32) >> 16).astype(np.int16)
+kernels.add_exps(logits, bias, top, total)
+best, words = np.full((8, 4), -1e30, np.float32), np.zeros((8, 4), np.int64)
+kernels.add_exps_of_most(short, bias, 0, top, total, best, words)
+print(hashlib.sha256(top.tobytes() + total.tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.system
+def test_code_from_the_cache_gives_the_same_bits_as_fresh_code(tmp_path):
+    command = [sys.executable, "-c", COLD_AND_WARM]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    cold, warm = (
+        subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+        for _ in range(2)
+    )
+    assert cold == warm
+
+
+def test_short_logits_of_any_size():
+    """A sum of exponentials whose largest one grows by the exact computation."""
+    words = normal(50, HIDDEN, scale=300.0)
+    weights = OutputWeights.of(words, normal(50), torch.bfloat16, 16)
+    features = normal(ROWS, HIDDEN)
+    row = torch.arange(ROWS).repeat_interleave(50)
+    word = torch.arange(50).repeat(ROWS)
+    log_probs = OutputLayer(weights, ROWS, COMPILED)(features, row, word).view(ROWS, 50)
+    logits = features.double() @ words.double().t() + weights.bias
+    expected = torch.log_softmax(logits, 1)
+    assert torch.isfinite(log_probs).all()
+    assert (log_probs - expected).abs().max() < logits.abs().max() / 128

@@ -68,6 +68,14 @@ def test_scores_that_are_not_numbers(field):
         count_scores(field, "t", 3)
 
 
+def test_a_bad_score_after_many_good_ones_is_found_at_once():
+    """No form of the pattern may try all ways to cut the numbers before it."""
+    with pytest.raises(FormatError, match="expected scores"):
+        count_scores(b"100 " * 2500 + b"nan", "t", 1)
+    with pytest.raises(FormatError, match="expected scores"):
+        count_scores(b"1" * 200_000 + b"x", "t", 1)
+
+
 @pytest.mark.parametrize("field", [b" 1e-300 ", b"0.5\t.5", b" 5. +1 -1E+2 ", b" 0.1 0.2\r\n"])
 def test_scores_that_are_numbers(field):
     assert count_scores(field, "t", 3) == len(field.split())
