@@ -11,8 +11,10 @@ from conftest import SHARED, needs_shared
 from toy import TYPE, Toy, all_derivations, features_of, make_toy
 
 from mert.bleu import References, corpus_bleu
+from mert.decoders import language_model
 from mert.decoders.compiled import drop_stale_code
 from mert.decoders.embedded import EmbeddedDecoder, SearchLimits
+from mert.decoders.neural_model import NeuralModel
 from mert.decoders.reordering import ReorderingType
 from mert.decoders.search import future_scores
 from mert.decoders.system import System
@@ -58,6 +60,8 @@ SYSTEMS = [
     {"types": ("monotonicity-bidirectional-fe-collapseff", "leftright-bidirectional-fe")},
     {"tables": 2, "models": 2},
     {"models": 0},
+    {"neural": 1},
+    {"types": (), "models": 0, "neural": 2},
 ]
 
 
@@ -74,7 +78,8 @@ def test_nbest_lists_against_full_enumeration(tmp_path, settings, distinct):
         expected = ranked(toy, sentence, distinct)[:100]
         found = decoder.translate(number, 100, distinct)
         scores = [hypothesis.score for hypothesis in found]
-        np.testing.assert_allclose(scores, [score for score, _ in expected], atol=1e-6)
+        accuracy = 1e-5 if settings.get("neural") else 1e-6  # float32
+        np.testing.assert_allclose(scores, [score for score, _ in expected], atol=accuracy)
         assert b" ".join(found[0].words) == expected[0][1]
 
 
@@ -99,6 +104,59 @@ def test_features_are_those_of_the_derivation(tmp_path, types):
         total = [values @ features.weights for values in choices]
         assert np.abs(np.array(total) - hypothesis.score).min() < 1e-6
     assert compared > 50
+
+
+def buffered(
+    toy: Toy, sentences: list[str], buffer: int, monkeypatch: pytest.MonkeyPatch
+) -> EmbeddedDecoder:
+    monkeypatch.setattr(NeuralModel.__init__, "__defaults__", (buffer,))
+    return decoder_of(toy, sentences, SearchLimits(20, 10))
+
+
+def test_buffered_and_unbuffered_decoding_are_the_same(tmp_path, monkeypatch):
+    """To the bit, with a table that is too small and a buffer that runs over."""
+    toy = make_toy(tmp_path / "toy", neural=1, options=5)
+    sentences = ["a b c d a c", "d c x b a a b", "b"]
+    plain = buffered(toy, sentences, 0, monkeypatch)
+    expected = [plain.translate(number, 30) for number in range(3)]
+    for buffer, slots in ((1, 1 << 16), (7, 1 << 16), (4096, 1 << 16), (4096, 64), (50, 64)):
+        monkeypatch.setattr(language_model, "FIRST_SLOTS", slots)
+        decoder = buffered(toy, sentences, buffer, monkeypatch)
+        for _ in range(2):
+            for number in range(3):
+                found = decoder.translate(number, 30)
+                for one, other in zip(found, expected[number], strict=True):
+                    assert (one.words, one.score) == (other.words, other.score)
+                    assert np.array_equal(one.features, other.features)
+
+
+def test_what_goes_wrong_in_a_neural_model_is_raised(tmp_path, monkeypatch):
+    toy = make_toy(tmp_path / "toy", neural=1)
+    decoder = decoder_of(toy, ["a b c d"])
+
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(NeuralModel, "_log_probs", fail)
+    with pytest.raises(KeyboardInterrupt):
+        decoder.translate(0)
+    monkeypatch.undo()
+    decoder.translate(0)
+
+
+def test_the_order_of_a_neural_model_must_be_that_of_the_ini(tmp_path):
+    toy = make_toy(tmp_path / "toy", neural=1)
+    path = toy.folder / "moses.ini"
+    text = path.read_text()
+    path.write_text(text.replace("order=4", "order=5"))
+    with pytest.raises(MosesFeatureError, match=r"expected a model of order 5 .* found 4"):
+        decoder_of(toy, ["a"])
+    path.write_text(text.replace("order=4 ", ""))
+    with pytest.raises(FormatError, match="expected order=… for CSLM0"):
+        System.of_ini(toy.ini)
+    path.write_text(text.replace("neural0", "neural9"))
+    with pytest.raises(FormatError, match="a file for CSLM0"):
+        System.of_ini(toy.ini)
 
 
 @pytest.mark.parametrize("limits", [SearchLimits(30, 10), WIDE])

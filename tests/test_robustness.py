@@ -240,7 +240,7 @@ def test_resume_sees_that_texts_were_swapped(run, tmp_path):
 
 
 def test_ctrl_c_while_scoring_says_how_to_go_on(tmp_path, model_directory):
-    (tmp_path / "in").write_bytes(LONG_TABLE * 20)
+    (tmp_path / "in").write_bytes(LONG_TABLE * 100)
     process = start(tmp_path, "in", "out", "--model", model_directory)
     journal = tmp_path / "out.journal"
     deadline = time.monotonic() + 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import kenlm
@@ -13,7 +13,11 @@ import numpy as np
 
 from mert.decoders.reordering import ReorderingType
 from mert.features import FeatureSet
+from moses_feature.lm_sizes import LmSizes
+from moses_feature.model_files import ModelFiles, write_model_files
 from moses_feature.moses_ini import MosesIni
+from moses_feature.neural_lm import ARCHITECTURE, VOCABULARY
+from moses_feature.vocabulary import END, Vocabulary
 
 SOURCE = ["a", "b", "c", "d"]
 TARGET = ["A", "B", "C", "D", "E"]
@@ -31,6 +35,7 @@ class Toy:
         types: names of the reordering models' types.
         limit: distortion limit.
         models: language models.
+        neural: files of neural language models.
     """
 
     folder: Path
@@ -39,6 +44,7 @@ class Toy:
     types: list[str] = field(default_factory=list)
     limit: int = 6
     models: list[kenlm.Model] = field(default_factory=list)
+    neural: list[ModelFiles] = field(default_factory=list)
 
     @property
     def ini(self) -> MosesIni:
@@ -53,6 +59,7 @@ def make_toy(
     types: tuple[str, ...] = (TYPE,),
     tables: int = 1,
     models: int = 1,
+    neural: int = 0,
     limit: int = 6,
     longest: int = 3,
     options: int = 3,
@@ -85,6 +92,9 @@ def make_toy(
         path = folder / f"lm{number}.arpa"
         path.write_text(random_arpa(np.random.default_rng([seed, number])))
         toy.models.append(kenlm.Model(str(path)))
+    for number in range(neural):
+        toy.neural.append(random_neural_lm(np.random.default_rng([seed, number])))
+        write_model_files(folder / f"neural{number}", ARCHITECTURE, toy.neural[-1])
     (folder / "moses.ini").write_text(_ini(toy, generator))
     return toy
 
@@ -147,6 +157,35 @@ def random_arpa(generator: np.random.Generator) -> str:
     return "\n".join([*lines, "", "\\end\\", ""])
 
 
+NEURAL_SIZES = LmSizes(order=4, projection=3, first=7, second=5)
+
+
+def random_neural_lm(generator: np.random.Generator) -> ModelFiles:
+    """Return a neural language model that knows all target words but one."""
+    vocabulary = Vocabulary(tuple(word.encode() for word in TARGET[:-1]))
+    weights = {
+        name: generator.normal(scale=0.8, size=shape).astype(np.float32)
+        for name, shape in NEURAL_SIZES.shapes(len(vocabulary)).items()
+    }
+    config = {"sizes": asdict(NEURAL_SIZES), "training": {}}
+    return ModelFiles(config, {VOCABULARY: vocabulary}, weights)
+
+
+def neural_score(files: ModelFiles, text: str) -> float:
+    """Return log p of a sentence and its end, one word after the other."""
+    weights = {name: array.astype(np.float64) for name, array in files.weights.items()}
+    before = NEURAL_SIZES.order - 1
+    ids = [END] * before + files.vocabularies[VOCABULARY].ids(text.encode().split()) + [END]
+    total = 0.0
+    for place in range(before, len(ids)):
+        units = weights["projection.weight"][ids[place - before : place]].reshape(-1)
+        for layer in ("first", "second"):
+            units = np.maximum(0, weights[f"{layer}.weight"] @ units + weights[f"{layer}.bias"])
+        logits = weights["output.weight"] @ units + weights["output.bias"]
+        total += logits[ids[place]] - math.log(np.exp(logits).sum())
+    return total
+
+
 def _ini(toy: Toy, generator) -> str:
     def weights(count: int) -> str:
         return " ".join(f"{value:.4f}" for value in generator.uniform(0.05, 0.5, count))
@@ -172,6 +211,12 @@ def _ini(toy: Toy, generator) -> str:
     for number in range(len(toy.models)):
         features.append(f"KENLM name=LM{number} factor=0 path={toy.folder}/lm{number}.arpa order=3")
         lines.append(f"LM{number}= {weights(1)}")
+    for number in range(len(toy.neural)):
+        features.append(
+            f"NeuralLM name=CSLM{number} factor=0 order={NEURAL_SIZES.order} "
+            f"path={toy.folder}/neural{number}"
+        )
+        lines.append(f"CSLM{number}= {weights(1)}")
     mapping = "\n".join(f"{number} T {number}" for number in range(len(toy.tables)))
     return (
         f"[input-factors]\n0\n\n[mapping]\n{mapping}\n\n[distortion-limit]\n{toy.limit}\n\n"
@@ -243,6 +288,8 @@ def features_of(toy: Toy, sentence: list[str], steps: list[Step]) -> np.ndarray:
     text = " ".join(step.target for step in steps)
     for number, model in enumerate(toy.models):
         add(f"LM{number}", 0, model.score(text) * math.log(10))
+    for number, files in enumerate(toy.neural):
+        add(f"CSLM{number}", 0, neural_score(files, text))
     return values
 
 
