@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from mert.bleu import References
@@ -29,7 +30,7 @@ def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> Non
     probes = filled[::step][:PROBES]
     decoder = settings.make(ini, [corpus.sentences[n] for n in probes])
     try:
-        _check_features(ini, decoder.features)
+        _check_features(ini, decoder.features, [name for name, _ in settings.rescoring])
         with tempfile.TemporaryDirectory(prefix="mert-check-") as directory:
             path = Path(directory) / "nbest.gz"
             decoder.write_nbest(decoder.features, 2, path)
@@ -52,10 +53,10 @@ def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> Non
         )
 
 
-def _check_features(ini: MosesIni, features: FeatureSet) -> None:
+def _check_features(ini: MosesIni, features: FeatureSet, added: Sequence[str]) -> None:
     """See that the decoder names the features that the ini has weights for, as many of each."""
     of_ini = {f.name: len(f.weights) for f in FeatureSet.of_ini(ini).functions}
-    of_decoder = {f.name: len(f.weights) for f in features.functions}
+    of_decoder = {f.name: len(f.weights) for f in features.functions if f.name not in added}
     if of_ini != of_decoder:
         raise MosesFeatureError(
             f"{ini.path}: expected the features {of_ini}, the decoder has {of_decoder}"

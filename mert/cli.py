@@ -35,13 +35,14 @@ from mert.optimise import SearchSpace
 from mert.optimizers import OPTIMIZERS, optimizer
 from mert.plot import plot
 from mert.report import as_markdown
-from mert.tune import TUNED_INI, TuningSettings, identity_of, tune
+from mert.tune import RESCORING_WEIGHTS, TUNED_INI, TuningSettings, identity_of, tune
 from moses_feature import __version__
 from moses_feature.cli_command import Command, command_line, debug_option
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import whole_file, write_whole
 from moses_feature.moses_ini import MosesIni
 from moses_feature.phrase_table import STANDARD_STREAM
+from moses_feature.rescoring import named
 
 
 @click.command(cls=Command, no_args_is_help=True)
@@ -255,6 +256,11 @@ def _force(decoder: EmbeddedDecoder, sentences: Any, path: str) -> None:
     help="Its translation. Repeatable.",
 )  # fmt: skip
 @click.option("--work-dir", required=True, help="Where all is kept; a run that was killed goes on.")
+@click.option(
+    "--rescore", multiple=True, metavar="NAME=MODEL",
+    help="Add a neural language model to the n-best lists, as a feature of this name: for a "
+    "Moses that cannot use it in search. Repeatable.",
+)  # fmt: skip
 @decoder_options
 @tuning_options
 @click.option("--seed", type=click.IntRange(min=0), default=TUNING.seed, show_default=True)
@@ -288,6 +294,11 @@ def mert_tune(
     finally:
         decoder.close()
     click.echo(f"{Path(work_dir) / TUNED_INI}: BLEU {100 * state.best.bleu:.2f} on {input_text}")
+    if decoder_choice.rescoring:
+        click.echo(
+            f"{Path(work_dir) / RESCORING_WEIGHTS}: for moses-feature rescore --weights",
+            err=True,
+        )
 
 
 @click.command("mert-compare", cls=Command, no_args_is_help=True)
@@ -304,6 +315,10 @@ def mert_tune(
 @click.option(
     "--seed", type=click.IntRange(min=0), default=TUNING.seed, show_default=True,
     help="Of the first run; the others have the next ones.",
+)  # fmt: skip
+@click.option(
+    "--rescore", multiple=True, metavar="SYSTEM:NAME=MODEL",
+    help="Add a neural language model to the n-best lists of a system. Repeatable.",
 )  # fmt: skip
 @decoder_options
 @tuning_options
@@ -331,13 +346,17 @@ def mert_compare(
       mert-compare baseline=moses.ini rnn=moses.augmented.ini --work-dir table1 \\
           --dev dev.en --dev-reference dev.fr --test test.en --test-reference test.fr
     """
-    candidates = [_candidate(system) for system in systems]
+    rescoring = [_rescoring(text) for text in options.pop("rescore")]
+    candidates = [_candidate(system, rescoring) for system in systems]
+    unknown = {system for system, *_ in rescoring} - {c.name for c in candidates}
+    if unknown:
+        raise UsageError(f"--rescore: no system {', '.join(sorted(unknown))}")
     dev_corpus, test_corpus = Corpus.read(dev, dev_reference), Corpus.read(test, test_reference)
     decoder = decoder_settings(options)
     tuning = [TuningSettings(seed=seed + run, **options) for run in range(seeds)]
     for candidate in candidates:
-        check_chain(candidate.ini, dev_corpus, decoder)
-    check_chain(candidates[0].ini, test_corpus, decoder)
+        check_chain(candidate.ini, dev_corpus, candidate.decoder(decoder))
+    check_chain(candidates[0].ini, test_corpus, candidates[0].decoder(decoder))
     sizes = {"test": len(test_corpus), "decoding": len(dev_corpus)}
     with DecodingProgress(sizes) as progress:
         comparison = compare(
@@ -350,8 +369,17 @@ def mert_compare(
     click.echo(f"{page}: BLEU by system and run", err=True)
 
 
-def _candidate(text: str) -> Candidate:
+def _rescoring(text: str) -> tuple[str, str, str]:
+    """Return system, feature and model."""
+    system, colon, feature = text.partition(":")
+    if not colon:
+        raise UsageError(f"{text}: expected SYSTEM:NAME=MODEL, such as cslm:CSLM0=french.cslm")
+    return system, *named(feature, "CSLM0")
+
+
+def _candidate(text: str, rescoring: list[tuple[str, str, str]]) -> Candidate:
     name, equals, path = text.partition("=")
     if not equals or not path:
         raise UsageError(f"{text}: expected NAME=INI, such as baseline=moses.ini")
-    return Candidate(name, MosesIni.read(path))
+    mine = tuple((feature, model) for system, feature, model in rescoring if system == name)
+    return Candidate(name, MosesIni.read(path), mine)

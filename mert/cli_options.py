@@ -14,6 +14,7 @@ from mert.decoders.moses import MosesSettings
 from mert.optimizers import OPTIMIZERS
 from mert.tune import TuningSettings
 from moses_feature.errors import UsageError
+from moses_feature.rescoring import named
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -104,4 +105,5 @@ def decoder_settings(options: dict[str, Any]) -> DecoderSettings:
         options.pop("time_limit"), options.pop("filter_tables"),
     )  # fmt: skip
     limits = SearchLimits(options.pop("pops"), options.pop("stack"))
-    return DecoderSettings(options.pop("decoder"), limits, options.pop("jobs"), moses)
+    rescoring = tuple(named(text, "CSLM0") for text in options.pop("rescore", ()))
+    return DecoderSettings(options.pop("decoder"), limits, options.pop("jobs"), moses, rescoring)

@@ -11,7 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +45,19 @@ Report = Callable[[str, int], None]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A system to compare: what to call it, and its ini."""
+    """A system to compare: what to call it, its ini, and what rescores its n-best lists."""
 
     name: str
     ini: MosesIni
+    rescoring: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[\w+.@-]+", self.name) or self.name.startswith("."):
             raise UsageError(f"system name {self.name!r}: expected letters, digits, + - . _ @")
+
+    def decoder(self, settings: DecoderSettings) -> DecoderSettings:
+        """Return the settings of this system's decoder."""
+        return replace(settings, rescoring=self.rescoring)
 
 
 @dataclass(frozen=True)
@@ -171,6 +176,7 @@ def _runs(
     """Tune a system with every seed, and translate the test set with the weights found."""
     home = directory / candidate.name
     home.mkdir(parents=True, exist_ok=True)
+    settings = candidate.decoder(settings)
     identity = {**identity_of(candidate.ini, dev), "decoder": settings.identity()}
     with _Lazy(lambda: settings.make(candidate.ini, dev.sentences)) as dev_decoder:
         states = []

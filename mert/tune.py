@@ -31,14 +31,16 @@ from mert.optimizers import optimizer
 from mert.pool import Pool
 from moses_feature import __version__
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
-from moses_feature.files import locked_directory, write_json
-from moses_feature.model_files import WEIGHTS
+from moses_feature.files import locked_directory, write_json, write_whole
+from moses_feature.model_files import file_identity
 from moses_feature.moses_ini import MosesIni
 
 logger = logging.getLogger(__name__)
 
 STATE = "state.json"
 TUNED_INI = "moses.ini"
+RESCORING_WEIGHTS = "rescoring.weights"
+"""All weights, if some are of features that the ini does not have."""
 
 
 @dataclass(frozen=True)
@@ -165,9 +167,7 @@ def identity_of(ini: MosesIni, corpus: Corpus) -> dict[str, Any]:
     for feature in ini.features:
         path = Path(feature.arguments.get("path", ""))
         if "path" in feature.arguments and path.exists():
-            weights = path / WEIGHTS  # of a neural language model
-            status = (weights if weights.exists() else path).stat()
-            files[str(path)] = [status.st_size, status.st_mtime_ns]
+            files[str(path)] = file_identity(path)
     return {
         "version": 1,
         "ini": hashlib.sha256(ini.content()).hexdigest(),
@@ -309,7 +309,13 @@ class _Run:
         write_candidates(
             self._directory / "features.dat.gz", self._directory / "scores.dat.gz", candidates
         )
-        self._ini.with_weights(tuned.by_name(), comments).write(self._tuned_ini)
+        weights = tuned.by_name()
+        if not weights.keys() <= {feature.name for feature in self._ini.features}:
+            lines = [
+                f"{name}= {' '.join(f'{w:.6g}' for w in of)}\n" for name, of in weights.items()
+            ]
+            write_whole(self._directory / RESCORING_WEIGHTS, "".join(lines).encode())
+        self._ini.with_weights(weights, comments).write(self._tuned_ini)
 
 
 def _normalised(weights: Any) -> np.ndarray:

@@ -1,14 +1,16 @@
-"""Put an augmented table into a moses.ini."""
+"""Put an augmented table, or a neural language model, into a moses.ini."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from pathlib import Path
 
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.features_json import features_json, read_columns
-from moses_feature.moses_ini import MosesIni
+from moses_feature.moses_ini import MosesIni, moses_path
+from moses_feature.nplm import load_neural_lm
 from moses_feature.phrase_table import SCORES, LineReader, count_scores, split_fields
 
 START_WEIGHT = 0.1
@@ -56,6 +58,32 @@ def add_to_ini(
     start = list(weights) or [START_WEIGHT] * added
     ini.with_scores(feature, table, start).write(output)
     return start
+
+
+def add_language_model(ini_path: Path, output: Path, model: Path, weight: float) -> str:
+    """Write an ini with one more feature, a neural language model, and return its name.
+
+    Args:
+        ini_path: an ini.
+        output: where to write the changed ini; may be `ini_path`.
+        model: a model directory, for the embedded decoder, or a file in NPLM's format, for
+            Moses, too.
+        weight: start weight.
+
+    Raises:
+        MosesFeatureError: the model cannot be read, or Moses could not read its path.
+    """
+    if not math.isfinite(weight):
+        raise UsageError(f"expected a finite weight, found {weight}")
+    ini = MosesIni.read(ini_path)
+    ini.check_names()
+    order = load_neural_lm(model).order
+    names = {feature.name for feature in ini.features}
+    name = next(name for n in itertools.count() if (name := f"CSLM{n}") not in names)
+    path = moses_path(model)
+    line = f"NeuralLM name={name} factor=0 order={order} path={path}"
+    ini.with_feature(line, name, [weight]).write(output)
+    return name
 
 
 def first_line_scores(table: Path) -> int:

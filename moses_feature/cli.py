@@ -12,7 +12,7 @@ import click
 import torch
 
 from moses_feature import __version__
-from moses_feature.add_to_ini import add_to_ini
+from moses_feature.add_to_ini import START_WEIGHT, add_language_model, add_to_ini
 from moses_feature.augment import (
     PROBABILITY_COLUMN,
     AugmentSettings,
@@ -34,8 +34,9 @@ from moses_feature.cli_options import (
     word_options,
 )
 from moses_feature.cli_progress import AugmentReporter, Progress, TrainingReporter
+from moses_feature.cli_rescore import rescore_command
 from moses_feature.cross_fitting import CrossFittedModel, load_any_model, scorer_of
-from moses_feature.errors import FormatError, MosesFeatureError, shown
+from moses_feature.errors import FormatError, MosesFeatureError, UsageError, shown
 from moses_feature.favourites import (
     FEWEST_TARGETS,
     as_text,
@@ -150,6 +151,7 @@ def moses_feature() -> None:
 
 
 moses_feature.add_command(cslm_group)
+moses_feature.add_command(rescore_command)
 
 
 @moses_feature.command("train", cls=Command, no_args_is_help=True)
@@ -273,25 +275,44 @@ def ini_group() -> None:
 @ini_group.command("add", cls=Command, no_args_is_help=True)
 @click.argument("ini")
 @click.argument("output")
-@click.option("--table", required=True, help="The augmented table, text or compressed.")
+@click.option("--table", help="An augmented table, text or compressed.")
+@click.option("--cslm", help="A neural language model: a model directory, or an NPLM file.")
 @click.option("--name", help="Name of the phrase table in the ini, if it has several.")
 @click.option(
     "--weight", "weights", type=float, multiple=True,
     help="Start weight of a new score, in order; 0.1 each by default. A score of weight 0 is not "
     "tuned and takes no part. Repeatable.",
 )  # fmt: skip
+@click.option("--cslm-weight", type=float, default=START_WEIGHT, show_default=True)
 @debug_option
 def ini_add_command(
-    ini: str, output: str, table: str, name: str | None, weights: tuple[float, ...]
+    ini: str,
+    output: str,
+    table: str | None,
+    cslm: str | None,
+    name: str | None,
+    weights: tuple[float, ...],
+    cslm_weight: float,
 ) -> None:
-    """Rewrite a moses.ini for an augmented table; all else stays as it is, to the byte.
+    """Rewrite a moses.ini for an augmented table, or with a neural language model.
+
+    All else stays as it is, to the byte.
 
     \b
     Example:
       moses-feature ini add moses.ini moses.augmented.ini --table augmented.gz
       moses-feature ini add moses.ini rnn.ini --table augmented.gz --weight 0.1 --weight 0
+      moses-feature ini add rnn.ini cslm+rnn.ini --cslm french.cslm
     """
-    _report_ini(output, add_to_ini(Path(ini), Path(output), Path(table), name, weights))
+    if (table is None) == (cslm is None):
+        raise UsageError("expected --table or --cslm, one of them")
+    if cslm is None:
+        _report_ini(output, add_to_ini(Path(ini), Path(output), Path(table or ""), name, weights))
+    elif name or weights:
+        raise UsageError("--name and --weight are for --table")
+    else:
+        feature = add_language_model(Path(ini), Path(output), Path(cslm), cslm_weight)
+        click.echo(f"{output}: {feature} with start weight {cslm_weight:g}", err=True)
 
 
 def _report_ini(output: str, weights: list[float]) -> None:

@@ -102,6 +102,13 @@ def read_model_files(
     return ModelFiles(config, read, _read_weights(directory / WEIGHTS))
 
 
+def file_identity(path: str | Path) -> list[int]:
+    """Return size and time of change of a file, or of the weights in a model directory."""
+    weights = Path(path) / WEIGHTS
+    status = (weights if weights.exists() else Path(path)).stat()
+    return [status.st_size, status.st_mtime_ns]
+
+
 def architecture_of(directory: Path) -> str:
     """Return the architecture that a model directory names.
 

@@ -34,7 +34,7 @@ _TABLE_KEYS = frozenset(
     )
 )
 _SINGLE_SCORES = frozenset(
-    ("Distortion", "KENLM", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
+    ("Distortion", "KENLM", "NeuralLM", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
 )
 _BOOLEANS = frozenset(("true", "false", "1", "0"))
 _NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
@@ -175,11 +175,7 @@ class MosesIni:
             )
         if table.name not in self.weights:
             raise self.error(table.line_number, f"weights for {table.name}", "none in [weight]")
-        absolute = str(path.absolute())
-        if re.search(r"[#\s]", absolute):
-            raise MosesFeatureError(
-                f"{absolute}: Moses cannot read a path with white space or # from its ini"
-            )
+        absolute = moses_path(path)
         changes = {"num-features": str(count), "path": absolute}
         before = table.arguments.get("tuneable-components")
         if before is not None or not all(weights):
@@ -194,6 +190,33 @@ class MosesIni:
             else:
                 lines[feature_line] = _with_new_argument(lines[feature_line], key, value)
         lines[weight_line] = _with_weights(lines[weight_line], weights)
+        return MosesIni(self.path, b"\n".join(lines))
+
+    def with_feature(self, line: str, name: str, weights: Sequence[float]) -> MosesIni:
+        """Return an ini with one more feature function, behind those that are there.
+
+        Args:
+            line: of the [feature] section, `name=` included.
+            name: of the feature.
+            weights: of its values.
+
+        Raises:
+            FormatError: there is a feature of this name.
+            MosesFeatureError: the ini has no features or no weights to put it behind.
+        """
+        if not self.features or not self.weights:
+            raise MosesFeatureError(f"{self.path}: expected features and weights, found none")
+        values = " ".join(f"{weight:g}" for weight in weights)
+        new = {
+            max(feature.line_number for feature in self.features): line,
+            max(weight.line_number for weight in self.weights.values()): f"{name}= {values}",
+        }
+        lines = []
+        for number, old in enumerate(self._lines, 1):
+            lines.append(old)
+            if number in new:
+                end = b"\r" if old.endswith(b"\r") else b""
+                lines.append(new[number].encode(errors="surrogateescape") + end)
         return MosesIni(self.path, b"\n".join(lines))
 
     def with_weights(
@@ -326,6 +349,20 @@ class MosesIni:
     def error(self, line_number: int, expected: str, found: str) -> FormatError:
         """Return an error about a line."""
         return FormatError(self.path, expected, found, line_number)
+
+
+def moses_path(path: Path) -> str:
+    """Return a path as it stands in an ini: absolute.
+
+    Raises:
+        MosesFeatureError: Moses could not read it.
+    """
+    absolute = str(path.absolute())
+    if re.search(r"[#\s]", absolute):
+        raise MosesFeatureError(
+            f"{absolute}: Moses cannot read a path with white space or # from its ini"
+        )
+    return absolute
 
 
 def _with_argument(line: bytes, key: str, value: str) -> bytes:

@@ -1,0 +1,43 @@
+"""The encoder-decoder as a feature of whole translations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from moses_feature.augment import AugmentSettings
+from moses_feature.cross_fitting import load_any_model, scorer_of
+from moses_feature.errors import MosesFeatureError
+from moses_feature.phrase_table import LineReader
+from moses_feature.trainer import choose_device
+
+
+class RnnScorer:
+    """log p(translation | source sentence), each of them taken as one long phrase.
+
+    Args:
+        name: of the feature.
+        directory: of the model.
+        source: the text that was translated.
+    """
+
+    def __init__(self, name: str, directory: str, source: str) -> None:
+        model = load_any_model(Path(directory))
+        self.name = name
+        self._scorer = scorer_of(model, choose_device("auto"))
+        self._words = AugmentSettings().words(model)
+        self._source = source
+        with LineReader(source) as reader:
+            self._sentences = [line.rstrip(b"\r\n") for line in reader]
+
+    def scores(self, sentence: int, translations: Sequence[Sequence[bytes]]) -> list[float]:
+        """Return log p of each translation."""
+        if not 0 <= sentence < len(self._sentences):
+            raise MosesFeatureError(
+                f"{self._source}: expected a sentence {sentence} (from 0), found "
+                f"{len(self._sentences)} lines"
+            )
+        source = self._sentences[sentence]
+        pairs = [self._words.pair(source, b" ".join(words)) for words in translations]
+        found: list[float] = self._scorer.score(pairs).log_probs.tolist()
+        return found
