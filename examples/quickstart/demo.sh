@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The whole story on the quickstart example, in less than five minutes on two cores: make the
 # data, train a network on the phrase table, write its scores into the table, rewrite moses.ini,
-# check the result, show what the network prefers, and compare three systems, each tuned three
-# times with the embedded decoder.
+# check the result, show what the network prefers, train a neural language model, and compare the
+# four systems of the paper's Table 1, each tuned three times with the embedded decoder.
 #
 #     examples/quickstart/demo.sh [DIRECTORY FOR THE RESULTS]
 set -euo pipefail
@@ -34,8 +34,17 @@ echo "== What the table and the network prefer (Table 2 of the paper)"
 moses-feature favourites "$run/phrase-table.gz" --count 6
 moses-feature favourites "$run/phrase-table.gz" --kind rare --count 4
 
+echo "== Train a neural language model (CSLM), and use it beside the other one"
+moses-feature cslm train "$data/train.fr" "$run/french.cslm" \
+    --shortlist 250 --epochs 10 --learning-rate 0.003 --self-normalisation 0.1
+moses-feature cslm score "$run/french.cslm" < "$data/dev.fr" > "$run/dev.scores"
+for system in rnn rnn+wp; do
+    moses-feature ini add "$run/$system.ini" "$run/cslm+$system.ini" --cslm "$run/french.cslm"
+done
+
 echo "== Tune each system three times and compare them (Table 1 of the paper)"
-mert-compare baseline="$data/moses.ini" rnn="$run/rnn.ini" rnn+wp="$run/rnn+wp.ini" \
+mert-compare Baseline="$data/moses.ini" RNN="$run/rnn.ini" \
+    CSLM+RNN="$run/cslm+rnn.ini" CSLM+RNN+WP="$run/cslm+rnn+wp.ini" \
     --dev "$data/dev.en" --dev-reference "$data/dev.fr" \
     --test "$data/test.en" --test-reference "$data/test.fr" \
     --work-dir "$run/table1" --jobs 2 2> "$run/table1.log"
