@@ -35,6 +35,7 @@ from moses_feature.cli_options import (
 )
 from moses_feature.cli_progress import AugmentReporter, Progress, TrainingReporter
 from moses_feature.cli_rescore import rescore_command
+from moses_feature.cli_select import select_command
 from moses_feature.cross_fitting import CrossFittedModel, load_any_model, scorer_of
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError, shown
 from moses_feature.favourites import (
@@ -152,6 +153,7 @@ def moses_feature() -> None:
 
 moses_feature.add_command(cslm_group)
 moses_feature.add_command(rescore_command)
+moses_feature.add_command(select_command)
 
 
 @moses_feature.command("train", cls=Command, no_args_is_help=True)

@@ -20,7 +20,7 @@ from moses_feature.neural_lm import NeuralLM
 from moses_feature.phrase_table import NUMBER, LineReader, tokens
 
 NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
-SEPARATOR = b" ||| "
+SEPARATOR = re.compile(rb"( \|\|\|(?: |$))")
 
 Weights = Mapping[str, Sequence[float]]
 
@@ -120,8 +120,8 @@ class _Line:
         self._place = path, line_number
         text = line.rstrip(b"\r\n")
         self._end = line[len(text) :]
-        # A translation without words leaves one space between two separators.
-        self._fields = re.split(rb" \|\|\|(?: |$)", text)
+        pieces = SEPARATOR.split(text)
+        self._fields, self._separators = pieces[::2], [*pieces[1::2], b""]
         try:
             self.sentence = int(self._fields[0])
             self.total = float(self._fields[3])
@@ -165,7 +165,8 @@ class _Line:
 
     def content(self) -> bytes:
         """Return the line."""
-        return SEPARATOR.join(self._fields) + self._end
+        pieces = zip(self._fields, self._separators, strict=True)
+        return b"".join(field + separator for field, separator in pieces) + self._end
 
 
 def _lines(reader: LineReader) -> Iterator[_Line]:
