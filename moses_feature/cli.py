@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -47,6 +48,9 @@ from moses_feature.favourites import (
 from moses_feature.features_json import features_json, read_columns
 from moses_feature.memory import keep_freed_memory
 from moses_feature.model_directory import PhraseModel
+from moses_feature.model_files import CONFIG, architecture_of
+from moses_feature.neural_lm import ARCHITECTURE as LANGUAGE_MODEL
+from moses_feature.neural_lm import NeuralLM
 from moses_feature.phrase_table import (
     STANDARD_STREAM,
     LineReader,
@@ -403,9 +407,25 @@ def describe_command(model_directory: str) -> None:
     Example:
       moses-feature describe my.model
     """
-    model = load_any_model(Path(model_directory))
-    for name, value in _description(model):
+    directory = Path(model_directory)
+    if (directory / CONFIG).is_file() and architecture_of(directory) == LANGUAGE_MODEL:
+        lines = _lm_description(NeuralLM.load(directory))
+    else:
+        lines = _description(load_any_model(directory))
+    for name, value in lines:
         click.echo(f"{name:<22} {value}")
+
+
+def _lm_description(model: NeuralLM) -> Iterator[tuple[str, Any]]:
+    yield "order", model.sizes.order
+    yield "projection", model.sizes.projection
+    yield "rectified layers", f"{model.sizes.first}, {model.sizes.second}"
+    yield "parameters", f"{sum(array.size for array in model.weights.values()):,}"
+    yield "words", f"{len(model.vocabulary.shortlist):,}"
+    yield "self-normalised", "no" if model.normalised else "yes: log Z is not subtracted"
+    if isinstance(loss := model.training.get("held_out_loss"), float):
+        yield "held-out perplexity", f"{math.exp(min(loss, 700.0)):.2f}"
+    yield from _provenance(model.training, ("mean_absolute_log_norm", "sentences"))
 
 
 def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, Any]]:
@@ -422,10 +442,15 @@ def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, A
     yield "target words", f"{len(model.target.shortlist):,}"
     yield "escaped", "yes" if model.escaped else "no"
     yield "weights SHA-256", model.digest
-    for name in ("pairs", "held_out_loss", "command", "version"):
-        if name in model.training:
-            yield name.replace("_", " "), model.training[name]
-    inputs = model.training.get("inputs")
+    yield from _provenance(model.training, ("pairs", "held_out_loss"))
+
+
+def _provenance(training: dict[str, Any], results: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """Yield results and provenance from a model's training."""
+    for name in (*results, "command", "version"):
+        if name in training:
+            yield name.replace("_", " "), training[name]
+    inputs = training.get("inputs")
     for entry in inputs if isinstance(inputs, list) else []:
         if isinstance(entry, dict):
             yield "trained on", f"{entry.get('path')} ({entry.get('lines')} lines)"

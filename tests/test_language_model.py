@@ -135,6 +135,37 @@ def test_sentences(directory):
     assert found[2][0] == pytest.approx(expected[0], abs=1e-5)
 
 
+def test_commands(tmp_path, run):
+    """Train, describe, score, export, and put into an ini."""
+    write_text(tmp_path / "text", 120)
+    run("cslm", "train", "text", "lm", "--updates", "5", "--order", "3", "--threads", "1",
+                 "--self-normalisation", "0.1")  # fmt: skip
+    shown = run("describe", "lm").stdout
+    assert "self-normalised        yes" in shown
+    assert "trained on             text (120 lines)" in shown
+    scored = run("cslm", "score", "lm", "--per-word", stdin=b"w1 w2 other\n\n")
+    model = load_neural_lm(tmp_path / "lm")
+    expected = model.sentence_log_probs([[b"w1", b"w2", b"other"], []])
+    for line, log_probs in zip(scored.stdout.splitlines(), expected, strict=True):
+        total, words = line.split("\t")
+        assert float(total) == pytest.approx(log_probs.sum(), abs=1e-5)
+        assert [float(word) for word in words.split()] == pytest.approx(log_probs, abs=1e-5)
+    assert "2 sentences, 3 words, 1 unknown; perplexity" in scored.stderr
+    ini = run("cslm", "export-nplm", "lm", "nplm").stdout
+    assert ini == f"NeuralLM name=CSLM0 factor=0 order=3 path={tmp_path / 'nplm'}\n"
+    (tmp_path / "moses.ini").write_text("[feature]\nWordPenalty\n\n[weight]\nWordPenalty0= -1\n")
+    run("ini", "add", "moses.ini", "two.ini", "--cslm", "lm", "--cslm-weight", "0.2")
+    run("ini", "add", "two.ini", "two.ini", "--cslm", "nplm")
+    assert (tmp_path / "two.ini").read_text() == (
+        f"[feature]\nWordPenalty\nNeuralLM name=CSLM0 factor=0 order=3 path={tmp_path}/lm\n"
+        f"NeuralLM name=CSLM1 factor=0 order=3 path={tmp_path}/nplm\n\n"
+        "[weight]\nWordPenalty0= -1\nCSLM0= 0.2\nCSLM1= 0.1\n"
+    )
+    for arguments in ((), ("--cslm", "lm", "--table", "t"), ("--cslm", "lm", "--name", "x")):
+        run("ini", "add", "moses.ini", "x.ini", *arguments, exit_code=2)
+    assert "not a model directory" in run("cslm", "score", ".", exit_code=1, stdin=b"").stderr
+
+
 def test_ngrams_of_a_text():
     lines = [b"le chien\n", b"\n", b"noir le le chat dort\n"]
     ngrams = Text(lines).ngrams(WORDS, 4)
