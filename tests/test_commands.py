@@ -24,6 +24,11 @@ COMMANDS = [
     ["check"],
     ["favourites"],
     ["describe"],
+    ["cslm", "train"],
+    ["cslm", "score"],
+    ["cslm", "export-nplm"],
+    ["rescore"],
+    ["select"],
 ]
 TINY = ["--hidden", 7, "--embedding", 5, "--maxout", 3, "--rank", 2]
 
