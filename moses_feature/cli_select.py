@@ -13,6 +13,7 @@ import numpy as np
 from xopen import xopen
 
 from moses_feature.cli_command import Command, debug_option
+from moses_feature.cli_progress import Progress
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import locked_directory, whole_file
 from moses_feature.phrase_table import STANDARD_STREAM, is_compressed
@@ -96,7 +97,8 @@ def select_command(
         if any(directory.iterdir()):
             raise UsageError(f"{directory}: expected a new or empty directory")
         selector = Selector(sides, settings)
-        ranking = selector.rank()
+        with Progress(has_end=False) as progress:
+            ranking = selector.rank(lambda lines: progress.show(f"{lines:,} lines scored", None))
         if not len(ranking.order):
             raise MosesFeatureError(f"{texts[0]}: expected lines to select from, found none")
         count = _chosen_by_dev(selector, ranking) if dev else None

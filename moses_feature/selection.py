@@ -8,7 +8,7 @@ the corpus (Moore and Lewis 2010); a sentence pair by the sum over both sides (A
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
@@ -27,6 +27,7 @@ from moses_feature.phrase_table import LineReader, tokens
 
 GRID = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 """Shares of the good lines that are tried on a development text."""
+LINES_BETWEEN_REPORTS = 1000
 GOOD, EMPTY, UNEQUAL = range(3)
 
 
@@ -145,10 +146,17 @@ class Selector:
                 drawn[place] = words
         return drawn
 
-    def rank(self) -> Ranking:
-        """Score all lines of the corpus."""
+    def rank(self, report: Callable[[int], None] = lambda _: None) -> Ranking:
+        """Score all lines of the corpus.
+
+        Args:
+            report: told now and then how many lines are done.
+        """
         scores, kinds, lengths = array("f"), array("B"), array("q")
-        for sentences in read_lines([side.text for side in self._sides]):
+        texts = [side.text for side in self._sides]
+        for number, sentences in enumerate(read_lines(texts), 1):
+            if number % LINES_BETWEEN_REPORTS == 0:
+                report(number)
             counts = [len(words) for words in sentences]
             score, kind = float("nan"), GOOD
             if min(counts) == 0:
