@@ -32,7 +32,7 @@ END_OF_SENTENCE = 0
 """The number of the word `</s>`."""
 MOST_WORDS = 1 << 24
 FIRST_SLOTS = 1 << 16
-MOST_STATES = 1 << 22
+MOST_STATES = 1 << 23
 """States that are remembered, at about 250 bytes each; beyond, most are forgotten."""
 
 T = TypeVar("T")
