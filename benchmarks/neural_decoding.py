@@ -16,28 +16,25 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 from mert.corpus import read_text
-from mert.decoders import neural_model
 from mert.decoders.embedded import EmbeddedDecoder
-from mert.decoders.neural_model import NeuralModel
+from mert.decoders.language_model import BUFFER, LanguageModels
 from mert.decoders.system import System
 from mert.source_phrases import Sentence
 from moses_feature.moses_ini import MosesIni
+from moses_feature.neural_lm import NeuralLM
 
 
 def decoder_of(
-    system: System, sentences: list[Sentence], change: Callable[[NeuralModel], None] | None = None
+    system: System, sentences: list[Sentence], normalised: bool = False
 ) -> EmbeddedDecoder:
-    """Return a decoder, its neural models changed."""
+    """Return a decoder."""
     decoder = EmbeddedDecoder(system, sentences)
     for model in decoder._options.models._models:
-        if isinstance(model, NeuralModel):
-            if change is not None:
-                change(model)
-            model.scored = 0
+        if normalised and isinstance(model, NeuralLM):
+            model.normalised = True
     return decoder
 
 
@@ -45,8 +42,8 @@ def measure(name: str, decoder: EmbeddedDecoder, count: int, baseline: float | N
     """Translate all sentences; print and return sentences a second."""
     models = decoder._options.models
     asked = models.asked.copy()
-    neural = [n for n, m in enumerate(models._models) if isinstance(m, NeuralModel)]
-    scored = sum(models._models[n].scored for n in neural)
+    neural = [n for n, m in enumerate(models._models) if isinstance(m, NeuralLM)]
+    scored = models.scored
     start = time.perf_counter()
     for sentence in range(count):
         decoder.translate(sentence)
@@ -54,7 +51,7 @@ def measure(name: str, decoder: EmbeddedDecoder, count: int, baseline: float | N
     line = f"{name:34} {rate:7.1f} sentences/s"
     if baseline is not None:
         line += f", {rate / baseline:.2f} of the rate without"
-    new = sum(models._models[n].scored for n in neural) - scored
+    new = models.scored - scored
     if neural:
         total = sum((models.asked - asked)[neural])
         line += f"; {new / count:6.0f} n-grams scored a sentence, {1 - new / total:.1%} of "
@@ -78,22 +75,17 @@ def main() -> None:
     decoder_of(system, sentences[:1]).translate(0)  # compiles
     without = decoder_of(replace(system, language_models=plain), sentences)
     rate = measure("without", without, count, None)
-
-    def unbuffered(model: NeuralModel) -> None:
-        model._room = 0
-
-    def normalised(model: NeuralModel) -> None:
-        model._scorer.normalised = True  # type: ignore[attr-defined]
-
-    measure("with it, no buffer", decoder_of(system, sentences, unbuffered), count, rate)
+    LanguageModels.__init__.__defaults__ = (0,)  # type: ignore[misc]
+    measure("with it, no buffer", decoder_of(system, sentences), count, rate)
+    LanguageModels.__init__.__defaults__ = (BUFFER,)  # type: ignore[misc]
     buffered = decoder_of(system, sentences)
-    measure(f"with it, buffer of {neural_model.BUFFER:,}", buffered, count, rate)
+    measure(f"with it, buffer of {BUFFER:,}", buffered, count, rate)
     weights = buffered.features.weights[buffered.features.tuneable]
     names = buffered.features.names
     weights[[n.startswith("CSLM") for n in names]] *= 1.5
     buffered._use(buffered.features.with_weights(weights))
     measure("  again, weight of it times 1.5", buffered, count, rate)
-    measure("with it, normalised", decoder_of(system, sentences, normalised), count, rate)
+    measure("with it, normalised", decoder_of(system, sentences, normalised=True), count, rate)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from mert.bleu import References, corpus_bleu
 from mert.decoders import language_model
 from mert.decoders.compiled import drop_stale_code
 from mert.decoders.embedded import EmbeddedDecoder, SearchLimits
-from mert.decoders.neural_model import NeuralModel
+from mert.decoders.language_model import LanguageModels
 from mert.decoders.reordering import ReorderingType
 from mert.decoders.search import future_scores
 from mert.decoders.system import System
@@ -23,6 +23,7 @@ from mert.features import FeatureSet
 from mert.nbest import format_nbest, read_nbest
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.moses_ini import MosesIni
+from moses_feature.neural_lm import NeuralLM
 
 WIDE = SearchLimits(pops=20_000, stack=20_000)
 
@@ -109,7 +110,7 @@ def test_features_are_those_of_the_derivation(tmp_path, types):
 def buffered(
     toy: Toy, sentences: list[str], buffer: int, monkeypatch: pytest.MonkeyPatch
 ) -> EmbeddedDecoder:
-    monkeypatch.setattr(NeuralModel.__init__, "__defaults__", (buffer,))
+    monkeypatch.setattr(LanguageModels.__init__, "__defaults__", (buffer,))
     return decoder_of(toy, sentences, SearchLimits(20, 10))
 
 
@@ -121,6 +122,7 @@ def test_buffered_and_unbuffered_decoding_are_the_same(tmp_path, monkeypatch):
     expected = [plain.translate(number, 30) for number in range(3)]
     for buffer, slots in ((1, 1 << 16), (7, 1 << 16), (4096, 1 << 16), (4096, 64), (50, 64)):
         monkeypatch.setattr(language_model, "FIRST_SLOTS", slots)
+        monkeypatch.setattr(language_model, "FIRST_CONTEXTS", slots)
         decoder = buffered(toy, sentences, buffer, monkeypatch)
         for _ in range(2):
             for number in range(3):
@@ -133,15 +135,37 @@ def test_buffered_and_unbuffered_decoding_are_the_same(tmp_path, monkeypatch):
 def test_what_goes_wrong_in_a_neural_model_is_raised(tmp_path, monkeypatch):
     toy = make_toy(tmp_path / "toy", neural=1)
     decoder = decoder_of(toy, ["a b c d"])
+    expected = decoder_of(toy, ["a b c d"]).translate(0)[0]
+    healthy = NeuralLM.log_probs
 
-    def fail(*_: object) -> None:
-        raise KeyboardInterrupt
+    for failing in (1, 2, 3):
+        calls = 0
 
-    monkeypatch.setattr(NeuralModel, "_log_probs", fail)
-    with pytest.raises(KeyboardInterrupt):
-        decoder.translate(0)
+        def fail(*arguments: object, failing: int = failing) -> object:
+            nonlocal calls
+            calls += 1
+            if calls == failing:
+                raise KeyboardInterrupt
+            return healthy(*arguments)
+
+        monkeypatch.setattr(NeuralLM, "log_probs", fail)
+        with pytest.raises(KeyboardInterrupt):
+            decoder.translate(0)
     monkeypatch.undo()
-    decoder.translate(0)
+    found = decoder.translate(0)[0]
+    assert (found.words, found.score) == (expected.words, expected.score)
+
+
+def test_what_is_forgotten_is_asked_again(tmp_path, monkeypatch):
+    toy = make_toy(tmp_path / "toy", neural=2, models=2)
+    sentences = ["a b c d", "d c b a", "a a b b"]
+    expected = [decoder_of(toy, sentences).translate(number, 20) for number in range(3)]
+    monkeypatch.setattr(language_model, "MOST_CONTEXTS", 50)
+    decoder = decoder_of(toy, sentences)
+    for _ in range(2):
+        for number in range(3):
+            for one, other in zip(decoder.translate(number, 20), expected[number], strict=True):
+                assert (one.words, one.score) == (other.words, other.score)
 
 
 def test_the_order_of_a_neural_model_must_be_that_of_the_ini(tmp_path):

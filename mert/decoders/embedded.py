@@ -135,8 +135,7 @@ class EmbeddedDecoder:
     def _search(self, sentence: int, options: Options, reference: Integers, forced: bool) -> Graph:
         models = self._options.models
         task = Task(self._options.spans[sentence], self._limits, reference, forced)
-        graph: Graph = search(task, options, models.lookups())
-        models.check()
+        graph: Graph = models.settled(partial(search, task, options))
         return graph
 
     def _best(self, graph: Graph, options: Options, count: int, distinct: bool) -> list[Hypothesis]:

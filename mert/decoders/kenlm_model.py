@@ -14,9 +14,12 @@ LOG_10 = math.log(10.0)
 
 
 class KenlmModel:
-    """A model of the kenlm package; see `LanguageModel`. Scores are natural logs.
+    """A model of the kenlm package; scores are natural logs.
 
     A word that is not UTF-8 is unknown to it.
+
+    Attributes:
+        begin, empty: the states at the beginning of a sentence, and without any context.
     """
 
     def __init__(self, path: str) -> None:
@@ -38,12 +41,8 @@ class KenlmModel:
         """Number more target words, in order."""
         self._words += [word.decode(errors="replace") for word in words]
 
-    def ask(self, state: Any, word: int) -> tuple[float, bool, Any]:
-        """Return log p of a word, that it is one, and the state after the word."""
+    def score(self, state: Any, word: int) -> tuple[float, Any]:
+        """Return log p of a word, and the state after it."""
         after = kenlm.State()
         score: float = self._model.BaseScore(state, self._words[word], after)
-        return score * LOG_10, True, after
-
-    def flush(self) -> list[tuple[Any, int, float]]:
-        """Return nothing: all answers were scores."""
-        return []
+        return score * LOG_10, after

@@ -430,8 +430,10 @@ def search(task, options, lookups):  # type: ignore[no-untyped-def]  # pragma: n
                 made, stack == size, task, options, lookups, hypotheses, states, groups, cubes,
                 count, table,
             )  # fmt: skip
-            guessed = lookups.guessed[0] > 0 and flush(lookups)
+            guessed = lookups.guessed[0] > 0 and lookups.crowded[0] == 0 and flush(lookups)
         made = made_so_far
+        if lookups.crowded[0]:
+            break  # to be done again
         best = _best_first(table, hypotheses)
         _group(best[: limits.stack], stack, table, hypotheses, groups)
     return Graph(hypotheses[:made].copy(), best)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mert.decoders.kenlm_model import KenlmModel
-from mert.decoders.language_model import LanguageModel
-from mert.decoders.neural_model import NeuralModel
+from mert.decoders.ngram_scorer import NgramScorer
 from mert.decoders.records import WINDOW
 from mert.decoders.reordering import ReorderingType
 from mert.features import FeatureSet, log_score
@@ -88,7 +87,7 @@ class LanguageModelFile:
     name: str
     order: int | None = None
 
-    def load(self) -> LanguageModel:
+    def load(self) -> KenlmModel | NgramScorer:
         """Read the model.
 
         Raises:
@@ -102,7 +101,7 @@ class LanguageModelFile:
                 f"{self.path}: expected a model of order {self.order} as the ini says, found "
                 f"{scorer.order}"
             )
-        return NeuralModel(scorer)
+        return scorer
 
 
 @dataclass(frozen=True)
