@@ -77,10 +77,13 @@ def add_language_model(ini_path: Path, output: Path, model: Path, weight: float)
         raise UsageError(f"expected a finite weight, found {weight}")
     ini = MosesIni.read(ini_path)
     ini.check_names()
+    path = moses_path(model)
+    for feature in ini.features:
+        if feature.arguments.get("path") == path:
+            raise UsageError(f"{ini_path} has {path} already, as {feature.name}")
     order = load_neural_lm(model).order
     names = {feature.name for feature in ini.features}
     name = next(name for n in itertools.count() if (name := f"CSLM{n}") not in names)
-    path = moses_path(model)
     line = f"NeuralLM name={name} factor=0 order={order} path={path}"
     ini.with_feature(line, name, [weight]).write(output)
     return name

@@ -109,5 +109,11 @@ def _restore(
 def _check_identity(path: Path, found: dict[str, Any], expected: dict[str, Any]) -> None:
     expected = json.loads(json.dumps(expected))
     for key, value in expected.items():
-        if found.get(key) != value:
-            raise FormatError(path, f"a run with {key} {value}", f"{found.get(key)}")
+        other = found.get(key)
+        if other == value:
+            continue
+        if isinstance(value, dict) and isinstance(other, dict):
+            names = [name for name in value if other.get(name) != value[name]]
+            value = ", ".join(f"{name} {value[name]}" for name in names)
+            other = ", ".join(f"{name} {other.get(name)}" for name in names)
+        raise FormatError(path, f"a run with {key} {value}", f"{other}")

@@ -51,6 +51,7 @@ from moses_feature.model_directory import PhraseModel
 from moses_feature.model_files import CONFIG, architecture_of
 from moses_feature.neural_lm import ARCHITECTURE as LANGUAGE_MODEL
 from moses_feature.neural_lm import NeuralLM
+from moses_feature.nplm import load_neural_lm
 from moses_feature.phrase_table import (
     STANDARD_STREAM,
     LineReader,
@@ -408,8 +409,9 @@ def describe_command(model_directory: str) -> None:
       moses-feature describe my.model
     """
     directory = Path(model_directory)
-    if (directory / CONFIG).is_file() and architecture_of(directory) == LANGUAGE_MODEL:
-        lines = _lm_description(NeuralLM.load(directory))
+    is_model = (directory / CONFIG).is_file()
+    if directory.is_file() or (is_model and architecture_of(directory) == LANGUAGE_MODEL):
+        lines = _lm_description(load_neural_lm(directory))
     else:
         lines = _description(load_any_model(directory))
     for name, value in lines:
@@ -425,7 +427,9 @@ def _lm_description(model: NeuralLM) -> Iterator[tuple[str, Any]]:
     yield "self-normalised", "no" if model.normalised else "yes: log Z is not subtracted"
     if isinstance(loss := model.training.get("held_out_loss"), float):
         yield "held-out perplexity", f"{math.exp(min(loss, 700.0)):.2f}"
-    yield from _provenance(model.training, ("mean_absolute_log_norm", "sentences"))
+    if isinstance(norm := model.training.get("mean_absolute_log_norm"), float):
+        yield "mean |log Z|", f"{norm:.3f}"
+    yield from _provenance(model.training, ("sentences",))
 
 
 def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, Any]]:
@@ -449,7 +453,8 @@ def _provenance(training: dict[str, Any], results: tuple[str, ...]) -> Iterator[
     """Yield results and provenance from a model's training."""
     for name in (*results, "command", "version"):
         if name in training:
-            yield name.replace("_", " "), training[name]
+            value = training[name]
+            yield name.replace("_", " "), f"{value:.4f}" if isinstance(value, float) else value
     inputs = training.get("inputs")
     for entry in inputs if isinstance(inputs, list) else []:
         if isinstance(entry, dict):

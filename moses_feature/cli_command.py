@@ -38,11 +38,23 @@ class Command(click.Command):
                 hint = "; the same command goes on"
             click.echo(f"\ninterrupted{hint}", err=True)
             ctx.exit(INTERRUPTED)
+        except (MemoryError, RuntimeError) as error:
+            if ctx.meta.get("debug") or not _is_about_memory(error):
+                raise
+            click.echo(f"Error: not enough memory: {' '.join(str(error).split())[:200]}", err=True)
+            ctx.exit(1)
         except (MosesFeatureError, OSError) as error:
             if ctx.meta.get("debug") or isinstance(error, BrokenPipeError):
                 raise
             click.echo(f"Error: {error}", err=True)
             ctx.exit(error.exit_code if isinstance(error, MosesFeatureError) else 1)
+
+
+def _is_about_memory(error: Exception) -> bool:
+    """Tell whether numpy or torch found no memory."""
+    return (
+        isinstance(error, MemoryError) or "allocat" in str(error) or "out of memory" in str(error)
+    )
 
 
 def debug_option(command: F) -> F:

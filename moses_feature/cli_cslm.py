@@ -79,8 +79,11 @@ def train_command(
 @cslm_group.command("score", cls=Command, no_args_is_help=True)
 @click.argument("model")
 @click.option("--per-word", is_flag=True, help="Also log p of every word and of the end.")
+@click.option(
+    "--normalised", is_flag=True, help="Subtract log Z, of a self-normalised model or of NPLM, too."
+)
 @debug_option
-def score_command(model: str, per_word: bool) -> None:
+def score_command(model: str, per_word: bool, normalised: bool) -> None:
     """Score the sentences of the standard input: log p, the natural log, of each.
 
     Words outside the shortlist are scored as UNK, the end of a sentence is scored, too. Says the
@@ -92,6 +95,7 @@ def score_command(model: str, per_word: bool) -> None:
       moses-feature cslm score french.cslm --per-word < test.fr
     """
     network = load_neural_lm(model)
+    network.normalised |= normalised
     perplexity = _Perplexity()
     with LineReader(STANDARD_STREAM) as reader:
         for sentences in _together(reader):
@@ -132,7 +136,7 @@ class _Perplexity:
         """Return what is to be said at the end."""
         scored = self._words + self._sentences
         known = scored - self._unknown
-        kind = "" if network.normalised else "; not normalised, so this is no true perplexity"
+        kind = "" if network.normalised else "; not --normalised, so this is no true perplexity"
         return (
             f"{self._sentences:,} sentences, {self._words:,} words, {self._unknown:,} unknown; "
             f"perplexity {_perplexity(self._sum, scored):.2f}, without unknown words "

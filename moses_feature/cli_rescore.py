@@ -57,8 +57,8 @@ def rescore_command(
       moses-feature rescore test.nbest.gz rescored.gz --cslm french.cslm \\
           --weights tuned/rescoring.weights
     """
-    if not cslms and not rnns:
-        raise UsageError("expected --cslm or --rnn")
+    if not cslms and not rnns and not weights_file:
+        raise UsageError("expected --cslm, --rnn or --weights")
     if bool(rnns) != (source is not None):
         raise UsageError("--rnn and --source go together")
     if output == STANDARD_STREAM:
@@ -82,7 +82,7 @@ def rescore_command(
         for line in rescore(reader, scorers, weights):
             file.write(line)
             lines += 1
-    names = ", ".join(scorer.name for scorer in scorers)
+    names = ", ".join(scorer.name for scorer in scorers) or "a new order"
     click.echo(f"{output}: {names} of {lines:,} translations", err=True)
 
 

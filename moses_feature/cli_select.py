@@ -135,10 +135,10 @@ def _check(
 
 def _chosen_by_dev(selector: Selector, ranking: Ranking) -> int:
     tried = selector.tried(ranking)
-    for count, entropy in tried:
-        click.echo(f"{count:,} lines: {entropy:.4f} nats per word of the development texts "
-                   f"(perplexity {math.exp(entropy):.2f})", err=True)  # fmt: skip
-    return min(tried, key=lambda pair: pair[1])[0]
+    for count, entropies in tried:
+        perplexities = " and ".join(f"{math.exp(entropy):.2f}" for entropy in entropies)
+        click.echo(f"{count:,} lines: perplexity of the development texts {perplexities}", err=True)
+    return min(tried, key=lambda pair: sum(pair[1]))[0]
 
 
 def _write(directory: Path, texts: Sequence[str], ranking: Ranking, chosen: np.ndarray) -> None:

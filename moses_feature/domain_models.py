@@ -30,6 +30,7 @@ class DomainModel:
     def __init__(self, path: str | Path) -> None:
         config = kenlm.Config()
         config.show_progress = False
+        config.arpa_complain = kenlm.ARPALoadComplain.NONE
         try:
             self._model = kenlm.Model(str(path), config)
         except (OSError, RuntimeError, ValueError) as error:
@@ -43,13 +44,20 @@ class DomainModel:
         text = b" ".join(words).decode(errors="replace")
         return -float(self._model.score(text)) * LOG_10 / (len(words) + 1)
 
-    def of_text(self, sentences: Iterable[list[bytes]]) -> float:
-        """Return -log p per word of a text, in nats."""
-        total, count = 0.0, 0
-        for words in sentences:
-            total += self.cross_entropy(words) * (len(words) + 1)
-            count += len(words) + 1
-        return total / max(count, 1)
+    def of_text(self, sentences: Iterable[list[bytes]], path: str) -> float:
+        """Return -log p per word of a text, in nats.
+
+        Raises:
+            MosesFeatureError: it has no words.
+        """
+        total, words, ends = 0.0, 0, 0
+        for sentence in sentences:
+            total += self.cross_entropy(sentence) * (len(sentence) + 1)
+            words += len(sentence)
+            ends += 1
+        if not words:
+            raise no_words(path)
+        return total / (words + ends)
 
 
 def is_model(path: str) -> bool:
@@ -75,8 +83,15 @@ def read_sentences(path: str) -> Iterable[list[bytes]]:
 def vocabulary_of(path: str) -> set[bytes]:
     """Return the words that a text has twice or more; all of them if it has none of these."""
     counts = Counter(word for words in read_sentences(path) for word in words)
+    if not counts:
+        raise no_words(path)
     frequent = {word for word, count in counts.items() if count >= FEWEST_IN_DOMAIN}
     return frequent or set(counts)
+
+
+def no_words(path: str) -> MosesFeatureError:
+    """Return the error of a text without words."""
+    return MosesFeatureError(f"{path}: expected words, found none")
 
 
 class Estimator:
@@ -101,16 +116,25 @@ class Estimator:
         self._vocabulary = vocabulary
         self._order = order
 
-    def model(self, sentences: Iterable[list[bytes]]) -> DomainModel:
+    def model(self, sentences: Iterable[list[bytes]], path: str) -> DomainModel:
         """Return a model of some sentences.
 
+        Args:
+            sentences: as words.
+            path: where they are from.
+
         Raises:
-            MosesFeatureError: `lmplz` fails.
+            MosesFeatureError: they have no words, or `lmplz` fails.
         """
         with tempfile.TemporaryDirectory(prefix="moses-feature-lm-") as folder:
             text, arpa, words = (Path(folder) / name for name in ("text", "arpa", "words"))
+            words_written = 0
             with text.open("wb") as file:
-                file.writelines(b" ".join(sentence) + b"\n" for sentence in sentences)
+                for sentence in sentences:
+                    file.write(b" ".join(sentence) + b"\n")
+                    words_written += len(sentence)
+            if not words_written:
+                raise no_words(path)
             command = [self._binary, "-o", str(self._order), "--text", str(text), "--arpa",
                        str(arpa), "-S", "20%", "-T", folder + os.sep, "--discount_fallback",
                        "--skip_symbols"]  # fmt: skip

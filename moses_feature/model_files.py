@@ -87,13 +87,13 @@ def read_model_files(
     """
     if not directory.is_dir():
         raise MosesFeatureError(f"{directory}: expected a model directory, found none")
-    for name in (CONFIG, *vocabularies, WEIGHTS):
-        if not (directory / name).is_file():
-            raise MosesFeatureError(f"{directory}: not a model directory, {name} is missing")
+    _check_file(directory, CONFIG)
     config = _read_config(directory / CONFIG)
     if config.get("architecture") != architecture:
         found = f"{config.get('architecture')}"
         raise FormatError(directory / CONFIG, f"architecture {architecture}", found)
+    for name in (*vocabularies, WEIGHTS):
+        _check_file(directory, name)
     for key in keys:
         if not isinstance(config.get(key), dict):
             found = f"{config.get(key)}"
@@ -115,8 +115,7 @@ def architecture_of(directory: Path) -> str:
     Raises:
         MosesFeatureError: it is no model directory, or of a newer version of this program.
     """
-    if not (directory / CONFIG).is_file():
-        raise MosesFeatureError(f"{directory}: not a model directory, {CONFIG} is missing")
+    _check_file(directory, CONFIG)
     return str(_read_config(directory / CONFIG).get("architecture"))
 
 
@@ -140,6 +139,11 @@ def check_weights(
             for name in differing
         )[:200],
     )
+
+
+def _check_file(directory: Path, name: str) -> None:
+    if not (directory / name).is_file():
+        raise MosesFeatureError(f"{directory}: not a model directory, {name} is missing")
 
 
 def _read_config(path: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ the total is computed anew and the translations of a sentence are put in its ord
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -19,8 +20,10 @@ from moses_feature.errors import FormatError, UsageError, shown
 from moses_feature.neural_lm import NeuralLM
 from moses_feature.phrase_table import NUMBER, LineReader, tokens
 
+UNTUNEABLE = ("UnknownWordPenalty0",)
+"""Features that Moses leaves out of its n-best lists."""
 NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
-SEPARATOR = re.compile(rb"( \|\|\|(?: |$))")
+SEPARATOR = re.compile(rb"(?<= )\|\|\|(?= |$)")
 
 Weights = Mapping[str, Sequence[float]]
 
@@ -37,6 +40,9 @@ class SentenceScorer(Protocol):
     def scores(self, sentence: int, translations: Sequence[Sequence[bytes]]) -> list[float]:
         """Return the value, a natural log, of each translation of a sentence (from 0)."""
 
+    def finish(self) -> None:
+        """See, after the last sentence, that lists and model belong together."""
+
 
 class CslmScorer:
     """log p of a translation under a neural language model, its end included."""
@@ -49,6 +55,9 @@ class CslmScorer:
         """Return log p of each translation."""
         found = self._model.sentence_log_probs(translations)
         return [float(log_probs.sum(dtype=np.float64)) for log_probs in found]
+
+    def finish(self) -> None:
+        """See nothing: any lists will do."""
 
 
 def named(text: str, default: str) -> tuple[str, str]:
@@ -78,7 +87,9 @@ def read_weights(path: str | Path) -> dict[str, tuple[float, ...]]:
             if not words or words[0].startswith(b"#"):
                 continue
             name = words[0][:-1].decode(errors="replace")
-            good = words[0].endswith(b"=") and all(NUMBER.fullmatch(word) for word in words[1:])
+            good = words[0].endswith(b"=") and all(
+                NUMBER.fullmatch(word) and math.isfinite(float(word)) for word in words[1:]
+            )
             if not good or name in weights:
                 expected = "a line like Name= 0.2 0.2, each name once"
                 raise FormatError(path, expected, shown(line), reader.line_number)
@@ -111,6 +122,8 @@ def rescore(
                 line.weigh(weights)
             group.sort(key=lambda line: -line.total)  # stable
         yield from (line.content() for line in group)
+    for scorer in scorers:
+        scorer.finish()
 
 
 class _Line:
@@ -120,11 +133,10 @@ class _Line:
         self._place = path, line_number
         text = line.rstrip(b"\r\n")
         self._end = line[len(text) :]
-        pieces = SEPARATOR.split(text)
-        self._fields, self._separators = pieces[::2], [*pieces[1::2], b""]
+        self._fields = SEPARATOR.split(text)  # with the spaces around them
         try:
             self.sentence = int(self._fields[0])
-            self.total = float(self._fields[3])
+            self.total = _finite(self._fields[3])
         except (ValueError, IndexError):
             expected = "sentence ||| words ||| Name= value … ||| total"
             raise FormatError(path, expected, shown(line), line_number) from None
@@ -136,7 +148,7 @@ class _Line:
         if label in self._fields[2].split():
             expected = f"no feature {name} yet"
             raise FormatError(self._place[0], expected, shown(self._fields[2]), self._place[1])
-        self._fields[2] = b" ".join([self._fields[2].rstrip(), label, b"%.6g" % value])
+        self._fields[2] = b"%b %b %.6g " % (self._fields[2].rstrip(), label, value)
 
     def weigh(self, weights: Weights) -> None:
         """Compute the total anew."""
@@ -146,27 +158,38 @@ class _Line:
             if word.endswith(b"="):
                 name = word[:-1].decode(errors="replace")
                 values[name] = []
-            elif NUMBER.fullmatch(word) and name:
+            elif NUMBER.fullmatch(word) and name and math.isfinite(float(word)):
                 values[name].append(float(word))
             else:
                 raise FormatError(self._place[0], "Name= value …", shown(word), self._place[1])
-        expected = {name: len(weights.get(name, ())) for name in values}
-        found = {name: len(of_name) for name, of_name in values.items()}
-        if expected != found:
-            raise FormatError(
-                self._place[0], f"a weight for each value of {found}", f"{expected}", self._place[1]
-            )
+        for name in sorted({*values, *weights}):
+            here, there = len(values.get(name, ())), len(weights.get(name, ()))
+            if here != there and not (here == 0 and name in UNTUNEABLE):
+                raise FormatError(
+                    self._place[0],
+                    f"as many values of {name} as it has weights, {there}",
+                    f"{here}",
+                    self._place[1],
+                )
         self.total = sum(
             weight * value
             for name, of_name in values.items()
             for weight, value in zip(weights[name], of_name, strict=True)
         )
-        self._fields[3] = b"%.6g" % self.total
+        end = b" " if len(self._fields) > 4 else b""
+        self._fields[3] = b" %.6g%b" % (self.total, end)
 
     def content(self) -> bytes:
         """Return the line."""
-        pieces = zip(self._fields, self._separators, strict=True)
-        return b"".join(field + separator for field, separator in pieces) + self._end
+        return b"|||".join(self._fields) + self._end
+
+
+def _finite(text: bytes) -> float:
+    """Return a finite number, or raise ValueError."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
 
 
 def _lines(reader: LineReader) -> Iterator[_Line]:

@@ -27,6 +27,7 @@ class RnnScorer:
         self._scorer = scorer_of(model, choose_device("auto"))
         self._words = AugmentSettings().words(model)
         self._source = source
+        self._last = -1
         with LineReader(source) as reader:
             self._sentences = [line.rstrip(b"\r\n") for line in reader]
 
@@ -37,7 +38,17 @@ class RnnScorer:
                 f"{self._source}: expected a sentence {sentence} (from 0), found "
                 f"{len(self._sentences)} lines"
             )
+        self._last = max(self._last, sentence)
         source = self._sentences[sentence]
         pairs = [self._words.pair(source, b" ".join(words)) for words in translations]
         found: list[float] = self._scorer.score(pairs).log_probs.tolist()
         return found
+
+    def finish(self) -> None:
+        """See that no sentence of the source comes after the last list, but for empty ones."""
+        rest = self._sentences[self._last + 1 :]
+        if any(sentence.strip() for sentence in rest):
+            raise MosesFeatureError(
+                f"{self._source}: expected {self._last + 1} sentences as in the n-best lists, "
+                f"found {len(self._sentences)}: is it the text that was translated?"
+            )

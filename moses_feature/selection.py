@@ -117,9 +117,11 @@ class Selector:
         from_text = not is_model(side.in_domain)
         general_is_model = side.general is not None and is_model(side.general)
         if from_text != (not general_is_model):
+            found = f"{side.in_domain}, {side.general}"
+            if side.general is None:
+                raise UsageError(f"{side.in_domain} is a model: give another one by --general")
             raise UsageError(
-                f"{side.in_domain}, {side.general}: expected two models or two texts, since "
-                "both must know the same words"
+                f"{found}: expected two models or two texts, since both must know the same words"
             )
         estimator = None
         if from_text or side.dev is not None:
@@ -131,7 +133,10 @@ class Selector:
             return
         general = self._drawn(side) if side.general is None else read_sentences(side.general)
         self._models.append(
-            (estimator.model(read_sentences(side.in_domain)), estimator.model(general))
+            (
+                estimator.model(read_sentences(side.in_domain), side.in_domain),
+                estimator.model(general, side.general or side.text),
+            )
         )
 
     def _drawn(self, side: Side) -> list[list[bytes]]:
@@ -177,26 +182,27 @@ class Selector:
             np.array(lengths, dtype=np.int64),
         )
 
-    def tried(self, ranking: Ranking) -> list[tuple[int, float]]:
+    def tried(self, ranking: Ranking) -> list[tuple[int, list[float]]]:
         """Try the shares of the grid on the development texts.
 
         Returns:
-            lines, and the cross-entropy of the development texts (nats per word, summed over the
-            sides) under models of these best lines.
+            lines, and the cross-entropy of each side's development text (nats per word) under a
+            model of these best lines.
         """
         found = []
         for count in sorted({max(1, round(share * len(ranking.order))) for share in GRID}):
             chosen = np.zeros(len(ranking.scores), dtype=np.bool_)
             chosen[ranking.order[:count]] = True
-            total = 0.0
+            entropies = []
             for side, estimator in zip(self._sides, self._estimators, strict=True):
                 if estimator is None or side.dev is None:
                     raise UsageError("a development text is needed for each side")
                 kept = (
                     w for w, flag in zip(read_sentences(side.text), chosen, strict=True) if flag
                 )
-                total += estimator.model(kept).of_text(read_sentences(side.dev))
-            found.append((count, total))
+                model = estimator.model(kept, side.text)
+                entropies.append(model.of_text(read_sentences(side.dev), side.dev))
+            found.append((count, entropies))
         return found
 
 

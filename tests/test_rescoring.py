@@ -25,12 +25,16 @@ LISTS = b"""0 ||| A B  ||| LM0= -2 TM0= -1 -0.5 ||| -3.5
 2 ||| \xe9  ||| LM0= -3 TM0= -1 -1 ||| -1
 2 |||  ||| LM0= -1 TM0= 0 0 ||| -2\r
 """
+TIGHT = b"3 ||| ||| LM0= -1 TM0= 0 0 ||| -2 ||| 5\n"
 
 
 class Lengths:
     """A feature that tells sentence and words."""
 
     name = "N0"
+
+    def finish(self):
+        """See nothing."""
 
     def scores(self, sentence, translations):
         """Return the features."""
@@ -57,6 +61,11 @@ def test_a_feature_is_appended_and_all_else_stays(lists):
     assert rescored(lists) == expected
 
 
+def test_a_translation_without_words_may_leave_one_space(lists):
+    lists.write_bytes(TIGHT)
+    assert rescored(lists) == [TIGHT.replace(b"0 0", b"0 0 N0= 300.125")]
+
+
 def test_weights_put_the_lists_in_a_new_order(lists):
     weights = {"LM0": (1.0,), "TM0": (0.5, 0.0), "N0": (-2.0,)}
     found = rescored(lists, weights)
@@ -73,8 +82,15 @@ def test_weights_put_the_lists_in_a_new_order(lists):
         (b"x ||| A  ||| LM0= -1 ||| -1\n", None, r"expected sentence \|\|\| words"),
         (LISTS + b"0 ||| A  ||| LM0= -1 ||| -1\n", None, "line 5: expected the lines of sentence"),
         (b"0 ||| A  ||| N0= -1 ||| -1\n", None, "no feature N0 yet"),
-        (LISTS, {"LM0": (1.0,), "TM0": (1.0,), "N0": (1.0,)}, "a weight for each value"),
-        (LISTS, {"LM0": (1.0,), "N0": (1.0,)}, "a weight for each value"),
+        (
+            LISTS,
+            {"LM0": (1.0,), "TM0": (1.0,), "N0": (1.0,)},
+            r"as many values of TM0 .* 1, found 2",
+        ),
+        (LISTS, {"LM0": (1.0,), "N0": (1.0,)}, r"as many values of TM0 .* 0, found 2"),
+        (LISTS, {"X0": (1.0,)}, "as many values of LM0"),
+        (b"0 ||| A  ||| LM0= -1 ||| nan\n", None, r"expected sentence \|\|\| words"),
+        (b"0 ||| A  ||| LM0= -1e999 ||| -1\n", {"LM0": (1.0,), "N0": (0.0,)}, "Name= value"),
         (b"0 ||| A  ||| LM0= x ||| -1\n", {"LM0": (1.0,)}, "expected Name= value"),
     ],
 )
@@ -92,6 +108,9 @@ def test_names_and_weights(tmp_path):
             named(text, "CSLM0")
     (tmp_path / "weights").write_text("# comment\nLM0= 0.5\n\nTM0= 1 -2\n")
     assert read_weights(tmp_path / "weights") == {"LM0": (0.5,), "TM0": (1.0, -2.0)}
+    (tmp_path / "weights").write_text("LM0= 1e400\n")
+    with pytest.raises(FormatError, match="line 1: expected a line like"):
+        read_weights(tmp_path / "weights")
     (tmp_path / "weights").write_text("LM0 0.5\n")
     with pytest.raises(FormatError, match="line 1: expected a line like"):
         read_weights(tmp_path / "weights")
@@ -111,7 +130,7 @@ def test_the_command(tmp_path, run, model_directory):
     expected = run("score", model_directory, stdin=b"a b\tA B\n").stdout
     assert float(first[8]) == pytest.approx(float(expected), abs=1e-4)
     for arguments, message in (
-        ((), "expected --cslm or --rnn"),
+        ((), "expected --cslm, --rnn or --weights"),
         (("--rnn", "m"), "go together"),
         (("--cslm", "lm", "--cslm", "lm"), "expected different names"),
     ):
@@ -121,6 +140,12 @@ def test_the_command(tmp_path, run, model_directory):
                  exit_code=1)  # fmt: skip
     assert "expected a sentence 2 (from 0), found 1 lines" in result.stderr
     assert not (tmp_path / "x").exists()
+    (tmp_path / "source").write_bytes(b"a b\nc\nthe dog\n\n")
+    run("rescore", "lists", "y", "--rnn", model_directory, "--source", "source")
+    (tmp_path / "source").write_bytes(b"a b\nc\nthe dog\nd\n")
+    result = run("rescore", "lists", "x", "--rnn", model_directory, "--source", "source",
+                 exit_code=1)  # fmt: skip
+    assert "expected 3 sentences as in the n-best lists, found 4" in result.stderr
 
 
 def test_a_rescored_decoder(tmp_path):

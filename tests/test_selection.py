@@ -125,7 +125,7 @@ def test_a_development_text_decides(tmp_path, run):
                  "--dev", "dev.de", "--dev", "dev.fr", "--output", "out")  # fmt: skip
     kept = len((tmp_path / "out" / "c.de").read_text().splitlines())
     assert kept in (50, 100)  # of 60 that are planted
-    assert result.stderr.count("nats per word of the development texts") == 7
+    assert result.stderr.count("perplexity of the development texts") == 7
 
 
 @pytest.mark.usefixtures("corpus", "lmplz")
@@ -162,11 +162,27 @@ def test_what_cannot_be_selected(tmp_path, arpa, run, monkeypatch):
     (tmp_path / "in.arpa").write_text(arpa([["a"]], 2))
     result = run("select", "c.de", "--in-domain", "in.arpa", "--lines", "1", "--output", "out",
                  exit_code=2)  # fmt: skip
+    assert "in.arpa is a model: give another one by --general" in result.stderr
+    result = run("select", "c.de", "--in-domain", "in.de", "--general", "in.arpa", "--lines", "1",
+                 "--output", "out", exit_code=2)  # fmt: skip
     assert "expected two models or two texts" in result.stderr
     (tmp_path / "in.arpa").write_text("\\data\\\nnonsense\n")
     result = run("select", "c.de", "--in-domain", "in.arpa", "--general", "in.arpa", "--lines",
                  "1", "--output", "out", exit_code=1)  # fmt: skip
     assert "expected a language model for KenLM" in result.stderr
+    result = run("select", "c.de", "--in-domain", "in.arpa", "--lines", "1", "--output", "out",
+                 exit_code=2)  # fmt: skip
+    assert "in.arpa is a model: give another one by --general" in result.stderr
+    for name in ("empty", "blank"):
+        (tmp_path / name).write_text("" if name == "empty" else "\n\n")
+        for arguments in (
+            ("c.de", "--in-domain", name, "--lines", "1"),
+            ("c.de", "--in-domain", "in.de", "--general", name, "--lines", "1"),
+            ("c.de", "--in-domain", "in.de", "--dev", name),
+            (name, "--in-domain", "in.de", "--lines", "1"),
+        ):
+            result = run("select", *arguments, "--output", "out", exit_code=1)
+            assert f"{name}: expected words, found none" in result.stderr, result.stderr
     monkeypatch.setenv("PATH", str(tmp_path))
     result = run(*both, "--lines", "3", "--output", "out", exit_code=2)
     assert "no lmplz on the PATH" in result.stderr

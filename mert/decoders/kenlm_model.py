@@ -25,6 +25,7 @@ class KenlmModel:
     def __init__(self, path: str) -> None:
         config = kenlm.Config()
         config.show_progress = False
+        config.arpa_complain = kenlm.ARPALoadComplain.NONE
         try:
             self._model = kenlm.Model(path, config)
         except (OSError, RuntimeError, ValueError) as error:

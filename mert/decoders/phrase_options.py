@@ -307,4 +307,4 @@ def _ranked(estimate, offsets, table, limits, most):  # type: ignore[no-untyped-
                 order[used] = option
                 used += 1
                 count[phrase] += 1
-    return order, first, count
+    return order[:used], first, count
