@@ -210,6 +210,8 @@ def test_table_limit_and_several_tables(tmp_path):
     kept = decoder.translate(0, 100)
     assert len(kept) <= 2 < len(everything)
     assert {h.words for h in kept} <= {h.words for h in everything}
+    for hypothesis in kept:
+        assert decoder.force(0, hypothesis.words)[0].score == pytest.approx(hypothesis.score)
 
 
 def test_weights_can_change(tmp_path):
