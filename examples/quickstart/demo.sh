@@ -47,7 +47,7 @@ mert-compare Baseline="$data/moses.ini" RNN="$run/rnn.ini" \
     CSLM+RNN="$run/cslm+rnn.ini" CSLM+RNN+WP="$run/cslm+rnn+wp.ini" \
     --dev "$data/dev.en" --dev-reference "$data/dev.fr" \
     --test "$data/test.en" --test-reference "$data/test.fr" \
-    --work-dir "$run/table1" --jobs 2 2> "$run/table1.log"
+    --work-dir "$run/table1" --jobs 2 --max-iterations 6 2> "$run/table1.log"
 
 echo "== Results in $run; the log of the tuning in $run/table1.log"
 ls "$run"
