@@ -29,6 +29,7 @@ from mert.decoders.compiled import compiled, inner
 from mert.decoders.contexts import Contexts, copied, new_contexts, number_after, number_of
 from mert.decoders.kenlm_model import KenlmModel
 from mert.decoders.ngram_scorer import NgramScorer
+from mert.decoders.records import HASH_FACTOR
 from moses_feature.errors import MosesFeatureError
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,10 @@ MOST_STATES = 1 << 21
 """States of KenLM that are remembered, at about 250 bytes each; beyond, most are forgotten."""
 MOST_CONTEXTS = 1 << 24
 """The same for neural models, at about 150 bytes with their scores."""
+PAIRS = 1 << 20
+NOT_KNOWN = 1e30
+RATE = 0.2
+"""By which the guess for a word moves to each new score of it."""
 BUFFER = 4096
 """N-grams that are scored together, at most; 0 for each as it is asked."""
 
@@ -64,7 +69,10 @@ class Lookups(NamedTuple):
         answer: (1,) where Python leaves the state after a new look-up.
         contexts: of neural models.
         ids: (models, words) the ids of the target words.
-        guesses: (models, words) log p of the target words out of context.
+        guesses: (models, words) log p of the target words: out of context at first, then a moving
+            average of what they scored.
+        pairs: (PAIRS,) by a hash of the model, the word before and the word: what the pair scored
+            last, or `NOT_KNOWN`.
         buffer: (n, 2) states and words that are to be scored.
         results: (n,) their scores, once they are.
         buffered: (1,) how many they are.
@@ -83,6 +91,7 @@ class Lookups(NamedTuple):
     contexts: Contexts
     ids: NDArray[np.int32]
     guesses: Floats
+    pairs: Floats
     buffer: Integers
     results: Floats
     buffered: Integers
@@ -123,6 +132,7 @@ class LanguageModels:
         self._callbacks = signature(self._answer), signature(self._flush)
         self._following, self._buffered = (np.zeros(1, dtype=np.int64) for _ in range(2))
         self._guessed, self._crowded = (np.zeros(1, dtype=np.int64) for _ in range(2))
+        self._pairs = np.full(PAIRS if any(widths) else 1, NOT_KNOWN)
         self._buffer = np.zeros((buffer, 2), dtype=np.int64)
         self._results = np.zeros(max(1, buffer))
         self._table: Lookups
@@ -261,6 +271,7 @@ class LanguageModels:
             self._contexts,
             self._ids,
             self._guesses,
+            self._pairs,
             self._buffer,
             self._results,
             self._buffered,
@@ -349,7 +360,9 @@ def _guess(lookups, state, word, slot):  # type: ignore[no-untyped-def]  # pragm
     """Return a guess, or the score if there is no buffer, and the state after the word."""
     contexts = lookups.contexts
     model = contexts.rows[state >> 1, 0]
-    guess = lookups.guesses[model, word]
+    guess = lookups.pairs[_pair(lookups, state, word)]
+    if guess == NOT_KNOWN:
+        guess = lookups.guesses[model, word]
     after = number_after(contexts, state >> 1, lookups.ids[model, word])
     if after < 0:
         lookups.crowded[0] = 1
@@ -372,6 +385,15 @@ def _guess(lookups, state, word, slot):  # type: ignore[no-untyped-def]  # pragm
 
 
 @inner
+def _pair(lookups, state, word):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return the place of the last word of a context and a word among the pairs."""
+    row = lookups.contexts.rows[state >> 1]
+    mixed = (row[0] * HASH_FACTOR + row[-1]) * HASH_FACTOR + lookups.ids[row[0], word]
+    mixed *= HASH_FACTOR
+    return (mixed ^ (mixed >> 32)) & (len(lookups.pairs) - 1)
+
+
+@inner
 def flush(lookups):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Score what is in the buffer; tell whether that was possible."""
     return _ask(lookups.flush, 0, 0) >= 0.0  # type: ignore[call-arg]
@@ -379,7 +401,7 @@ def flush(lookups):  # type: ignore[no-untyped-def]  # pragma: no cover
 
 @compiled
 def _put_scores(lookups, states, words, scores):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Write scores in the place of guesses."""
+    """Write scores in the place of guesses, and learn to guess."""
     slots = len(lookups.keys)
     for place in range(len(states)):
         key = (states[place] << 24) + words[place] + 1
@@ -387,6 +409,10 @@ def _put_scores(lookups, states, words, scores):  # type: ignore[no-untyped-def]
         while lookups.keys[slot] != key:
             slot = (slot + 1) & (slots - 1)
         lookups.scores[slot] = scores[place]
+        lookups.pairs[_pair(lookups, states[place], words[place])] = scores[place]
+        model = lookups.contexts.rows[states[place] >> 1, 0]
+        guess = lookups.guesses[model, words[place]]
+        lookups.guesses[model, words[place]] = guess + RATE * (scores[place] - guess)
 
 
 @compiled
