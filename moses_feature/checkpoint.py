@@ -34,17 +34,22 @@ def save_checkpoint(
         identity: what the run must have in common with the one that goes on from here; JSON.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    tensors = {f"network.{name}": value for name, value in network.state_dict().items()}
-    for number, values in optimizer.state_dict()["state"].items():
-        for name, value in values.items():
-            tensors[f"optimizer.{number}.{name}"] = value
     metadata = {
         "state": json.dumps(state),
         "identity": json.dumps(identity),
         "learning_rate": json.dumps(optimizer.param_groups[0]["lr"]),
     }
     with whole_file(directory / CHECKPOINT) as temporary:
-        save_file({name: tensor.cpu() for name, tensor in tensors.items()}, temporary, metadata)
+        save_file(saved_tensors(network, optimizer), temporary, metadata)
+
+
+def saved_tensors(network: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """Return weights and the optimiser's state by name, in main memory."""
+    tensors = {f"network.{name}": value for name, value in network.state_dict().items()}
+    for number, values in optimizer.state_dict()["state"].items():
+        for name, value in values.items():
+            tensors[f"optimizer.{number}.{name}"] = value
+    return {name: tensor.cpu() for name, tensor in tensors.items()}
 
 
 def load_checkpoint(
@@ -71,7 +76,7 @@ def load_checkpoint(
     try:
         _check_identity(path, json.loads(metadata["identity"]), identity)
         state: dict[str, Any] = json.loads(metadata["state"])
-        _restore(network, optimizer, tensors, json.loads(metadata["learning_rate"]))
+        restore(network, optimizer, tensors, json.loads(metadata["learning_rate"]))
         if state["update"] and len(optimizer.state_dict()["state"]) != len(
             list(network.parameters())
         ):
@@ -82,12 +87,13 @@ def load_checkpoint(
     return state
 
 
-def _restore(
+def restore(
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
     tensors: dict[str, torch.Tensor],
     learning_rate: float,
 ) -> None:
+    """Put back weights and the optimiser's state as `saved_tensors` returned them."""
     prefix = "network."
     weights = {
         name.removeprefix(prefix): tensor

@@ -20,12 +20,11 @@ from moses_feature.augment import (
     augment,
 )
 from moses_feature.cli_checks import check_files, check_inis
-from moses_feature.cli_command import INTERRUPTED, Command, command_line, debug_option
+from moses_feature.cli_command import Command, command_line, debug_option
 from moses_feature.cli_cslm import cslm_group
 from moses_feature.cli_options import (
     device_options,
     escaped_option,
-    finish_on_interrupt,
     prepare_device,
     refuse_training_options,
     scoring_dtype_option,
@@ -34,9 +33,10 @@ from moses_feature.cli_options import (
     training_settings,
     word_options,
 )
-from moses_feature.cli_progress import AugmentReporter, Progress, TrainingReporter
+from moses_feature.cli_progress import AugmentReporter, Progress
 from moses_feature.cli_rescore import rescore_command
 from moses_feature.cli_select import select_command
+from moses_feature.cli_training import training_run
 from moses_feature.cross_fitting import CrossFittedModel, load_any_model, scorer_of
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError, shown
 from moses_feature.favourites import (
@@ -58,6 +58,7 @@ from moses_feature.phrase_table import (
     tokens,
     without_compression_suffix,
 )
+from moses_feature.ranks import started_by_torchrun
 from moses_feature.scoring import Dtype
 from moses_feature.table_check import check_table
 from moses_feature.training import train
@@ -128,6 +129,11 @@ def augment_phrase_table(
     settings.check()
     torch_device = prepare_device(device, threads)
     if model_directory is None:
+        if started_by_torchrun():
+            raise UsageError(
+                "torchrun is for training: torchrun … -m moses_feature.training TABLE DIR, "
+                "then augment-phrase-table --model DIR"
+            )
         _train((table,), directory, torch_device, resume, options)
     else:
         refuse_training_options()
@@ -199,16 +205,13 @@ def _train(
 ) -> None:
     keep_freed_memory()
     settings = training_settings(device, options)
-    has_end = settings.updates is not None or settings.minutes is not None
-    with finish_on_interrupt() as interrupted, Progress(has_end) as progress:
+    data = training_data(tables, options)
+    with training_run(directory, settings, device, "pairs") as run:
         train(
-            training_data(tables, options), settings, directory, device,
-            resume=resume, command=command_line(), stop=interrupted,
-            report=TrainingReporter(progress, settings),
+            data, settings, directory, device,
+            resume=resume, command=command_line(),
+            stop=run.stop, report=run.report, ranks=run.ranks,
         )  # fmt: skip
-    if interrupted():
-        click.echo(f"saved in {directory}; the same command with --resume goes on", err=True)
-        sys.exit(INTERRUPTED)
 
 
 @moses_feature.command("score", cls=Command, no_args_is_help=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -12,15 +11,14 @@ from typing import Any
 import click
 import numpy as np
 
-from moses_feature.cli_command import INTERRUPTED, Command, command_line, debug_option
+from moses_feature.cli_command import Command, command_line, debug_option
 from moses_feature.cli_options import (
     device_options,
-    finish_on_interrupt,
     lm_options,
     lm_settings,
     prepare_device,
 )
-from moses_feature.cli_progress import Progress, TrainingReporter
+from moses_feature.cli_training import training_run
 from moses_feature.lm_training import LmData, train_language_model
 from moses_feature.memory import keep_freed_memory
 from moses_feature.neural_lm import NeuralLM
@@ -64,16 +62,12 @@ def train_command(
     directory = Path(model_directory)
     settings = lm_settings(torch_device := prepare_device(device, threads), options)
     data = LmData(text, options["shortlist"], options["min_count"])
-    has_end = settings.updates is not None or settings.minutes is not None
-    with finish_on_interrupt() as interrupted, Progress(has_end) as progress:
+    with training_run(directory, settings, torch_device, "n-grams") as run:
         train_language_model(
             data, settings, directory, torch_device,
-            resume=resume, command=command_line(), stop=interrupted,
-            report=TrainingReporter(progress, settings, "n-grams"),
+            resume=resume, command=command_line(),
+            stop=run.stop, report=run.report, ranks=run.ranks,
         )  # fmt: skip
-    if interrupted():
-        click.echo(f"saved in {directory}; the same command with --resume goes on", err=True)
-        sys.exit(INTERRUPTED)
 
 
 @cslm_group.command("score", cls=Command, no_args_is_help=True)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, TypeVar, get_args
 
@@ -311,21 +309,3 @@ def prepare_device(device: str, threads: int | None) -> torch.device:
     if threads is not None:
         torch.set_num_threads(threads)
     return choose_device(device)
-
-
-@contextmanager
-def finish_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Give a function that tells whether Ctrl-C was pressed; a second Ctrl-C stops at once."""
-    pressed = False
-
-    def press(*_: object) -> None:
-        nonlocal pressed
-        pressed = True
-        signal.signal(signal.SIGINT, before)
-        click.echo("\ninterrupted: finishing the update (again to stop at once)", err=True)
-
-    before = signal.signal(signal.SIGINT, press)
-    try:
-        yield lambda: pressed
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -112,13 +112,13 @@ class NgramObjective:
         for start in range(0, len(rows), EVALUATION_BATCH):
             yield rows[start : start + EVALUATION_BATCH]
 
-    def terms(self, rows: Rows) -> Terms:
+    def terms(self, network: torch.nn.Module, rows: Rows) -> Terms:
         """Return log p and log Z of the words of some n-grams."""
         contexts, words = (
             torch.from_numpy(array).to(self._device, non_blocking=True)
             for array in (self._ngrams.contexts(rows), self._ngrams.words(rows))
         )
-        return Terms(*self._network(contexts, words))
+        return Terms(*network(contexts, words))
 
     def shown(self, held_out: dict[str, float]) -> str:
         """Return loss, perplexity and mean |log Z|."""

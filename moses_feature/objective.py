@@ -50,7 +50,7 @@ class Objective(Protocol):
     def held_out_batches(self) -> Iterator[Rows]:
         """Yield the examples that measure the held-out loss."""
 
-    def terms(self, rows: Rows) -> Terms:
+    def terms(self, network: nn.Module, rows: Rows) -> Terms:
         """Return what these examples add to the loss."""
 
     def shown(self, held_out: dict[str, float]) -> str:

@@ -100,14 +100,14 @@ class PhraseObjective:
         for start in range(0, len(rows), EVALUATION_BATCH):
             yield rows[start : start + EVALUATION_BATCH]
 
-    def terms(self, rows: Rows) -> Terms:
+    def terms(self, network: torch.nn.Module, rows: Rows) -> Terms:
         """Return log p of all target words of some pairs."""
         tensors = [
             torch.from_numpy(array).to(self._device, non_blocking=True)
             for side in (self._pairs.source, self._pairs.target)
             for array in side.padded(rows, END)
         ]
-        return Terms(self._network(*tensors))
+        return Terms(network(*tensors))
 
     def shown(self, held_out: dict[str, float]) -> str:
         """Return the held-out loss."""

@@ -7,17 +7,25 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import nn
 
-from moses_feature.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
+from moses_feature.checkpoint import (
+    CHECKPOINT,
+    load_checkpoint,
+    restore,
+    save_checkpoint,
+    saved_tensors,
+)
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.folds import phrase_hash
 from moses_feature.model_files import CONFIG
 from moses_feature.objective import Objective, Rows, Terms
+from moses_feature.ranks import ALONE, Ranks, local_index
 
 logger = logging.getLogger(__name__)
 
@@ -90,15 +98,15 @@ class TrainingState:
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device of that name; `auto` is a GPU where there is one.
+    """Return the device of that name; `auto` is a GPU where there is one, `cuda` this process's.
 
     Raises:
         UsageError: there is no such device on this machine.
     """
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        device = torch.device(name)
+        device = torch.device(f"cuda:{local_index()}" if name == "cuda" else name)
         if device.type not in DEVICE_TYPES:
             raise UsageError(f"device {name!r} cannot be used: expected auto, cpu or cuda")
         torch.zeros(1, device=device)
@@ -117,6 +125,9 @@ class Trainer:
         directory: where the best model and the checkpoint are kept.
         device: where the products are computed.
         provenance: kept in the model's config: command, version, inputs.
+        ranks: the processes that train together, all with the same arguments; each takes its
+            share of every batch, so that an update is the same whatever their number, but for
+            the order of sums.
     """
 
     def __init__(
@@ -126,6 +137,7 @@ class Trainer:
         directory: Path,
         device: torch.device,
         provenance: dict[str, Any],
+        ranks: Ranks = ALONE,
     ) -> None:
         self._objective = objective
         self._settings = settings
@@ -136,6 +148,8 @@ class Trainer:
         self.network = objective.network
         self._evaluate_every = settings.evaluate_every or objective.evaluate_every
         self._optimizer = _optimizer(settings, self.network)
+        self._ranks = ranks
+        self._parallel = ranks.parallel(self.network)
 
     def resume(self) -> None:
         """Go on from the checkpoint in the model directory.
@@ -160,16 +174,25 @@ class Trainer:
         Raises:
             MosesFeatureError: the loss is no longer a number.
         """
+        if self._ranks.count > 1:
+            self._begin_as_the_first()
         if self.state.update == 0:
             self._save_checkpoint()
         started = time.monotonic() - self.state.seconds
         saved_at = self.state.seconds
-        while (reason := self._finished()) is None and not stop():
-            self._update()
-            self.state.seconds = time.monotonic() - started
+        interrupted = False
+        while (reason := self._finished()) is None and not interrupted:
+            loss, words = self._update()
+            seconds = stopped = 0.0
+            if self._ranks.first:  # whose clock and keyboard are those of all
+                seconds, stopped = time.monotonic() - started, float(stop())
+            loss, words, seconds, stopped = self._ranks.sums((loss, words, seconds, stopped))
+            self.state.summed_loss += loss
+            self.state.summed_words += int(words)
+            self.state.seconds = seconds
+            interrupted = stopped > 0
             if self.state.update % self._evaluate_every == 0:
                 self._evaluate()
-                self.state.seconds = time.monotonic() - started
                 self._save_checkpoint()
                 saved_at = self.state.seconds
             elif self.state.seconds - saved_at > SECONDS_BETWEEN_CHECKPOINTS:
@@ -180,6 +203,20 @@ class Trainer:
             self._evaluate()
         self._save_checkpoint()
         return reason or INTERRUPTED
+
+    def _begin_as_the_first(self) -> None:
+        """Have state, weights and optimiser from the first process, which may have resumed."""
+        found = self._ranks.from_first(
+            lambda: (
+                asdict(self.state),
+                saved_tensors(self.network, self._optimizer),
+                self._optimizer.param_groups[0]["lr"],
+            )
+        )
+        state, tensors, learning_rate = found
+        if not self._ranks.first:
+            self.state = TrainingState(**state)
+            restore(self.network, self._optimizer, tensors, learning_rate)
 
     def _finished(self) -> str | None:
         settings, state = self._settings, self.state
@@ -194,17 +231,21 @@ class Trainer:
             return f"{settings.minutes:g} minutes spent"
         return None
 
-    def _update(self) -> None:
+    def _update(self) -> tuple[float, float]:
+        """Do an update; return the loss and the words of this process's share."""
         rows = self._objective.batch(self.state.update)
-        # A resumed run drops what the uninterrupted one would.
-        torch.manual_seed(phrase_hash([b"%d %d" % (self._settings.seed, self.state.update)]))
-        terms = self._terms(rows)
+        mine, weight = self._ranks.share(rows)
+        # A resumed run drops what the uninterrupted one would; no two processes drop the same.
+        place = (self._settings.seed, self.state.update, self._ranks.index)
+        torch.manual_seed(phrase_hash([b"%d %d %d" % place]))
+        terms = self._terms(self._parallel, mine)
         loss = -terms.log_probs.sum()
         minimised = loss
         if terms.log_norms is not None:
             minimised = loss + self._objective.norm_penalty * terms.log_norms.square().sum()
         self._optimizer.zero_grad()
-        torch.autograd.backward(minimised / len(rows))
+        weight *= self._ranks.count  # gradients are the means over the processes
+        torch.autograd.backward(minimised * weight / len(rows))
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self._settings.clip)
         if not (math.isfinite(loss.item()) and math.isfinite(norm.item())):
             raise self._diverged(
@@ -212,8 +253,7 @@ class Trainer:
             )
         self._optimizer.step()
         self.state.update += 1
-        self.state.summed_loss += loss.item()
-        self.state.summed_words += len(terms.log_probs)
+        return (loss.item(), len(terms.log_probs)) if weight else (0.0, 0.0)
 
     def _diverged(self, update: int, what: str) -> MosesFeatureError:
         return MosesFeatureError(
@@ -221,26 +261,29 @@ class Trainer:
             "smaller --learning-rate may help"
         )
 
-    def _terms(self, rows: Rows) -> Terms:
+    def _terms(self, network: nn.Module, rows: Rows) -> Terms:
         bfloat16 = self._settings.dtype == "bfloat16"
         with torch.autocast(self._device.type, torch.bfloat16, enabled=bfloat16):
-            return self._objective.terms(rows)
+            return self._objective.terms(network, rows)
 
     def _held_out(self) -> dict[str, float]:
         """Return the loss, nats per word, and the mean of |log Z| where it is of interest."""
-        loss, words, log_norms = 0.0, 0, 0.0
+        loss, words, log_norms, normed_words = 0.0, 0, 0.0, 0
+        batches = self._objective.held_out_batches()
         self.network.eval()
         with torch.no_grad():
-            for rows in self._objective.held_out_batches():
-                terms = self._terms(rows)
+            for rows in islice(batches, self._ranks.index, None, self._ranks.count):
+                terms = self._terms(self.network, rows)
                 loss -= terms.log_probs.double().sum().item()
                 words += len(terms.log_probs)
                 if terms.log_norms is not None:
                     log_norms += terms.log_norms.double().abs().sum().item()
+                    normed_words += len(terms.log_norms)
         self.network.train()
-        found = {"held_out_loss": loss / words}
-        if terms.log_norms is not None:
-            found["mean_absolute_log_norm"] = log_norms / words
+        sums = self._ranks.sums((loss, words, log_norms, normed_words))
+        found = {"held_out_loss": sums[0] / sums[1]}
+        if sums[3]:
+            found["mean_absolute_log_norm"] = sums[2] / sums[3]
         return found
 
     def _evaluate(self) -> None:
@@ -270,7 +313,8 @@ class Trainer:
         if better:
             state.best_held_out_loss = held_out_loss
             state.evaluations_without_gain = 0
-            self._objective.save(self._directory, self._training(held_out))
+            if self._ranks.first:
+                self._objective.save(self._directory, self._training(held_out))
         else:
             state.evaluations_without_gain += 1
             for group in self._optimizer.param_groups:
@@ -282,12 +326,15 @@ class Trainer:
             "settings": asdict(self._settings),
             **held_out,
             "history": self.state.history,
+            "processes": self._ranks.count,
             **self._provenance,
         }
 
     def _save_checkpoint(self) -> None:
         if not all(bool(torch.isfinite(p).all()) for p in self.network.parameters()):
             raise self._diverged(self.state.update, "a weight is no longer a number")
+        if not self._ranks.first:
+            return
         save_checkpoint(
             self._directory, self.network, self._optimizer, asdict(self.state), self._identity()
         )
@@ -311,10 +358,10 @@ def run_or_resume(
     directory: Path,
     stop: Callable[[], bool],
     report: Callable[[TrainingState], None],
+    ranks: Ranks = ALONE,
 ) -> str:
     """Train until the end, from the checkpoint in the directory if there is one."""
-    if holds_model(directory):
-        trainer.resume()
+    ranks.from_first(lambda: trainer.resume() if holds_model(directory) else None)
     reason = trainer.run(stop, report)
     logger.info(
         "training ended: %s; best held-out loss %.4f nats per word",

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from moses_feature import __version__
-from moses_feature.checkpoint import CHECKPOINT
 from moses_feature.cross_fitting import FOLDS, fold_directory, save_folds
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import locked_directory
 from moses_feature.folds import Folds
-from moses_feature.model_files import CONFIG
 from moses_feature.phrase_objective import PhraseObjective, TrainingSettings
-from moses_feature.phrase_pairs import PairCollection, PhrasePair, count_words, read_pairs
+from moses_feature.phrase_pairs import (
+    PairCollection,
+    PhrasePair,
+    PhrasePairs,
+    count_words,
+    read_pairs,
+)
 from moses_feature.phrase_table import STANDARD_STREAM, LineReader
+from moses_feature.ranks import ALONE, Ranks
 from moses_feature.trainer import (
     INTERRUPTED,
     Trainer,
@@ -65,6 +74,7 @@ def train(
     command: str = "",
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[TrainingState], None] = lambda _: None,
+    ranks: Ranks = ALONE,
 ) -> str:
     """Train a model and keep the best one in `directory`, with the checkpoint of the run.
 
@@ -77,6 +87,7 @@ def train(
         command: what the user typed, for the model's provenance.
         stop: asked after each update whether to stop.
         report: told the state of the run after each update.
+        ranks: the processes that train together; the first one reads and writes.
 
     Returns:
         The reason for stopping; `interrupted` when `stop` said so.
@@ -86,30 +97,58 @@ def train(
         OutputError: another run is writing `directory`, or it cannot be written.
         MosesFeatureError: bad data, or nothing to resume.
     """
+    parts = [directory]
+    if data.folds > 1:
+        parts = [fold_directory(directory, fold) for fold in range(data.folds)]
+    ranks.from_first(lambda: _check(data, directory, parts, resume))
+    with locked_directory(directory, "training") if ranks.first else nullcontext():
+        material = cache(lambda: _Material(data, command))  # read in the first process alone
+        folds = Folds(data.folds, settings.seed) if data.folds > 1 else None
+        if folds is not None:
+            ranks.from_first(
+                lambda: save_folds(directory, folds, material().collection.source_hashes())
+            )
+        for fold, part in enumerate(parts):
+            if folds is not None:
+                logger.info("network %d of %d", fold + 1, folds.count)
+            lesson = ranks.from_first(partial(_lesson, material, settings, folds, fold))
+            if part is parts[-1]:
+                material.cache_clear()  # numbered pairs are all that is needed from now on
+            objective = PhraseObjective(
+                lesson.pairs, lesson.source, lesson.target, data.words, settings, device
+            )
+            trainer = Trainer(objective, settings, part, device, lesson.provenance, ranks)
+            if (reason := run_or_resume(trainer, part, stop, report, ranks)) == INTERRUPTED:
+                break
+        return reason
+
+
+def _check(data: TrainingData, directory: Path, parts: Sequence[Path], resume: bool) -> None:
+    """See that there is something to train, and that it would not overwrite anything."""
     if STANDARD_STREAM in (*data.tables, data.source_text, data.target_text):
         raise UsageError("training reads from files: expected a file name, found -")
     if (directory / FOLDS).exists() and data.folds == 1:
         raise UsageError(f"{directory} holds the networks of several folds: give --folds")
-    parts = [directory]
-    if data.folds > 1:
-        if (directory / CONFIG).exists() or (directory / CHECKPOINT).exists():
-            raise UsageError(f"{directory} holds a single network: not with --folds")
-        parts = [fold_directory(directory, fold) for fold in range(data.folds)]
+    if data.folds > 1 and holds_model(directory):
+        raise UsageError(f"{directory} holds a single network: not with --folds")
     if any(holds_model(part) for part in parts) and not resume:
         raise UsageError(f"{directory} holds a model already: --resume goes on with it")
-    with locked_directory(directory, "training"):
-        material = _Material(data, command)
-        if data.folds == 1:
-            trainer = material.trainer(settings, directory, device)
-            return run_or_resume(trainer, directory, stop, report)
-        folds = Folds(data.folds, settings.seed)
-        save_folds(directory, folds, material.collection.source_hashes())
-        for fold, part in enumerate(parts):
-            logger.info("network %d of %d", fold + 1, folds.count)
-            trainer = material.trainer(settings, part, device, folds, fold)
-            if (reason := run_or_resume(trainer, part, stop, report)) == INTERRUPTED:
-                break
-        return reason
+
+
+@dataclass(frozen=True)
+class _Lesson:
+    """What one network is trained on."""
+
+    pairs: PhrasePairs
+    source: Vocabulary
+    target: Vocabulary
+    provenance: dict[str, Any]
+
+
+def _lesson(
+    material: Callable[[], _Material], settings: TrainingSettings, folds: Folds | None, fold: int
+) -> _Lesson:
+    return material().lesson(settings, folds, fold)
 
 
 class _Material:
@@ -121,7 +160,6 @@ class _Material:
 
     def __init__(self, data: TrainingData, command: str) -> None:
         inputs: list[dict[str, Any]] = []
-        self._words = data.words
         self.collection = collection = PairCollection(_all_pairs(data, inputs))
         if not len(collection):
             raise MosesFeatureError(
@@ -147,24 +185,14 @@ class _Material:
             "shortlist_coverage": coverage,
         }
 
-    def trainer(
-        self,
-        settings: TrainingSettings,
-        directory: Path,
-        device: torch.device,
-        folds: Folds | None = None,
-        fold: int = 0,
-    ) -> Trainer:
-        """Return what trains a network on all pairs, or on all but those of a fold."""
+    def lesson(self, settings: TrainingSettings, folds: Folds | None, fold: int) -> _Lesson:
+        """Return all pairs, or all but those of a fold, as a network learns them."""
         pairs = self.collection.pairs(
             self._source, self._target,
             settings.held_out, settings.held_out_limit, settings.seed, folds, fold,
         )  # fmt: skip
-        objective = PhraseObjective(
-            pairs, self._source, self._target, self._words, settings, device
-        )
         provenance = {**self._provenance, "pairs": len(pairs)}
-        return Trainer(objective, settings, directory, device, provenance)
+        return _Lesson(pairs, self._source, self._target, provenance)
 
 
 def _all_pairs(data: TrainingData, inputs: list[dict[str, Any]]) -> Iterator[PhrasePair]:
@@ -188,3 +216,8 @@ def _counts(
     if not counts:
         raise MosesFeatureError(f"{text}: expected words for a shortlist, found none")
     return counts
+
+
+if __name__ == "__main__":  # torchrun … -m moses_feature.training TABLE… DIRECTORY
+    sys.argv[:1] = ["moses-feature", "train"]
+    import_module("moses_feature.cli").moses_feature()

@@ -112,8 +112,8 @@ def test_an_infinite_loss_stops_with_the_last_good_checkpoint(data, tmp_path, mo
     settings = TrainingSettings(sizes=TINY, evaluate_every=5, updates=30)
     healthy = trainer.Trainer._terms
 
-    def poisoned(self, rows):
-        terms = healthy(self, rows)
+    def poisoned(self, network, rows):
+        terms = healthy(self, network, rows)
         return Terms(terms.log_probs * (math.nan if self.state.update == 12 else 1.0))
 
     monkeypatch.setattr(trainer.Trainer, "_terms", poisoned)

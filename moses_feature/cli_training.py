@@ -1,0 +1,91 @@
+"""What the commands that train share: progress, Ctrl-C, and the processes of torchrun."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import torch
+
+from moses_feature.cli_command import INTERRUPTED
+from moses_feature.cli_progress import Progress, TrainingReporter
+from moses_feature.errors import MosesFeatureError
+from moses_feature.ranks import Ranks, joined
+from moses_feature.trainer import RunSettings, TrainingState
+
+
+@dataclass(frozen=True)
+class RunControl:
+    """What a training run asks and tells.
+
+    Attributes:
+        ranks: the processes that train together.
+        stop: asked after each update whether to stop.
+        report: told the state after each update.
+    """
+
+    ranks: Ranks
+    stop: Callable[[], bool] = lambda: False
+    report: Callable[[TrainingState], None] = lambda _: None
+
+
+@contextmanager
+def training_run(
+    directory: Path, settings: RunSettings, device: torch.device, examples: str
+) -> Iterator[RunControl]:
+    """Show the progress of a run and end it in order on Ctrl-C, with exit code 130.
+
+    Of the processes that torchrun started, all but the first one are silent.
+
+    Args:
+        directory: of the model.
+        settings: of the run.
+        device: of this process.
+        examples: what an update has many of.
+    """
+    with joined(device) as ranks:
+        if not ranks.first:
+            with _in_silence():
+                yield RunControl(ranks)
+            return
+        has_end = settings.updates is not None or settings.minutes is not None
+        with finish_on_interrupt() as interrupted, Progress(has_end) as progress:
+            yield RunControl(ranks, interrupted, TrainingReporter(progress, settings, examples))
+    if interrupted():
+        click.echo(f"saved in {directory}; the same command with --resume goes on", err=True)
+        sys.exit(INTERRUPTED)
+
+
+@contextmanager
+def _in_silence() -> Iterator[None]:
+    """Leave it to the first process to say what is done and what is wrong."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.getLogger().setLevel(logging.ERROR)
+    try:
+        yield
+    except MosesFeatureError as error:
+        raise SystemExit(error.exit_code) from None
+
+
+@contextmanager
+def finish_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """Give a function that tells whether Ctrl-C was pressed; a second Ctrl-C stops at once."""
+    pressed = False
+
+    def press(*_: object) -> None:
+        nonlocal pressed
+        pressed = True
+        signal.signal(signal.SIGINT, before)
+        click.echo("\ninterrupted: finishing the update (again to stop at once)", err=True)
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
