@@ -6,22 +6,22 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from moses_feature import __version__
-from moses_feature.cross_fitting import AnyModel
+from moses_feature.cross_fitting import AnyModel, CrossFittedModel, packer_of
 from moses_feature.errors import LostProcessError, MosesFeatureError, OutputError, UsageError
 from moses_feature.features_json import write_features
 from moses_feature.grower import Grower, GrownPart
-from moses_feature.helpers import Helper, HelperHere, HelperProcess
 from moses_feature.input_filter import phrases_in_texts
-from moses_feature.packing import Packed
+from moses_feature.model_directory import PhraseModel
 from moses_feature.phrase_table import STANDARD_STREAM, LineReader
-from moses_feature.scoring import Scorer
+from moses_feature.pipeline import OpenPool, Pool
+from moses_feature.scoring import Dtype
+from moses_feature.shards import Shard
 from moses_feature.table_parts import Part, PartReader
 from moses_feature.table_writer import TableWriter
 from moses_feature.words import WordOptions
@@ -46,6 +46,7 @@ class AugmentSettings:
         escaped: whether the table's tokens are escaped; `auto` takes them as Moses does (`yes`).
         source_factor, target_factor: factors to score; None for those of the model.
         hierarchical: score hierarchical rules too.
+        scoring_dtype: of the large matrix products.
     """
 
     inputs: Sequence[str] = ()
@@ -54,6 +55,7 @@ class AugmentSettings:
     source_factor: int | None = None
     target_factor: int | None = None
     hierarchical: bool = False
+    scoring_dtype: Dtype = "float32"
 
     def words(self, model: AnyModel) -> WordOptions:
         """Return how the table's tokens become words of the model's vocabularies."""
@@ -104,14 +106,16 @@ class AugmentProgress:
     """What an augmentation has done so far.
 
     Attributes:
-        lines: lines read.
+        parts, lines: parts and lines read.
         written: lines written.
         clipped: of these, lines whose log probability was below -100.
         unknown_source_words, unknown_target_words: words outside the shortlists.
         scores: scores in each line of the input; None before the first line.
         digest: SHA-256 of the lines read.
+        sizes: bytes of each part that was written, of a shard only.
     """
 
+    parts: int = 0
     lines: int = 0
     written: int = 0
     clipped: int = 0
@@ -119,9 +123,11 @@ class AugmentProgress:
     unknown_target_words: int = 0
     scores: int | None = None
     digest: str = ""
+    sizes: list[int] = field(default_factory=list)
 
     def add(self, part: Part, grown: GrownPart) -> None:
         """Count a part that is done."""
+        self.parts = part.number + 1
         self.lines = part.lines_read
         self.digest = part.digest
         self.scores = part.scores if part.lines_read else None
@@ -134,10 +140,11 @@ class AugmentProgress:
 def augment(
     table: str,
     output: str,
-    model: AnyModel,
-    scorer: Scorer,
+    model: PhraseModel | CrossFittedModel,
+    open_pool: OpenPool,
     settings: AugmentSettings,
     *,
+    shard: Shard | None = None,
     resume: bool = False,
     command: str = "",
     report: Callable[[AugmentProgress, float | None], None] = lambda *_: None,
@@ -148,8 +155,9 @@ def augment(
         table: a phrase table, `-` for the standard input.
         output: where to write it, `-` for the standard output (then without `*.features.json`).
         model: names the words.
-        scorer: of the same model.
+        open_pool: opens what scores with the same model.
         settings: what to keep and what to append.
+        shard: which of the table's parts to write; None for all of them.
         resume: go on with what a killed run left.
         command: what the user typed, kept in `*.features.json`.
         report: told after each batch the progress and the share of the file read, None for a
@@ -165,12 +173,13 @@ def augment(
     writer = TableWriter(output)
     identity = {
         "model": model.digest,
-        "dtype": scorer.dtype,
+        "dtype": settings.scoring_dtype,
         "words": asdict(words),
         "inputs": input_digests,
         "unknown_source": settings.unknown_source,
+        "shard": asdict(shard) if shard else None,
     }
-    grower = Grower(scorer.packer, words, table, output, settings.unknown_source)
+    grower = Grower(packer_of(model), words, table, output, settings.unknown_source)
     with LineReader(table) as reader, closing(writer):
         progress = AugmentProgress(**writer.resume(identity)) if resume else AugmentProgress()
         if not resume:
@@ -178,107 +187,53 @@ def augment(
         parts = PartReader(
             reader, LINES_PER_PART, kept if settings.inputs else None, progress.scores
         )
-        parts.skip(progress.lines, progress.digest)
+        parts.skip(progress.parts, progress.lines, progress.digest)
         report(progress, reader.fraction())
 
         def finish(part: Part, grown: GrownPart) -> None:
             progress.add(part, grown)
+            if shard is not None:
+                progress.sizes.append(len(grown.content))
             writer.write(grown.content, identity, asdict(progress))
             report(progress, part.fraction)
 
+        own = parts if shard is None else (part for part in parts if shard.has(part.number))
         try:
-            _grow(parts, scorer, grower, finish)
+            with open_pool(grower) as pool:
+                _grow(own, pool, finish)
         except (OutputError, LostProcessError):  # what has been written is good
             raise
         except MosesFeatureError:  # bad data: what has been written is of no use
             writer.discard()
             raise
-        _write_features_json(output, table, model, settings, scorer.dtype, progress, command)
+        progress.lines, progress.digest = reader.line_number, reader.digest()
+        progress.scores = parts.scores
+        facts = _facts(table, model, settings, progress, command)
+        if shard is not None:
+            facts["shard"] = {
+                **asdict(shard), "parts": progress.sizes, "sha256": writer.digest()
+            }  # fmt: skip
+        _write_features_json(output, settings, progress, facts)
         writer.finish()
     return progress
 
 
-def _grow(
-    parts: Iterable[Part],
-    scorer: Scorer,
-    grower: Grower,
-    finish: Callable[[Part, GrownPart], None],
-) -> None:
-    """Score part after part; helpers pack, grow and compress others meanwhile."""
-    waiting = iter(parts)
-    first = list(islice(waiting, 2))
-    with ExitStack() as stack:
-        helpers: list[Helper] = [HelperHere(grower)]
-        if len(first) > 1:
-            helpers = [HelperProcess(grower) for _ in range(scorer.helpers)]
-        for helper in helpers:
-            stack.callback(helper.close)
-        stages = _Stages(scorer, helpers, finish)
-        for part in chain(first, waiting):
-            stages.take(part)
-        stages.drain()
+def _grow(parts: Iterable[Part], pool: Pool, finish: Callable[[Part, GrownPart], None]) -> None:
+    """Have part after part grown, and finish them in the same order."""
+    growing: deque[tuple[Part, Future[GrownPart]]] = deque()
+    for part in parts:
+        growing.append((part, pool.submit(part)))
+        while growing and (growing[0][1].done() or len(growing) > pool.room):
+            first, grown = growing.popleft()
+            finish(first, grown.result())
+    for last, grown in growing:
+        finish(last, grown.result())
 
 
-@dataclass
-class _Stages:
-    """Parts on their way through the helpers and the scorer; they leave in the order they came."""
-
-    scorer: Scorer
-    helpers: list[Helper]
-    finish: Callable[[Part, GrownPart], None]
-    packing: deque[tuple[Part, Helper, Future[Packed]]] = field(default_factory=deque)
-    growing: deque[tuple[Part, Future[GrownPart]]] = field(default_factory=deque)
-    taken: int = 0
-
-    def take(self, part: Part) -> None:
-        """Send a part on its way, and score one that is ready when there are enough of them."""
-        helper = self.helpers[self.taken % len(self.helpers)]
-        self.taken += 1
-        self.packing.append((part, helper, helper.call(Grower.pack, part)))
-        if len(self.packing) > 2 * len(self.helpers):
-            self.score()
-
-    def score(self) -> None:
-        """Score the first part that is packed, and finish those that are grown."""
-        part, helper, packed = self.packing.popleft()
-        log_probs = self.scorer.score_packed(packed.result()).log_probs
-        self.growing.append((part, helper.call(Grower.grow, log_probs)))
-        while self.growing[0][1].done() or len(self.growing) > 2 * len(self.helpers):
-            self.finish_first()
-            if not self.growing:
-                break
-
-    def finish_first(self) -> None:
-        """Wait for the first part that is being grown."""
-        part, grown = self.growing.popleft()
-        self.finish(part, grown.result())
-
-    def drain(self) -> None:
-        """Bring all parts to the end."""
-        while self.packing:
-            self.score()
-        while self.growing:
-            self.finish_first()
-
-
-def _write_features_json(
-    output: str,
-    table: str,
-    model: AnyModel,
-    settings: AugmentSettings,
-    dtype: str,
-    progress: AugmentProgress,
-    command: str,
-) -> None:
-    if output == STANDARD_STREAM:
-        logger.info("written to the standard output: no *.features.json beside it")
-        return
-    first = progress.scores
-    columns = {
-        name: None if first is None else first + number
-        for number, name in enumerate(settings.columns())
-    }
-    facts = {
+def _facts(
+    table: str, model: AnyModel, settings: AugmentSettings, progress: AugmentProgress, command: str
+) -> dict[str, Any]:
+    return {
         "table": table,
         "table_sha256": progress.digest,
         "model_sha256": model.digest,
@@ -287,9 +242,22 @@ def _write_features_json(
         "clipped_scores": progress.clipped,
         "unknown_source_words": progress.unknown_source_words,
         "unknown_target_words": progress.unknown_target_words,
-        "settings": {**asdict(settings), "scoring_dtype": dtype},
+        "settings": asdict(settings),
         "command": command,
         "version": __version__,
         "seed": model.seed,
+    }
+
+
+def _write_features_json(
+    output: str, settings: AugmentSettings, progress: AugmentProgress, facts: dict[str, Any]
+) -> None:
+    if output == STANDARD_STREAM:
+        logger.info("written to the standard output: no *.features.json beside it")
+        return
+    first = progress.scores
+    columns = {
+        name: None if first is None else first + number
+        for number, name in enumerate(settings.columns())
     }
     write_features(output, columns, facts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +20,7 @@ from moses_feature.augment import (
     AugmentSettings,
     augment,
 )
-from moses_feature.cli_checks import check_files, check_inis
+from moses_feature.cli_checks import check_distribution, check_files, check_inis
 from moses_feature.cli_command import Command, command_line, debug_option
 from moses_feature.cli_cslm import cslm_group
 from moses_feature.cli_options import (
@@ -58,8 +59,11 @@ from moses_feature.phrase_table import (
     tokens,
     without_compression_suffix,
 )
+from moses_feature.pipeline import local_pools
 from moses_feature.ranks import started_by_torchrun
+from moses_feature.ray_scoring import ray_pools
 from moses_feature.scoring import Dtype
+from moses_feature.shards import Shard, merge
 from moses_feature.table_check import check_table
 from moses_feature.training import train
 from moses_feature.words import WordError, WordOptions
@@ -82,6 +86,17 @@ from moses_feature.words import WordError, WordOptions
 @escaped_option
 @word_options
 @scoring_dtype_option
+@click.option(
+    "--ray",
+    metavar="ADDRESS",
+    help="Score on a Ray cluster: local (this machine), auto, HOST:PORT or ray://HOST:PORT. A "
+    "worker for each GPU, or for each 4 (or --threads) CPU cores.",
+)
+@click.option(
+    "--shard",
+    metavar="I/N",
+    help="Write only the I-th of N shards of the table; moses-feature merge joins them.",
+)
 @click.option("--resume", is_flag=True, help="Go on with a run that was interrupted or killed.")
 @training_options
 @device_options
@@ -98,6 +113,8 @@ def augment_phrase_table(
     source_unknown: bool,
     escaped: Literal["auto", "yes", "no"],
     scoring_dtype: Dtype,
+    ray: str | None,
+    shard: str | None,
     resume: bool,
     device: str,
     threads: int | None,
@@ -125,25 +142,33 @@ def augment_phrase_table(
         source_factor=options["source_factor"],
         target_factor=options["target_factor"],
         hierarchical=options["hierarchical"],
+        scoring_dtype=scoring_dtype,
     )
     settings.check()
-    torch_device = prepare_device(device, threads)
+    own_shard = Shard.parse(shard) if shard else None
+    check_distribution(output, model_directory, ini, ray, shard)
     if model_directory is None:
         if started_by_torchrun():
             raise UsageError(
                 "torchrun is for training: torchrun … -m moses_feature.training TABLE DIR, "
                 "then augment-phrase-table --model DIR"
             )
-        _train((table,), directory, torch_device, resume, options)
+        _train((table,), directory, prepare_device(device, threads), resume, options)
     else:
         refuse_training_options()
     model = load_any_model(directory)
-    scorer = scorer_of(model, torch_device, scoring_dtype)
-    with Progress(has_end=table != STANDARD_STREAM) as progress:
+    with ExitStack() as stack:
+        if ray:
+            pools = ray_pools(ray, model, scoring_dtype, device, threads)
+        else:
+            torch_device = prepare_device(device, threads)
+            pools = local_pools(scorer_of(model, torch_device, scoring_dtype))
+        open_pool = stack.enter_context(pools)
+        progress = stack.enter_context(Progress(has_end=table != STANDARD_STREAM))
         reporter = AugmentReporter(progress)
         done = augment(
-            table, output, model, scorer, settings,
-            resume=resume, command=command_line(), report=reporter,
+            table, output, model, open_pool, settings,
+            shard=own_shard, resume=resume, command=command_line(), report=reporter,
         )  # fmt: skip
         seconds, rate = progress.seconds(), reporter.pairs_per_second(done)
     click.echo(
@@ -212,6 +237,24 @@ def _train(
             resume=resume, command=command_line(),
             stop=run.stop, report=run.report, ranks=run.ranks,
         )  # fmt: skip
+
+
+@moses_feature.command("merge", cls=Command, no_args_is_help=True)
+@click.argument("shards", nargs=-1, required=True)
+@click.argument("output")
+@debug_option
+def merge_command(shards: tuple[str, ...], output: str) -> None:
+    """Join the shards that augment-phrase-table --shard wrote, given in any order.
+
+    OUTPUT and its *.features.json are, to the byte, what a run without --shard would have written
+    (but for the command in the latter).
+
+    \b
+    Example:
+      moses-feature merge augmented.1.gz augmented.2.gz augmented.gz
+    """
+    facts = merge(shards, output)
+    click.echo(f"{output}: {facts['lines_written']:,} lines of {len(shards)} shards", err=True)
 
 
 @moses_feature.command("score", cls=Command, no_args_is_help=True)

@@ -95,5 +95,24 @@ def check_inis(
             raise UsageError(f"--ini-out {ini_out} would overwrite a table")
 
 
+def check_distribution(
+    output: str, model: str | None, ini: str | None, ray: str | None, shard: str | None
+) -> None:
+    """See that a run on several machines has what all of them need.
+
+    Raises:
+        UsageError: the command line makes no sense.
+    """
+    for option, given in (("--ray", ray), ("--shard", shard)):
+        if given and model is None:
+            raise UsageError(f"{option} only scores: train first, then give --model")
+    if shard and ray:
+        raise UsageError("--shard is for runs that know nothing of each other: not with --ray")
+    if shard and ini:
+        raise UsageError("--ini is for a whole table: moses-feature merge, then ini add")
+    if shard and output == STANDARD_STREAM:
+        raise UsageError("a shard is written to a file: expected its name, found -")
+
+
 def _same(path: Path, other: Path) -> bool:
     return path.exists() and other.exists() and path.samefile(other)

@@ -22,7 +22,7 @@ from moses_feature.errors import FormatError, UsageError
 from moses_feature.files import whole_file, write_json
 from moses_feature.folds import Folds, Hashes
 from moses_feature.model_directory import PhraseModel, load_model
-from moses_feature.packing import CrossFittedPacker, Packer
+from moses_feature.packing import AnyPacker, CrossFittedPacker, Packer
 from moses_feature.scoring import Dtype, Scorer
 from moses_feature.vocabulary import Vocabulary
 from moses_feature.words import WordOptions
@@ -169,12 +169,17 @@ def scorer_of(
     threads: int | None = None,
 ) -> Scorer:
     """Return what scores phrase pairs with a model; see `Scorer`."""
+    parts = model.networks if isinstance(model, CrossFittedModel) else (model,)
+    networks = [part.network for part in parts]
+    return Scorer(networks, packer_of(model), device, dtype, threads)
+
+
+def packer_of(model: PhraseModel | CrossFittedModel) -> AnyPacker:
+    """Return what turns words into what the networks of a model score."""
     packer = Packer(model.source, model.target)
     if isinstance(model, PhraseModel):
-        return Scorer([model.network], packer, device, dtype, threads)
-    networks = [part.network for part in model.networks]
-    cross_fitted = CrossFittedPacker(packer, model.folds, model.sources)
-    return Scorer(networks, cross_fitted, device, dtype, threads)
+        return packer
+    return CrossFittedPacker(packer, model.folds, model.sources)
 
 
 def _read_folds(path: Path) -> Folds:

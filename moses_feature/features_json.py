@@ -25,6 +25,24 @@ def write_features(
     write_json(features_json(table), {"columns": described, "output": Path(table).name, **facts})
 
 
+def read_features(table: str | Path) -> dict[str, Any]:
+    """Return all that the file says.
+
+    Raises:
+        MosesFeatureError: the table has no such file.
+        FormatError: the file is damaged.
+    """
+    path = features_json(table)
+    try:
+        facts: dict[str, Any] = json.loads(path.read_bytes())
+        facts["columns"]
+    except OSError:
+        raise MosesFeatureError(f"{path} is missing: is {table} an augmented table?") from None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise FormatError(path, "a description of columns", f"a damaged file ({error})") from error
+    return facts
+
+
 def read_columns(table: str | Path) -> dict[str, int]:
     """Return the new columns of a table: their names, and indices in the score field.
 
@@ -34,12 +52,8 @@ def read_columns(table: str | Path) -> dict[str, int]:
     """
     path = features_json(table)
     try:
-        columns = {
-            column["name"]: column["index"] for column in json.loads(path.read_bytes())["columns"]
-        }
-    except OSError:
-        raise MosesFeatureError(f"{path} is missing: is {table} an augmented table?") from None
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        columns = {column["name"]: column["index"] for column in read_features(table)["columns"]}
+    except (KeyError, TypeError) as error:
         raise FormatError(path, "a description of columns", f"a damaged file ({error})") from error
     if not columns or not all(type(index) is int for index in columns.values()):
         raise FormatError(path, "a description of columns", f"{columns}")

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,10 @@ class Grower:
         self._output = output
         self._unknown_source = unknown_source
         self._waiting: deque[tuple[list[list[bytes]], Packed]] = deque()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Begin with nothing that waits in another process."""
+        return {**self.__dict__, "_waiting": deque()}
 
     def pack(self, part: Part) -> Packed:
         """Return the pairs of a part, and remember its lines.

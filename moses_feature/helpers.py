@@ -44,7 +44,10 @@ class HelperHere:
     def call(self, method: Callable[..., Result], *arguments: Any) -> Future[Result]:
         """Call the method at once."""
         future: Future[Result] = Future()
-        future.set_result(method(self._grower, *arguments))
+        try:
+            future.set_result(method(self._grower, *arguments))
+        except MosesFeatureError as error:
+            future.set_exception(error)
         return future
 
     def close(self) -> None:

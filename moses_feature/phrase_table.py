@@ -50,6 +50,7 @@ class LineReader:
         self.path = str(path)
         self.line_number = 0
         self._hash = hashlib.sha256()
+        self._ahead = b""
         self._raw = self._open_raw()
         self._size = 0 if self.path == STANDARD_STREAM else Path(self.path).stat().st_size
         try:
@@ -91,15 +92,29 @@ class LineReader:
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            for line in self._lines:
-                self.line_number += 1
-                self._hash.update(line)
-                yield line
+            for next_line in self._lines:
+                line = next_line
+                while line:
+                    self.line_number += 1
+                    self._hash.update(line)
+                    yield line
+                    line, self._ahead = self._ahead, b""
         except _READ_ERRORS as error:
-            raise MosesFeatureError(
-                f"{self.path} after line {self.line_number}: expected more data, "
-                f"found a damaged or truncated file ({error})"
-            ) from error
+            raise self._damaged(error) from error
+
+    def peek(self) -> bytes:
+        """Return the line after the last one that was read, empty at the end of the file."""
+        try:
+            self._ahead = self._ahead or next(self._lines, b"")
+        except _READ_ERRORS as error:
+            raise self._damaged(error) from error
+        return self._ahead
+
+    def _damaged(self, error: Exception) -> MosesFeatureError:
+        return MosesFeatureError(
+            f"{self.path} after line {self.line_number}: expected more data, "
+            f"found a damaged or truncated file ({error})"
+        )
 
     def provenance(self, role: str) -> dict[str, Any]:
         """Return what was read, as JSON for a model's config."""

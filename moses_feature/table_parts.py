@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from moses_feature.errors import FormatError, MosesFeatureError
 from moses_feature.phrase_table import (
     SCORES,
+    SEPARATOR,
     SOURCE,
     LineReader,
     count_scores,
@@ -21,6 +22,7 @@ class Part:
     """Lines that are worked on together.
 
     Attributes:
+        number: of the part, from 0.
         lines: those that are kept, with their line ends.
         numbers: their line numbers (1-based).
         scores: how many scores each has.
@@ -29,6 +31,7 @@ class Part:
         fraction: share of the file that they take, None for a stream.
     """
 
+    number: int
     lines: list[bytes]
     numbers: Sequence[int]
     scores: int
@@ -57,11 +60,12 @@ def checked_fields(line: bytes, path: str, number: int, scores: int) -> list[byt
 
 
 class PartReader:
-    """Cuts a table into parts.
+    """Cuts a table into parts, where a source phrase ends.
 
     Args:
         reader: of the table.
-        size: lines of a part.
+        size: lines of a part, at least, but for the last one; twice as many at most, even if they
+            are all of one source phrase.
         kept: the source phrases whose lines are kept; None for all lines.
         scores: how many scores a line should have; None for as many as the first one.
     """
@@ -73,14 +77,16 @@ class PartReader:
         self._lines = iter(reader)
         self._size = size
         self._kept = kept
+        self._number = 0
         self.scores = scores
 
-    def skip(self, lines: int, digest: str) -> None:
-        """Read over the lines that an earlier run has done.
+    def skip(self, parts: int, lines: int, digest: str) -> None:
+        """Read over the parts and their lines that an earlier run has done.
 
         Raises:
             MosesFeatureError: they are not the same.
         """
+        self._number = parts
         for _ in range(lines):
             next(self._lines, None)
         if lines and self._reader.digest() != digest:
@@ -106,12 +112,16 @@ class PartReader:
             if self._kept is None or self._is_kept(line):
                 lines.append(line)
                 numbers.append(reader.line_number)
-                if len(lines) == self._size:
+                if len(lines) >= self._size and self._ends_here(line, len(lines)):
                     yield self._part(lines, numbers)
                     done = reader.line_number
                     lines, numbers = [], []
         if reader.line_number > done or reader.line_number == 0:
             yield self._part(lines, numbers)
+
+    def _ends_here(self, line: bytes, lines: int) -> bool:
+        following = self._reader.peek()
+        return lines == 2 * self._size or _source(following) != _source(line)
 
     def _is_kept(self, line: bytes) -> bool:
         assert self._kept is not None  # noqa: S101
@@ -121,7 +131,12 @@ class PartReader:
 
     def _part(self, lines: list[bytes], numbers: list[int]) -> Part:
         reader = self._reader
+        self._number += 1
         return Part(
-            lines, numbers, self.scores or 0, reader.line_number, reader.digest(),
+            self._number - 1, lines, numbers, self.scores or 0, reader.line_number, reader.digest(),
             reader.fraction(),
         )  # fmt: skip
+
+
+def _source(line: bytes) -> bytes:
+    return line.partition(SEPARATOR)[SOURCE]

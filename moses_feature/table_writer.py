@@ -183,6 +183,10 @@ class TableWriter:
                 f"{self._partial}, --resume goes on with it"
             ) from error
 
+    def digest(self) -> str:
+        """Return the SHA-256 of what has been written, in hexadecimal."""
+        return self._hash.hexdigest()
+
     def finish(self) -> None:
         """Give the file its final name."""
         if not self._to_stdout:

@@ -18,6 +18,7 @@ from conftest import SHARED, needs_shared, random_model, read_gz, write_gz
 from test_encoder_decoder import reference_log_probs
 
 from moses_feature import augment as augment_module
+from moses_feature import pipeline
 from moses_feature.helpers import HelperHere, HelperProcess
 from moses_feature.model_directory import PhraseModel, load_model, save_model
 from moses_feature.phrase_table import tokens
@@ -384,7 +385,7 @@ def test_helpers_give_the_bytes_of_one_process(tmp_path, model_directory, monkey
     monkeypatch.setattr(augment_module, "LINES_PER_PART", 97)
     write_gz(tmp_path / "in.gz", LONG_TABLE)
     run("augment-phrase-table", "in.gz", "many.gz", "--model", model_directory, "--threads", 12)
-    monkeypatch.setattr(augment_module, "HelperProcess", HelperHere)
+    monkeypatch.setattr(pipeline, "HelperProcess", HelperHere)
     run("augment-phrase-table", "in.gz", "one.gz", "--model", model_directory)
     assert (tmp_path / "many.gz").read_bytes() == (tmp_path / "one.gz").read_bytes()
 
@@ -424,11 +425,11 @@ def test_a_lost_helper(tmp_path, model_directory, monkeypatch, run):
                 self._process.kill()
             return super().call(method, *arguments)
 
-    monkeypatch.setattr(augment_module, "HelperProcess", ShortLived)
+    monkeypatch.setattr(pipeline, "HelperProcess", ShortLived)
     arguments = ("augment-phrase-table", "in.gz", "out.gz", "--model", model_directory)
     result = run(*arguments, exit_code=1)
     assert "a helper process ended without a word, exit code -9" in result.stderr
-    monkeypatch.setattr(augment_module, "HelperProcess", HelperProcess)
+    monkeypatch.setattr(pipeline, "HelperProcess", HelperProcess)
     run(*arguments, "--resume")
     assert (tmp_path / "out.gz").read_bytes() == (tmp_path / "whole.gz").read_bytes()
 

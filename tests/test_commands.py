@@ -24,6 +24,7 @@ COMMANDS = [
     ["check"],
     ["favourites"],
     ["describe"],
+    ["merge"],
     ["cslm", "train"],
     ["cslm", "score"],
     ["cslm", "export-nplm"],
