@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mert.bleu import References
@@ -28,7 +29,9 @@ def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> Non
     filled = [n for n, sentence in enumerate(corpus.sentences) if sentence]
     step = max(1, len(filled) // PROBES)
     probes = filled[::step][:PROBES]
-    decoder = settings.make(ini, [corpus.sentences[n] for n in probes])
+    decoder = replace(settings, jobs=None, ray=None).make(
+        ini, [corpus.sentences[n] for n in probes]
+    )
     try:
         _check_features(ini, decoder.features, [name for name, _ in settings.rescoring])
         with tempfile.TemporaryDirectory(prefix="mert-check-") as directory:

@@ -163,7 +163,7 @@ def mert_decode(
     force: str | None,
     pops: int | None,
     stack: int | None,
-    jobs: int,
+    jobs: int | None,
 ) -> None:
     """Translate the standard input, a sentence on each line, with the embedded decoder.
 
@@ -174,7 +174,7 @@ def mert_decode(
     Example:
       mert-decode moses.ini < test.en > test.out --n-best test.nbest.gz 100
     """
-    if force and (n_best or jobs > 1):
+    if force and (n_best or jobs):
         raise UsageError("--force goes neither with --n-best nor with --jobs")
     system = System.of_ini(MosesIni.read(ini))
     sentences, _ = read_text(STANDARD_STREAM)
@@ -183,7 +183,7 @@ def mert_decode(
         _force(EmbeddedDecoder(system, sentences, limits), sentences, force)
         return
     began = time.perf_counter()
-    decoder = embedded_decoder(system, sentences, limits, jobs)
+    decoder = embedded_decoder(system, sentences, limits, jobs or 1)
     loaded = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="mert-decode-") as scratch:
         path = Path(scratch) / "nbest.gz"

@@ -42,8 +42,8 @@ search_options = _all(
         help=f"Its stack size; the ini's [stack], or {DEFAULT_STACK}, by default.",
     ),
     click.option(
-        "--jobs", type=click.IntRange(1, 1024), default=DecoderSettings.jobs, show_default=True,
-        help="Processes of the embedded decoder.",
+        "--jobs", type=click.IntRange(1, 1024), default=DecoderSettings.jobs,
+        help="Processes of the embedded decoder; 1 by default.",
     ),
 )  # fmt: skip
 
@@ -65,6 +65,12 @@ decoder_options = _all(
     click.option(
         "--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
         help="End moses if one decoding run takes longer.",
+    ),
+    click.option(
+        "--ray", metavar="ADDRESS",
+        help="Decode on a Ray cluster: local (this machine), auto, HOST:PORT or ray://HOST:PORT. "
+        "--jobs is then the number of workers, by default as many as there are cores for. All "
+        "machines must see the models at the same paths.",
     ),
     click.option(
         "--filter", "filter_tables", is_flag=True,
@@ -106,4 +112,6 @@ def decoder_settings(options: dict[str, Any]) -> DecoderSettings:
     )  # fmt: skip
     limits = SearchLimits(options.pop("pops"), options.pop("stack"))
     rescoring = tuple(named(text, "CSLM0") for text in options.pop("rescore", ()))
-    return DecoderSettings(options.pop("decoder"), limits, options.pop("jobs"), moses, rescoring)
+    return DecoderSettings(
+        options.pop("decoder"), limits, options.pop("jobs"), options.pop("ray"), moses, rescoring
+    )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+from mert.decoders.cluster import ClusterDecoder
 from mert.decoders.decoder import Decoder
 from mert.decoders.embedded import SearchLimits
 from mert.decoders.moses import MosesDecoder, MosesSettings
 from mert.decoders.system import System
 from mert.decoders.workers import embedded_decoder
+from mert.features import FeatureSet
 from mert.rescoring import RescoredDecoder
 from mert.source_phrases import Sentence
 from moses_feature.errors import UsageError
@@ -29,7 +33,9 @@ class DecoderSettings:
     Attributes:
         decoder: `embedded` or `moses`.
         limits: of the embedded search.
-        jobs: processes of the embedded decoder.
+        jobs: processes of the embedded decoder, or workers on a cluster; None for one, or for as
+            many as the cluster has cores for.
+        ray: the address of a Ray cluster that decodes; None for this machine alone.
         moses: how to run Moses.
         rescoring: features that the decoder has not, and the neural language models that they
             are of: NAME and path.
@@ -37,7 +43,8 @@ class DecoderSettings:
 
     decoder: str = "embedded"
     limits: SearchLimits = field(default_factory=SearchLimits)
-    jobs: int = 1
+    jobs: int | None = None
+    ray: str | None = None
     moses: MosesSettings = field(default_factory=MosesSettings)
     rescoring: tuple[tuple[str, str], ...] = ()
 
@@ -60,9 +67,24 @@ class DecoderSettings:
             raise
 
     def _decoder(self, ini: MosesIni, sentences: Sequence[Sentence]) -> Decoder:
+        if self.ray is None:
+            return self._on_this_machine(ini, sentences)
+        make = partial(replace(self, jobs=None)._on_this_machine, ini)
+        cores = self.moses.threads if self.decoder == "moses" else 1
+        return ClusterDecoder(self.ray, make, self._features(ini), sentences, cores, self.jobs)
+
+    def _on_this_machine(
+        self, ini: MosesIni, sentences: Sequence[Sentence], first: int = 0
+    ) -> Decoder:
         if self.decoder == "moses":
-            return MosesDecoder(ini, sentences, self.moses)
-        return embedded_decoder(System.of_ini(ini), sentences, self.limits, self.jobs)
+            return MosesDecoder(ini, sentences, self.moses, first)
+        return embedded_decoder(System.of_ini(ini), sentences, self.limits, self.jobs or 1, first)
+
+    def _features(self, ini: MosesIni) -> FeatureSet:
+        if self.decoder == "embedded":
+            return System.of_ini(ini).features
+        with closing(MosesDecoder(ini, [], replace(self.moses, filter=False))) as moses:
+            return moses.features
 
     def identity(self) -> dict[str, Any]:
         """Return what decides the translations, as JSON."""

@@ -85,6 +85,7 @@ class MosesDecoder:
         ini: the system.
         sentences: the text, as tokens.
         settings: how to run Moses.
+        first: the number of the first sentence in n-best lists.
 
     Raises:
         UsageError: there is no Moses.
@@ -92,8 +93,13 @@ class MosesDecoder:
     """
 
     def __init__(
-        self, ini: MosesIni, sentences: Sequence[Sentence], settings: MosesSettings
+        self,
+        ini: MosesIni,
+        sentences: Sequence[Sentence],
+        settings: MosesSettings,
+        first: int = 0,
     ) -> None:
+        self._first = first
         self._settings = settings
         self._binary = find_moses(settings.binary)
         self._sentences = sentences
@@ -160,7 +166,9 @@ class MosesDecoder:
             plain.open("rb") as content,
             gzip.open(temporary, "wb", compresslevel=1) as file,
         ):
-            shutil.copyfileobj(content, file)
+            for line in content:
+                number, _, rest = line.partition(b" ")
+                file.write(b"%d %b" % (self._first + int(number), rest))
         plain.unlink()
         report(len(self._sentences))
 

@@ -43,12 +43,24 @@ class _Worker:
 
 
 def embedded_decoder(
-    system: System, sentences: Sequence[Sentence], limits: SearchLimits, jobs: int
+    system: System,
+    sentences: Sequence[Sentence],
+    limits: SearchLimits,
+    jobs: int,
+    first: int = 0,
 ) -> EmbeddedDecoder | Workers:
-    """Return a decoder for the sentences that runs in this process, or in several."""
+    """Return a decoder for the sentences that runs in this process, or in several.
+
+    Args:
+        system: the models.
+        sentences: as tokens.
+        limits: of the search.
+        jobs: processes.
+        first: the number of the first sentence, for one process.
+    """
     if (jobs := min(jobs, len(sentences))) > 1:
         return Workers(system, sentences, limits, jobs)
-    return EmbeddedDecoder(system, sentences, limits)
+    return EmbeddedDecoder(system, sentences, limits, first)
 
 
 class Workers:

@@ -1,0 +1,158 @@
+"""Either decoder on a Ray cluster: each worker translates a shard of the sentences."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain, pairwise, repeat
+from pathlib import Path
+from typing import Any
+
+from mert.decoders.decoder import Decoder
+from mert.features import FeatureSet
+from mert.source_phrases import Sentence
+from moses_feature.cluster import Cluster, connected
+from moses_feature.crew import ATTEMPTS, Crew
+from moses_feature.errors import LostProcessError, MosesFeatureError
+from moses_feature.files import whole_file
+
+logger = logging.getLogger(__name__)
+
+MakeDecoder = Callable[[Sequence[Sentence], int], Decoder]
+"""Takes some sentences and the number of the first one."""
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """Sentences that one worker translates.
+
+    Attributes:
+        name: which ones, for messages.
+        size: how many.
+        crew: of that one worker.
+    """
+
+    name: str
+    size: int
+    crew: Crew
+
+    def start(self, features: FeatureSet, count: int) -> Future[bytes]:
+        """Have the n-best lists made."""
+        return self.crew.submit(self.name, features, count)
+
+
+class ClusterDecoder:
+    """Workers on a cluster, each with contiguous sentences; see `Decoder`.
+
+    A worker keeps its models from one time to the next. One that is lost is replaced, and what
+    has failed is tried again. Models are read by the workers at the paths that the ini names.
+
+    Args:
+        address: of the cluster; see `moses_feature.cluster.connected`.
+        make: makes a decoder, on a worker.
+        features: of the system.
+        sentences: all of them.
+        cores: CPU cores that a decoder uses.
+        workers: how many; None for as many as the cluster has cores for.
+
+    Raises:
+        MosesFeatureError: there is no cluster, or a worker cannot read the models.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        make: MakeDecoder,
+        features: FeatureSet,
+        sentences: Sequence[Sentence],
+        cores: int,
+        workers: int | None,
+    ) -> None:
+        self.features = features
+        with ExitStack() as stack:
+            cluster = stack.enter_context(connected(address))
+            count = min(workers or max(1, cluster.cpus // cores), max(1, len(sentences)))
+            bounds = [len(sentences) * shard // count for shard in range(count + 1)]
+            self._shards = []
+            for first, last in pairwise(bounds):
+                arguments = Path.cwd(), make, sentences[first:last], first
+                crew = Crew(cluster, _makes_workers(cluster, cores, arguments), 1, 1)
+                stack.callback(crew.close)
+                self._shards.append(_Shard(f"sentences {first + 1} to {last}", last - first, crew))
+            self._stack = stack.pop_all()
+
+    def write_nbest(
+        self,
+        features: FeatureSet,
+        count: int,
+        path: Path,
+        report: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Translate all sentences; see `Decoder`."""
+        started = [shard.start(features, count) for shard in self._shards]
+        with whole_file(path) as temporary, temporary.open("wb") as file:
+            for shard, nbest in zip(self._shards, started, strict=True):
+                file.write(_retried(nbest, shard, features, count))  # gzip members
+                report(shard.size)
+
+    def close(self) -> None:
+        """Leave the cluster; the workers end."""
+        self._stack.close()
+
+
+def _makes_workers(cluster: Cluster, cores: int, arguments: tuple[Any, ...]) -> Callable[[], Any]:
+    """Return what makes a worker, and what replaces it where there may be fewer machines."""
+    actor = cluster.ray.remote(ShardWorker)
+    needs = chain([cores], repeat(0))
+    return lambda: actor.options(num_cpus=next(needs)).remote(*arguments)
+
+
+def _retried(nbest: Future[bytes], shard: _Shard, features: FeatureSet, count: int) -> bytes:
+    """Wait for n-best lists; if they fail, have them made again."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return nbest.result()
+        except LostProcessError:  # others have tried already
+            raise
+        except MosesFeatureError as error:
+            logger.warning("%s: %s; trying again", shard.name, error)
+            nbest = shard.start(features, count)
+    try:
+        return nbest.result()
+    except MosesFeatureError as error:
+        raise MosesFeatureError(f"{shard.name} failed {ATTEMPTS} times: {error}") from error
+
+
+class ShardWorker:
+    """What an actor does: weights in, n-best lists out.
+
+    Args:
+        directory: where the command was started; relative paths in an ini hold from there.
+        make: makes the decoder.
+        sentences: that it translates.
+        first: the number of the first one.
+    """
+
+    def __init__(
+        self, directory: Path, make: MakeDecoder, sentences: Sequence[Sentence], first: int
+    ) -> None:
+        os.chdir(directory)
+        self._decoder = make(sentences, first)
+
+    def ready(self) -> None:
+        """Return when the models have been read."""
+
+    def do(self, features: FeatureSet, count: int) -> bytes | MosesFeatureError:
+        """Return n-best lists, compressed by gzip, or what is wrong."""
+        try:
+            with tempfile.TemporaryDirectory(prefix="mert-shard-") as scratch:
+                path = Path(scratch) / "nbest.gz"
+                self._decoder.write_nbest(features, count, path)
+                return path.read_bytes()
+        except MosesFeatureError as error:
+            return MosesFeatureError(str(error))
