@@ -92,13 +92,11 @@ class LineReader:
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            for next_line in self._lines:
-                line = next_line
-                while line:
-                    self.line_number += 1
-                    self._hash.update(line)
-                    yield line
-                    line, self._ahead = self._ahead, b""
+            while line := self._ahead or next(self._lines, b""):
+                self._ahead = b""
+                self.line_number += 1
+                self._hash.update(line)
+                yield line
         except _READ_ERRORS as error:
             raise self._damaged(error) from error
 

@@ -96,7 +96,7 @@ class PartReader:
             )
 
     def __iter__(self) -> Iterator[Part]:
-        """Yield the parts; an empty table has one, without lines.
+        """Yield the parts; where no line is kept, one without lines.
 
         Raises:
             FormatError: the first line is not one of a phrase table; with `kept`, any line is not.
@@ -104,7 +104,6 @@ class PartReader:
         reader = self._reader
         lines: list[bytes] = []
         numbers: list[int] = []
-        done = reader.line_number
         for line in self._lines:
             if self.scores is None:
                 fields = split_fields(line, reader.path, reader.line_number)
@@ -114,9 +113,8 @@ class PartReader:
                 numbers.append(reader.line_number)
                 if len(lines) >= self._size and self._ends_here(line, len(lines)):
                     yield self._part(lines, numbers)
-                    done = reader.line_number
                     lines, numbers = [], []
-        if reader.line_number > done or reader.line_number == 0:
+        if lines or self._number == 0:
             yield self._part(lines, numbers)
 
     def _ends_here(self, line: bytes, lines: int) -> bool:
