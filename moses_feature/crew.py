@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from moses_feature.cluster import Cluster
@@ -61,8 +63,9 @@ class Crew:
         self._places = size
         self._closed = False
         self._last_words = ""
-        for _ in range(size):
-            threading.Thread(target=self._attend, daemon=True).start()
+        self._threads = [threading.Thread(target=self._attend, daemon=True) for _ in range(size)]
+        for thread in self._threads:
+            thread.start()
 
     def submit(self, what: str, *arguments: Any) -> Future[Any]:
         """Have a task done.
@@ -85,6 +88,8 @@ class Crew:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+        for thread in self._threads:  # none may speak to a cluster that has been left
+            thread.join()
 
     def _attend(self) -> None:
         """Keep one place of the crew filled: with an actor, and with another if it is lost."""
@@ -107,7 +112,7 @@ class Crew:
         """Have an actor do tasks, and yield after each, until the crew is closed."""
         self._wait_for(actor)
         while not self._closed:
-            if (task := self._next(len(pending))) is not None:
+            if (task := self._next(pending.values())) is not None:
                 pending[actor.do.remote(*task.arguments)] = task
                 continue
             finished, _ = self._ray.wait(
@@ -120,9 +125,13 @@ class Crew:
 
     def _wait_for(self, actor: Any) -> None:
         ready = actor.ready.remote()
-        while not self._ray.wait([ready], timeout=SECONDS_BETWEEN_NEWS)[0]:
-            logger.info("waiting until the cluster has room for a worker")
-        self._ray.get(ready)
+        news = time.monotonic() + SECONDS_BETWEEN_NEWS
+        while not self._closed and not self._ray.wait([ready], timeout=SECONDS_BETWEEN_LOOKS)[0]:
+            if time.monotonic() > news:
+                logger.info("waiting until the cluster has room for a worker")
+                news = time.monotonic() + SECONDS_BETWEEN_NEWS
+        if not self._closed:
+            self._ray.get(ready)
 
     def _finish(self, reference: Any, done: Future[Any]) -> None:
         """Pass on a result; a lost actor raises here."""
@@ -135,12 +144,17 @@ class Crew:
         else:
             done.set_result(result)
 
-    def _next(self, pending: int) -> _Task | None:
-        """Return a task for an actor that has some; wait for one, if it has none."""
+    def _next(self, pending: Collection[_Task]) -> _Task | None:
+        """Return a task for an actor that has some; wait for one, if it has none.
+
+        What an actor was lost with is done alone, so that it is known what kills them.
+        """
         with self._changed:
             while not self._waiting and not pending and not self._closed:
                 self._changed.wait()
-            if self._waiting and pending < self._at_once and not self._closed:
+            suspects = any(task.attempts for task in (*pending, *islice(self._waiting, 1)))
+            room = 1 if suspects else self._at_once
+            if self._waiting and len(pending) < room and not self._closed:
                 return self._waiting.popleft()
             return None
 

@@ -17,13 +17,15 @@ from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.grower import Grower, GrownPart
 from moses_feature.model_directory import PhraseModel
 from moses_feature.pipeline import OpenPool, Pipeline, Pool
-from moses_feature.scoring import GPU_HELPERS, Dtype
+from moses_feature.scoring import Dtype
 from moses_feature.table_parts import Part
 
 logger = logging.getLogger(__name__)
 
 CORES_PER_WORKER = 4
 """CPU cores of a worker without a GPU, unless the user says otherwise."""
+CORES_PER_GPU = 17
+"""The most CPU cores of a worker with a GPU: for the scorer, and for helpers."""
 SPARE_PARTS = 2
 """Parts that wait for each that is worked on, so that one slow worker does not stop the others."""
 
@@ -47,7 +49,7 @@ class WorkerKind:
     def helpers(self) -> int:
         """See above."""
         if self.gpus:
-            return max(1, min(GPU_HELPERS, self.cores - 1))
+            return max(1, self.cores - 1)
         return -(-self.cores // CORES_PER_WORKER)
 
     @classmethod
@@ -64,7 +66,7 @@ class WorkerKind:
                 f"GPUs; it has {cluster.gpus}"
             )
         if cluster.gpus and kind != "cpu":
-            cores = threads or max(1, min(GPU_HELPERS + 1, cluster.cpus // cluster.gpus))
+            cores = threads or max(1, min(CORES_PER_GPU, cluster.cpus // cluster.gpus))
             return cls(cluster.gpus, cores, 1)
         cores = threads or max(1, min(CORES_PER_WORKER, cluster.cpus))
         return cls(max(1, cluster.cpus // cores), cores, 0)
@@ -134,8 +136,8 @@ def ray_pools(
     with connected(address) as cluster:
         kind = WorkerKind.of(cluster, device, threads)
         logger.info(
-            "%d workers with %d CPU cores%s each",
-            kind.count, kind.cores, " and a GPU" if kind.gpus else "",
+            "%d workers with %d CPU core%s%s each",
+            kind.count, kind.cores, "s"[: kind.cores > 1], " and a GPU" if kind.gpus else "",
         )  # fmt: skip
 
         def open_pool(grower: Grower) -> closing[Pool]:

@@ -31,7 +31,7 @@ def test_parts_end_where_a_source_phrase_ends(tmp_path):
     assert [line for part in parts for line in part] == lines
     kept = parts_of(tmp_path / "table", 3, {b"b", b"d"})
     assert [b"".join(line[:1] for line in part) for part in kept] == [b"bbb", b"dddddd", b"ddd"]
-    assert sum(parts_of(tmp_path / "table", 1), []) == lines
+    assert [line for part in parts_of(tmp_path / "table", 1) for line in part] == lines
 
 
 def test_peeking_changes_nothing(tmp_path):
@@ -39,11 +39,9 @@ def test_peeking_changes_nothing(tmp_path):
     with LineReader(tmp_path / "text") as plain:
         lines = list(plain)
         digest = plain.digest()
-    seen = []
     with LineReader(tmp_path / "text") as reader:
         assert reader.peek() == b"1\n"
-        for line in reader:
-            seen.append((line, reader.peek(), reader.peek(), reader.line_number))
+        seen = [(line, reader.peek(), reader.peek(), reader.line_number) for line in reader]
         assert reader.digest() == digest
     assert [line for line, *_ in seen] == lines
     assert [ahead for _, ahead, *_ in seen] == [*lines[1:], b""]
@@ -93,7 +91,7 @@ def test_a_killed_shard_goes_on(run, tmp_path, model_directory, shards, monkeypa
     shutil.copy(tmp_path / whole, tmp_path / "expected")
     described = (tmp_path / "out.2.features.json").read_text()
 
-    class Killed(Exception):
+    class KilledError(Exception):
         pass
 
     class Mortal(augment_module.TableWriter):
@@ -103,7 +101,7 @@ def test_a_killed_shard_goes_on(run, tmp_path, model_directory, shards, monkeypa
             super().write(*arguments)
             type(self).written += 1
             if self.written == 4:
-                raise Killed
+                raise KilledError
 
     (tmp_path / whole).unlink()
     command = (
@@ -120,7 +118,7 @@ def test_a_killed_shard_goes_on(run, tmp_path, model_directory, shards, monkeypa
     assert {**resumed, "command": ""} == {**json.loads(described), "command": ""}
 
 
-def test_an_empty_table(run, tmp_path, model_directory, shards):
+def test_an_empty_table(run, tmp_path, shards):
     write_gz(tmp_path / "in.gz", b"")
     run("merge", *shards(2), "merged.gz")
     assert read_gz(tmp_path / "merged.gz") == b""
