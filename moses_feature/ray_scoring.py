@@ -106,7 +106,7 @@ class RayPool:
         kind: WorkerKind,
     ) -> None:
         ray = cluster.ray
-        at_once = 2 * kind.helpers + 1
+        at_once = kind.helpers + 2  # each helper's, one that is scored, one on its way
         actor = ray.remote(PartWorker).options(
             num_cpus=kind.cores, num_gpus=kind.gpus, max_concurrency=at_once + 1
         )

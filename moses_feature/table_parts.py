@@ -127,9 +127,11 @@ class PartReader:
         fields = checked_fields(line, self._reader.path, self._reader.line_number, self.scores)
         return b" ".join(tokens(fields[SOURCE])) in self._kept
 
-    def _part(self, lines: list[bytes], numbers: list[int]) -> Part:
+    def _part(self, lines: list[bytes], numbers: Sequence[int]) -> Part:
         reader = self._reader
         self._number += 1
+        if self._kept is None:  # smaller than so many numbers
+            numbers = range(reader.line_number - len(lines) + 1, reader.line_number + 1)
         return Part(
             self._number - 1, lines, numbers, self.scores or 0, reader.line_number, reader.digest(),
             reader.fraction(),

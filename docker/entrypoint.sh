@@ -1,0 +1,32 @@
+#!/bin/sh
+# What a container runs: `augment`, `tune` or `compare`, with THREADS threads (all cores by
+# default), and with real Moses if the image has one; any other command as it is.
+set -eu
+
+threads=${THREADS:-$(nproc)}
+if [ ! -w "${NUMBA_CACHE_DIR:-/}" ]; then # a read-only image
+    NUMBA_CACHE_DIR=$(mktemp -d)
+    export NUMBA_CACHE_DIR
+fi
+
+tuning_options() {
+    if [ -x "$MOSES_HOME/bin/moses" ]; then
+        echo "--decoder moses --threads $threads"
+    else
+        echo "--jobs $threads"
+    fi
+}
+
+command=${1:-help}
+[ $# -eq 0 ] || shift
+# shellcheck disable=SC2046 # tuning_options are several
+case $command in
+    augment) exec augment-phrase-table --threads "$threads" "$@" ;;
+    tune) exec mert-tune $(tuning_options) "$@" ;;
+    compare) exec mert-compare $(tuning_options) "$@" ;;
+    help)
+        echo "augment, tune or compare and their options; --help after one of them shows these"
+        echo "any other command is run as it is, such as: moses-feature check augmented.gz"
+        ;;
+    *) exec "$command" "$@" ;;
+esac
