@@ -48,7 +48,7 @@ def main() -> None:
         ):
             file.writelines(islice(reader, arguments.lines))
         parts, seconds = timed(lambda: read(table))
-        lines = sum(len(part.lines) for part in parts)
+        lines = sum(len(part.numbers) for part in parts)
         size = sum(len(line) for part in parts for line in part.lines) / lines
         print(f"{lines:,} lines of {size:.0f} bytes, {table.stat().st_size / lines:.0f} compressed")
         row("reading and cutting into parts", lines, seconds)
@@ -151,7 +151,7 @@ def over_ray(grown: list[GrownPart], workers: int) -> Iterator[Any]:
     with connected("local") as cluster:
         pool = EchoPool(cluster, grown, workers)
         for _ in range(workers):  # the actors are there before the clock starts
-            pool.submit(Part(0, [], [], 0, 0, "", None)).result()
+            pool.submit(Part(0, b"", [], 0, 0, "", None)).result()
         yield lambda _: closing(pool)
 
 

@@ -4,17 +4,24 @@
 set -eu
 
 threads=${THREADS:-$(nproc)}
+moses=${MOSES_HOME:-/opt/moses}/bin/moses
 if [ ! -w "${NUMBA_CACHE_DIR:-/}" ]; then # a read-only image
     NUMBA_CACHE_DIR=$(mktemp -d)
     export NUMBA_CACHE_DIR
 fi
 
 tuning_options() {
-    if [ -x "$MOSES_HOME/bin/moses" ]; then
+    if [ -x "$moses" ]; then
+        echo "translating with $moses, $threads threads (--decoder embedded for the other one)" >&2
         echo "--decoder moses --threads $threads"
     else
+        echo "translating with the embedded decoder, $threads processes" >&2
         echo "--jobs $threads"
     fi
+}
+
+moses_version() {
+    [ -x "$moses" ] && echo "$moses" || echo "none, the embedded decoder translates"
 }
 
 command=${1:-help}
@@ -27,6 +34,13 @@ case $command in
     help)
         echo "augment, tune or compare and their options; --help after one of them shows these"
         echo "any other command is run as it is, such as: moses-feature check augmented.gz"
+        echo "THREADS in the environment: how many, $threads now; Moses: $(moses_version)"
         ;;
-    *) exec "$command" "$@" ;;
+    *)
+        if ! command -v "$command" > /dev/null; then
+            echo "no command $command; augment, tune, compare, help, or one of moses-feature" >&2
+            exit 127
+        fi
+        exec "$command" "$@"
+        ;;
 esac

@@ -7,11 +7,12 @@
 # embedded decoder and by Moses, if it is here.
 set -eu
 
+moses=${MOSES_HOME:-/opt/moses}/bin/moses
 mert-tune --help > /dev/null
 augment-phrase-table --help > /dev/null
 decoders=embedded
-if [ -x "$MOSES_HOME/bin/moses" ]; then
-    "$MOSES_HOME/bin/moses" -version > /dev/null
+if [ -x "$moses" ]; then
+    "$moses" -version > /dev/null
     decoders="embedded moses"
 fi
 [ "${1:-}" = --thorough ] || exit 0

@@ -68,9 +68,9 @@ decoder_options = _all(
     ),
     click.option(
         "--ray", metavar="ADDRESS",
-        help="Decode on a Ray cluster: local (this machine), auto, HOST:PORT or ray://HOST:PORT. "
-        "--jobs is then the number of workers, by default as many as there are cores for. All "
-        "machines must see the models at the same paths.",
+        help="Decode on a Ray cluster: local (this machine alone), auto (the cluster it belongs "
+        "to), or another address that Ray takes. --jobs is then the number of workers, by default "
+        "as many as there are cores for. All machines must see the models at the same paths.",
     ),
     click.option(
         "--filter", "filter_tables", is_flag=True,

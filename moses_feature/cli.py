@@ -89,8 +89,9 @@ from moses_feature.words import WordError, WordOptions
 @click.option(
     "--ray",
     metavar="ADDRESS",
-    help="Score on a Ray cluster: local (this machine), auto, HOST:PORT or ray://HOST:PORT. A "
-    "worker for each GPU, or for each 4 (or --threads) CPU cores.",
+    help="Score on a Ray cluster: local (this machine alone), auto (the cluster it belongs to), or "
+    "another address that Ray takes. A worker for each GPU, or for each 4 (or --threads) CPU "
+    "cores.",
 )
 @click.option(
     "--shard",
@@ -145,7 +146,7 @@ def augment_phrase_table(
         scoring_dtype=scoring_dtype,
     )
     settings.check()
-    own_shard = Shard.parse(shard) if shard else None
+    own_shard = None if shard is None else Shard.parse(shard)
     check_distribution(output, model_directory, ini, ray, shard)
     if model_directory is None:
         if started_by_torchrun():
@@ -158,7 +159,7 @@ def augment_phrase_table(
         refuse_training_options()
     model = load_any_model(directory)
     with ExitStack() as stack:
-        if ray:
+        if ray is not None:
             pools = ray_pools(ray, model, scoring_dtype, device, threads)
         else:
             torch_device = prepare_device(device, threads)
@@ -171,8 +172,9 @@ def augment_phrase_table(
             shard=own_shard, resume=resume, command=command_line(), report=reporter,
         )  # fmt: skip
         seconds, rate = progress.seconds(), reporter.pairs_per_second(done)
+    which = f"shard {shard}: " if shard else ""
     click.echo(
-        f"{done.written:,} of {done.lines:,} lines written in {seconds:.0f} s "
+        f"{which}{done.written:,} of {done.lines:,} lines written in {seconds:.0f} s "
         f"({rate:,.0f} pairs/s); {done.clipped:,} scores clipped, "
         f"{done.unknown_target_words:,} unknown target words",
         err=True,
@@ -247,13 +249,13 @@ def merge_command(shards: tuple[str, ...], output: str) -> None:
     """Join the shards that augment-phrase-table --shard wrote, given in any order.
 
     OUTPUT and its *.features.json are, to the byte, what a run without --shard would have written
-    (but for the command in the latter).
+    (but for the commands in the latter).
 
     \b
     Example:
       moses-feature merge augmented.1.gz augmented.2.gz augmented.gz
     """
-    facts = merge(shards, output)
+    facts = merge(shards, output, command_line())
     click.echo(f"{output}: {facts['lines_written']:,} lines of {len(shards)} shards", err=True)
 
 

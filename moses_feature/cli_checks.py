@@ -104,13 +104,13 @@ def check_distribution(
         UsageError: the command line makes no sense.
     """
     for option, given in (("--ray", ray), ("--shard", shard)):
-        if given and model is None:
+        if given is not None and model is None:
             raise UsageError(f"{option} only scores: train first, then give --model")
-    if shard and ray:
+    if shard is not None and ray is not None:
         raise UsageError("--shard is for runs that know nothing of each other: not with --ray")
-    if shard and ini:
+    if shard is not None and ini:
         raise UsageError("--ini is for a whole table: moses-feature merge, then ini add")
-    if shard and output == STANDARD_STREAM:
+    if shard is not None and output == STANDARD_STREAM:
         raise UsageError("a shard is written to a file: expected its name, found -")
 
 

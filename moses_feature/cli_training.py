@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,12 @@ from moses_feature.cli_progress import Progress, TrainingReporter
 from moses_feature.errors import MosesFeatureError
 from moses_feature.ranks import Ranks, joined
 from moses_feature.trainer import RunSettings, TrainingState
+
+logger = logging.getLogger(__name__)
+
+ENDING = (signal.SIGINT, signal.SIGTERM)
+"""Ctrl-C, and what batch systems send some time before they kill."""
+SECONDS_FOR_THE_FIRST = 5.0
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,7 @@ class RunControl:
 def training_run(
     directory: Path, settings: RunSettings, device: torch.device, examples: str
 ) -> Iterator[RunControl]:
-    """Show the progress of a run and end it in order on Ctrl-C, with exit code 130.
+    """Show the progress of a run, and end it in order on Ctrl-C or SIGTERM, with exit code 130.
 
     Of the processes that torchrun started, all but the first one are silent.
 
@@ -54,6 +61,8 @@ def training_run(
             with _in_silence():
                 yield RunControl(ranks)
             return
+        if ranks.count > 1:
+            logger.info("%d processes train together; this one on %s", ranks.count, device)
         has_end = settings.updates is not None or settings.minutes is not None
         with finish_on_interrupt() as interrupted, Progress(has_end) as progress:
             yield RunControl(ranks, interrupted, TrainingReporter(progress, settings, examples))
@@ -64,28 +73,35 @@ def training_run(
 
 @contextmanager
 def _in_silence() -> Iterator[None]:
-    """Leave it to the first process to say what is done and what is wrong."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Leave it to the first process to say what is done and what is wrong.
+
+    torchrun ends all processes as soon as one has failed, so that the first one must be it.
+    """
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
     logging.getLogger().setLevel(logging.ERROR)
     try:
         yield
     except MosesFeatureError as error:
+        time.sleep(SECONDS_FOR_THE_FIRST)
         raise SystemExit(error.exit_code) from None
 
 
 @contextmanager
 def finish_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Give a function that tells whether Ctrl-C was pressed; a second Ctrl-C stops at once."""
+    """Give a function that tells whether there was a Ctrl-C or a SIGTERM; another one kills."""
     pressed = False
 
     def press(*_: object) -> None:
         nonlocal pressed
         pressed = True
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         click.echo("\ninterrupted: finishing the update (again to stop at once)", err=True)
 
-    before = signal.signal(signal.SIGINT, press)
+    before = {number: signal.signal(number, press) for number in ENDING}
     try:
         yield lambda: pressed
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

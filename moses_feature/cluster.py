@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 from moses_feature.errors import MosesFeatureError, UsageError
 
 LOCAL = "local"
+SECONDS_TO_ANSWER = 10.0
 
 
 @dataclass(frozen=True)
@@ -20,12 +22,20 @@ class Cluster:
 
     Attributes:
         ray: the module, with which actors are made.
-        cpus, gpus: of all its machines.
+        machines: CPU cores and GPUs of each.
     """
 
     ray: Any
-    cpus: int
-    gpus: int
+    machines: tuple[tuple[int, int], ...]
+
+    @property
+    def most_cores(self) -> int:
+        """The CPU cores of the machine that has most of them."""
+        return max((cores for cores, _ in self.machines), default=0)
+
+    def places(self, cores: int) -> int:
+        """Return how many workers of so many CPU cores there is room for."""
+        return sum(of_one // cores for of_one, _ in self.machines)
 
 
 @contextmanager
@@ -33,12 +43,13 @@ def connected(address: str) -> Iterator[Cluster]:
     """Join the cluster at an address, or make one of this machine for as long as it is needed.
 
     Args:
-        address: `local`; or what Ray takes: `auto`, HOST:PORT, ray://HOST:PORT.
+        address: `local`; or what Ray takes, such as `auto` or HOST:PORT.
 
     Raises:
-        UsageError: Ray is not installed.
+        UsageError: Ray is not installed, or the address is none.
         MosesFeatureError: there is no cluster at this address.
     """
+    _check_address(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     if address == LOCAL:  # all that Ray starts listens on the loopback interface alone
@@ -57,7 +68,20 @@ def connected(address: str) -> Iterator[Cluster]:
         reason = " ".join(str(error).split())[:300]
         raise MosesFeatureError(f"--ray {address}: {reason}") from error
     try:
-        resources = ray.cluster_resources()
-        yield Cluster(ray, int(resources.get("CPU", 0)), int(resources.get("GPU", 0)))
+        resources = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        yield Cluster(ray, tuple((int(r.get("CPU", 0)), int(r.get("GPU", 0))) for r in resources))
     finally:
         ray.shutdown()
+
+
+def _check_address(address: str) -> None:
+    """See that somebody listens at HOST:PORT; Ray would try for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon:
+        if address not in (LOCAL, "auto"):
+            raise UsageError(f"--ray {address!r}: expected local, auto or HOST:PORT")
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise MosesFeatureError(f"--ray {address}: nobody answers there: {error}") from error

@@ -57,19 +57,28 @@ class WorkerKind:
         """Divide a cluster: a worker for each GPU, or for each `threads` cores.
 
         Raises:
-            UsageError: it has no GPU, but one is wanted.
+            UsageError: it has no GPU, or no machine with so many cores, as are wanted.
         """
         kind = device.partition(":")[0]
-        if kind not in ("auto", "cpu", "cuda") or (kind == "cuda" and not cluster.gpus):
+        with_gpus = [(cores, gpus) for cores, gpus in cluster.machines if gpus]
+        if kind not in ("auto", "cpu", "cuda") or (kind == "cuda" and not with_gpus):
             raise UsageError(
                 f"--device {device} with --ray: expected auto, cpu, or cuda where the cluster has "
-                f"GPUs; it has {cluster.gpus}"
+                f"GPUs; it has {sum(gpus for _, gpus in with_gpus)}"
             )
-        if cluster.gpus and kind != "cpu":
-            cores = threads or max(1, min(CORES_PER_GPU, cluster.cpus // cluster.gpus))
-            return cls(cluster.gpus, cores, 1)
-        cores = threads or max(1, min(CORES_PER_WORKER, cluster.cpus))
-        return cls(max(1, cluster.cpus // cores), cores, 0)
+        if with_gpus and kind != "cpu":
+            spare = min(cores // gpus for cores, gpus in with_gpus)
+            cores = threads or max(1, min(CORES_PER_GPU, spare))
+            count = sum(min(gpus, of_one // cores) for of_one, gpus in with_gpus)
+        else:
+            cores = threads or max(1, min(CORES_PER_WORKER, cluster.most_cores))
+            count = cluster.places(cores)
+        if not count:
+            raise UsageError(
+                f"--threads with --ray: expected {cluster.most_cores} at most, the CPU cores of "
+                f"the largest machine, found {cores}"
+            )
+        return cls(count, cores, int(bool(with_gpus) and kind != "cpu"))
 
 
 class PartWorker:
@@ -136,8 +145,9 @@ def ray_pools(
     with connected(address) as cluster:
         kind = WorkerKind.of(cluster, device, threads)
         logger.info(
-            "%d workers with %d CPU core%s%s each",
-            kind.count, kind.cores, "s"[: kind.cores > 1], " and a GPU" if kind.gpus else "",
+            "%d worker%s with %d CPU core%s%s each",
+            kind.count, "s"[: kind.count > 1], kind.cores, "s"[: kind.cores > 1],
+            " and a GPU" if kind.gpus else "",
         )  # fmt: skip
 
         def open_pool(grower: Grower) -> closing[Pool]:

@@ -50,12 +50,13 @@ class Shard:
         return part % self.count == self.index
 
 
-def merge(shards: Sequence[str], output: str) -> dict[str, Any]:
+def merge(shards: Sequence[str], output: str, command: str = "") -> dict[str, Any]:
     """Write the whole table and its `*.features.json`.
 
     Args:
         shards: the outputs of all N runs, in any order.
         output: where to write; of the same suffix.
+        command: what the user typed.
 
     Returns:
         what is written into `*.features.json`.
@@ -69,7 +70,8 @@ def merge(shards: Sequence[str], output: str) -> dict[str, Any]:
     if output == STANDARD_STREAM or {Path(p).suffix for p in (*shards, output)} != {suffix}:
         expected = f"files with {suffix}" if suffix else "files without a suffix"
         raise UsageError(f"expected {expected}, as {shards[0]}, found {output}")
-    if features_json(output) in map(features_json, shards):
+    written = {path.resolve() for path in (Path(output), features_json(output))}
+    if any({Path(p).resolve(), features_json(p).resolve()} & written for p in shards):
         raise UsageError(f"{output} would overwrite a shard, or its description")
     parts = [_ShardParts.of(path) for path in shards]
     _check_same(parts)
@@ -80,9 +82,11 @@ def merge(shards: Sequence[str], output: str) -> dict[str, Any]:
         raise MosesFeatureError(
             f"expected the shards 1 to {count} of {count}, each once, found {found}"
         )
+    _check_turns(parts)
     _interleave(parts, Path(output))
     merged = {name: value for name, value in parts[0].facts.items() if name != "shard"}
-    merged["output"] = Path(output).name
+    merged |= {"output": Path(output).name, "command": command}
+    merged["commands_of_shards"] = [part.facts.get("command") for part in parts]
     for name in SUMMED:
         merged[name] = sum(part.facts[name] for part in parts)
     write_json(features_json(output), merged)
@@ -115,17 +119,20 @@ class _ShardParts:
             raise FormatError(features_json(path), "a shard", "a whole table")
         try:
             said = facts["shard"]
-            shard = Shard(int(said["index"]), int(said["count"]))
-            sizes = [int(size) for size in said["parts"]]
-            if not 0 <= shard.index < shard.count or not all(size >= 0 for size in sizes):
-                raise ValueError("numbers out of range")  # noqa: TRY301
-            if not all(isinstance(facts[name], int) for name in SUMMED):
-                raise ValueError("counts that are no numbers")  # noqa: TRY301
-            return cls(path, facts, shard, sizes, str(said["sha256"]))
-        except (KeyError, TypeError, ValueError) as error:
+            shard = Shard(said["index"], said["count"])
+            sizes, digest = said["parts"], said["sha256"]
+            numbers = [shard.index, shard.count, *sizes, *(facts[name] for name in SUMMED)]
+        except (KeyError, TypeError) as error:
             raise FormatError(
                 features_json(path), "a description of a shard", f"a damaged file ({error})"
             ) from error
+        if not (
+            all(type(number) is int and number >= 0 for number in numbers)
+            and shard.index < shard.count
+            and isinstance(sizes, list)
+        ):
+            raise FormatError(features_json(path), "counts and sizes", "something else")
+        return cls(path, facts, shard, sizes, digest)
 
 
 def _check_same(parts: Sequence[_ShardParts]) -> None:
@@ -139,6 +146,24 @@ def _check_same(parts: Sequence[_ShardParts]) -> None:
         if other.shard.count != first.shard.count:
             expected = f"one of {first.shard.count} shards as in {described}"
             raise FormatError(features_json(other.path), expected, f"of {other.shard.count}")
+
+
+def _check_turns(shards: Sequence[_ShardParts]) -> None:
+    """See that the shards have the parts that they should, and their files the right size."""
+    parts = sum(len(shard.sizes) for shard in shards)
+    for shard in shards:
+        expected = len(range(shard.shard.index, parts, shard.shard.count))
+        if len(shard.sizes) != expected:
+            raise FormatError(
+                features_json(shard.path), f"{expected} of {parts} parts", f"{len(shard.sizes)}"
+            )
+        try:
+            size = Path(shard.path).stat().st_size
+        except OSError as error:
+            raise MosesFeatureError(f"{shard.path}: {error.strerror}") from error
+        if size != sum(shard.sizes):
+            expected_size = f"the {sum(shard.sizes)} bytes that {features_json(shard.path)} says"
+            raise FormatError(shard.path, expected_size, f"{size}")
 
 
 def _interleave(shards: Sequence[_ShardParts], output: Path) -> None:

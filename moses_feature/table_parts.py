@@ -23,7 +23,7 @@ class Part:
 
     Attributes:
         number: of the part, from 0.
-        lines: those that are kept, with their line ends.
+        content: the lines that are kept, with their line ends.
         numbers: their line numbers (1-based).
         scores: how many scores each has.
         lines_read: lines of the table up to the end of the part.
@@ -32,12 +32,19 @@ class Part:
     """
 
     number: int
-    lines: list[bytes]
+    content: bytes
     numbers: Sequence[int]
     scores: int
     lines_read: int
     digest: str
     fraction: float | None
+
+    @property
+    def lines(self) -> list[bytes]:
+        """The lines that are kept, with their line ends."""
+        *whole, rest = self.content.split(b"\n")
+        lines = [line + b"\n" for line in whole]
+        return [*lines, rest] if rest else lines
 
 
 def checked_fields(line: bytes, path: str, number: int, scores: int) -> list[bytes]:
@@ -133,8 +140,8 @@ class PartReader:
         if self._kept is None:  # smaller than so many numbers
             numbers = range(reader.line_number - len(lines) + 1, reader.line_number + 1)
         return Part(
-            self._number - 1, lines, numbers, self.scores or 0, reader.line_number, reader.digest(),
-            reader.fraction(),
+            self._number - 1, b"".join(lines), numbers, self.scores or 0,
+            reader.line_number, reader.digest(), reader.fraction(),
         )  # fmt: skip
 
 

@@ -223,7 +223,7 @@ class Trainer:
         if state.evaluations_without_gain >= settings.patience:
             return f"no better held-out loss in {settings.patience} evaluations"
         if settings.updates is not None and state.update >= settings.updates:
-            return f"{settings.updates} updates done"
+            return f"{state.update} updates done"
         epochs = state.update / self._objective.updates_per_epoch
         if settings.epochs is not None and epochs >= settings.epochs:
             return f"{settings.epochs:g} epochs done"
@@ -363,10 +363,9 @@ def run_or_resume(
     """Train until the end, from the checkpoint in the directory if there is one."""
     ranks.from_first(lambda: trainer.resume() if holds_model(directory) else None)
     reason = trainer.run(stop, report)
-    logger.info(
-        "training ended: %s; best held-out loss %.4f nats per word",
-        reason, trainer.state.best_held_out_loss,
-    )  # fmt: skip
+    best = trainer.state.best_held_out_loss
+    gained = f"; best held-out loss {best:.4f} nats per word" if best < math.inf else ""
+    logger.info("training ended: %s%s", reason, gained)
     return reason
 
 

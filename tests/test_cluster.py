@@ -21,7 +21,7 @@ from mert.decoders.choice import DecoderSettings
 from mert.decoders.moses import MosesSettings
 from moses_feature import augment as augment_module
 from moses_feature import crew as crew_module
-from moses_feature.cluster import Cluster
+from moses_feature.cluster import Cluster, connected
 from moses_feature.crew import ATTEMPTS, Crew
 from moses_feature.errors import LostProcessError, MosesFeatureError, UsageError
 from moses_feature.ray_scoring import WorkerKind
@@ -104,11 +104,12 @@ def test_either_decoder_on_a_cluster(toy, stand_in, tmp_path, caplog):
     sentences = tokens(SENTENCES)
     alone = DecoderSettings().make(toy.ini, sentences)
     expected = nbest(alone, tmp_path / "alone.gz")
-    decoder = DecoderSettings(ray="local", jobs=2).make(toy.ini, sentences)
+    jobs = len(sentences)  # more than there are cores
+    decoder = DecoderSettings(ray="local", jobs=jobs).make(toy.ini, sentences)
     try:
         assert nbest(decoder, tmp_path / "two.gz") == expected
         workers = descendants(b"ray::ShardWorker")
-        assert len(workers) == 2
+        assert len(workers) == jobs
         os.kill(workers[1], signal.SIGKILL)
         assert nbest(decoder, tmp_path / "one-lost.gz") == expected
     finally:
@@ -152,21 +153,27 @@ def test_no_cluster_and_no_ray(tmp_path, model_directory):
     assert "pip install 'moses-feature[ray]'" in done.stderr
 
 
+SMALL, LARGE, TWO, ODD = ((2, 0),), ((64, 8),), ((64, 8), (8, 4)), ((3, 0), (3, 0), (1, 0))
+
+
 @pytest.mark.parametrize(
-    ("cpus", "gpus", "device", "threads", "expected"),
+    ("machines", "device", "threads", "expected"),
     [
-        (2, 0, "auto", None, (1, 2, 0)),
-        (2, 0, "cpu", 1, (2, 1, 0)),
-        (64, 0, "auto", None, (16, 4, 0)),
-        (10, 0, "auto", None, (2, 4, 0)),
-        (64, 8, "auto", None, (8, 8, 1)),
-        (64, 8, "cuda", 3, (8, 3, 1)),
-        (64, 8, "cpu", None, (16, 4, 0)),
-        (4, 8, "auto", None, (8, 1, 1)),
+        (SMALL, "auto", None, (1, 2, 0)),
+        (SMALL, "cpu", 1, (2, 1, 0)),
+        (((64, 0),), "auto", None, (16, 4, 0)),
+        (((10, 0),), "auto", None, (2, 4, 0)),
+        (ODD, "auto", None, (2, 3, 0)),
+        (ODD, "auto", 2, (2, 2, 0)),
+        (LARGE, "auto", None, (8, 8, 1)),
+        (LARGE, "cuda", 3, (8, 3, 1)),
+        (LARGE, "cpu", None, (16, 4, 0)),
+        (TWO, "auto", None, (12, 2, 1)),
+        (TWO, "auto", 4, (10, 4, 1)),
     ],
 )
-def test_how_a_cluster_is_divided(cpus, gpus, device, threads, expected):
-    kind = WorkerKind.of(Cluster(None, cpus, gpus), device, threads)
+def test_how_a_cluster_is_divided(machines, device, threads, expected):
+    kind = WorkerKind.of(Cluster(None, machines), device, threads)
     assert (kind.count, kind.cores, kind.gpus) == expected
     assert kind.helpers >= 1
 
@@ -174,7 +181,29 @@ def test_how_a_cluster_is_divided(cpus, gpus, device, threads, expected):
 @pytest.mark.parametrize("device", ["cuda", "tpu"])
 def test_a_cluster_without_such_a_device(device):
     with pytest.raises(UsageError, match="it has 0"):
-        WorkerKind.of(Cluster(None, 8, 0), device, None)
+        WorkerKind.of(Cluster(None, SMALL), device, None)
+
+
+@pytest.mark.parametrize("machines", [SMALL, ODD, ((4, 1),)])
+def test_a_cluster_without_so_many_cores(machines):
+    with pytest.raises(UsageError, match=r"expected [234] at most.*, found 5"):
+        WorkerKind.of(Cluster(None, machines), "auto", 5)
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "message"),
+    [
+        ("", UsageError, "expected local, auto, HOST:PORT"),
+        ("nonsense", UsageError, "expected local, auto, HOST:PORT"),
+        ("127.0.0.1:1", MosesFeatureError, "nobody answers there"),
+        ("ray://127.0.0.1:1", MosesFeatureError, "nobody answers there"),
+        ("127.0.0.1:port", MosesFeatureError, "nobody answers there"),
+        ("127.0.0.1:99999", MosesFeatureError, "nobody answers there"),
+    ],
+)
+def test_no_cluster_at_an_address(address, kind, message):
+    with pytest.raises(kind, match=message), connected(address):
+        pass
 
 
 class LostError(Exception):
@@ -231,7 +260,7 @@ def crew_of():
     crews = []
 
     def make(make_worker, size: int = 3, at_once: int = 2) -> Crew:
-        crews.append(Crew(Cluster(StandInRay(), size, 0), make_worker, size, at_once))
+        crews.append(Crew(Cluster(StandInRay(), ()), make_worker, size, at_once))
         return crews[-1]
 
     yield make
@@ -277,7 +306,7 @@ def test_the_user_is_told_to_wait(monkeypatch, caplog):
     waits = iter([([], [None]), ([], [None])])
     ray = StandInRay()
     ray.wait = lambda references, **_: next(waits, (references[:1], references[1:]))
-    crew = Crew(Cluster(ray, 1, 0), lambda: Worker([]), 1, 1)
+    crew = Crew(Cluster(ray, ()), lambda: Worker([]), 1, 1)
     assert crew.submit("", 3).result(10) == 9
     crew.close()
     assert caplog.text.count("waiting until the cluster has room") == 2

@@ -85,7 +85,8 @@ def test_train_and_describe(run, tmp_path):
     assert "Error: none: No such file" in result.stderr
 
 
-def test_ctrl_c_finishes_the_update_and_says_how_to_go_on(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_finishes_the_update_and_says_how_to_go_on(tmp_path, number):
     write_gz(tmp_path / "t.gz", LONG_TABLE)
     program = "from moses_feature.cli import moses_feature; moses_feature()"
     command = [sys.executable, "-c", program, "train", "t.gz", "m", *map(str, TINY), "--threads",
@@ -96,7 +97,7 @@ def test_ctrl_c_finishes_the_update_and_says_how_to_go_on(tmp_path):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "saved in m; the same command with --resume goes on" in errors

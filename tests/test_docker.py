@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from test_moses_decoder import N_BEST, SENTENCES, embedded, stand_in, toy
+
+__all__ = ["embedded", "stand_in", "toy"]  # fixtures
 
 ROOT = Path(__file__).parents[1]
 DOCKER = ROOT / "docker"
@@ -73,6 +76,10 @@ def test_entrypoint(container, tmp_path, arguments, expected, with_moses):
 def test_entrypoint_without_command_threads_or_a_place_to_write(container, tmp_path):
     assert "augment, tune or compare" in shell("entrypoint.sh", **container).stdout
     assert "augment, tune or compare" in shell("entrypoint.sh", "help", **container).stdout
+    assert "Moses: none" in shell("entrypoint.sh", "help", **container).stdout
+    result = shell("entrypoint.sh", "halp", **container)
+    assert result.returncode == 127
+    assert "no command halp" in result.stderr
     del container["THREADS"]
     executable(tmp_path / "bin" / "mert-tune", 'echo "$@" "$NUMBA_CACHE_DIR"')
     container["NUMBA_CACHE_DIR"] = "/no/such/place"
@@ -80,6 +87,25 @@ def test_entrypoint_without_command_threads_or_a_place_to_write(container, tmp_p
     assert int(cores) == len(os.sched_getaffinity(0))
     assert Path(cache).is_dir()
     Path(cache).rmdir()
+
+
+@pytest.mark.system
+def test_entrypoint_tunes_with_the_moses_of_the_image(container, toy, embedded, stand_in, tmp_path):
+    """The real mert-tune, and a Moses that replays n-best lists."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "bin").symlink_to(stand_in.parent)
+    best = [embedded.translate(number)[0].words for number in range(len(SENTENCES))]
+    (tmp_path / "dev.in").write_text("".join(f"{sentence}\n" for sentence in SENTENCES))
+    (tmp_path / "dev.ref").write_bytes(b"".join(b" ".join(words) + b"\n" for words in best))
+    container.update(PATH=f"{TOOLS}:{os.environ['PATH']}", MOSES_HOME=tmp_path / "home")
+    result = shell(
+        "entrypoint.sh", "tune", toy.ini.path, "--input", tmp_path / "dev.in",
+        "--reference", tmp_path / "dev.ref", "--work-dir", tmp_path / "tuned",
+        "--n-best", N_BEST, "--settled", 0, **container,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "--decoder moses --threads 3" in (tmp_path / "tuned" / "moses.ini").read_text()
+    assert (tmp_path / "tuned" / "run1.moses.log").exists()
 
 
 def test_health(container, tmp_path):
@@ -196,7 +222,7 @@ def test_services():
         assert service["user"].startswith("${USER_AND_GROUP")
         assert service["network_mode"] == "none"
         assert service["environment"] == {"THREADS": "${THREADS:-}"}
-        assert service["entrypoint"] == ["entrypoint.sh", name.removesuffix("-gpu")]
+        assert service["entrypoint"][:2] == ["entrypoint.sh", name.removesuffix("-gpu")]
     assert services["augment-gpu"]["profiles"] == ["gpu"]
 
 

@@ -83,6 +83,7 @@ def test_merged_shards_have_the_bytes_of_one_run(
     )
     for facts in (whole, merged):
         del facts["command"], facts["output"]
+    assert len(merged.pop("commands_of_shards")) == count
     assert merged == whole
 
 
@@ -137,6 +138,9 @@ def test_shards_that_do_not_fit(run, tmp_path, model_directory, shards):
     assert "found 1, 1, 2, 3" in refused(names[0], *names, "merged.gz")
     assert "expected files with .gz" in refused(*names, "merged.xz", exit_code=2)
     assert "would overwrite a shard" in refused(*names, "out.3.gz", exit_code=2)
+    (tmp_path / "link.gz").symlink_to("out.2.gz")
+    for same in ("./out.2.gz", tmp_path / "out.2.gz", "link.gz"):
+        assert "would overwrite a shard" in refused(*names, str(same), exit_code=2)
     assert "missing" in refused(*names, "in.gz", "merged.gz")
     run("augment-phrase-table", "in.gz", "whole.gz", "--model", model_directory)
     assert "expected a shard, found a whole table" in refused(*names, "whole.gz", "merged.gz")
@@ -144,8 +148,20 @@ def test_shards_that_do_not_fit(run, tmp_path, model_directory, shards):
     (tmp_path / "out.1.gz").write_bytes((tmp_path / "out.1.gz").read_bytes()[:-1] + b"x")
     assert "out.1.gz: expected the file that" in refused(*names, "merged.gz")
     shards(3)
-    (tmp_path / "out.2.features.json").write_text('{"columns": [], "shard": {"index": 1}}')
-    assert "expected a description of a shard" in refused(*names, "merged.gz")
+    described = json.loads((tmp_path / "out.2.features.json").read_text())
+    sizes = described["shard"]["parts"]
+    for changed, message in (
+        ({"shard": {"index": 1}}, "expected a description of a shard"),
+        ({"shard": 3}, "expected a description of a shard"),
+        ({"lines_written": True}, "expected counts and sizes"),
+        ({"lines_written": -1}, "expected counts and sizes"),
+        ({"shard": described["shard"] | {"count": 10**400}}, "expected one of 3 shards"),
+        ({"shard": described["shard"] | {"parts": [0.5]}}, "expected counts and sizes"),
+        ({"shard": described["shard"] | {"parts": sizes[:-1]}}, "parts, found"),
+        ({"shard": described["shard"] | {"parts": [2**70, *sizes[1:]]}}, "bytes that"),
+    ):
+        (tmp_path / "out.2.features.json").write_text(json.dumps(described | changed))
+        assert message in refused(*names, "merged.gz")
     shards(3)
     run("augment-phrase-table", "in.gz", *other, "--source-unknown")
     assert "out.3.features.json: expected" in refused(*names, "merged.gz")
@@ -161,6 +177,8 @@ def test_wrong_usage_of_shards(run, tmp_path, model_directory):
         (("out.gz", *model, "--shard", "0/3"), "expected I/N"),
         (("out.gz", *model, "--shard", "4/3"), "expected I/N"),
         (("out.gz", *model, "--shard", "one"), "expected I/N"),
+        (("out.gz", *model, "--shard", ""), "expected I/N"),
+        (("out.gz", *model, "--ray", ""), "expected local, auto"),
         (("out.gz", "--shard", "1/3"), "then give --model"),
         (("out.gz", "--ray", "local"), "then give --model"),
         (("out.gz", *model, "--shard", "1/3", "--ray", "local"), "not with --ray"),

@@ -76,12 +76,16 @@ class ClusterDecoder:
         self.features = features
         with ExitStack() as stack:
             cluster = stack.enter_context(connected(address))
-            count = min(workers or max(1, cluster.cpus // cores), max(1, len(sentences)))
+            places = cluster.places(cores)
+            count = min(workers or max(1, places), max(1, len(sentences)))
+            reserved = cores if count <= places else 0  # or they would wait for each other
             bounds = [len(sentences) * shard // count for shard in range(count + 1)]
+            logger.info("%d worker%s, %d CPU core%s each", count, "s"[: count > 1],
+                        cores, "s"[: cores > 1])  # fmt: skip
             self._shards = []
             for first, last in pairwise(bounds):
                 arguments = Path.cwd(), make, sentences[first:last], first
-                crew = Crew(cluster, _makes_workers(cluster, cores, arguments), 1, 1)
+                crew = Crew(cluster, _makes_workers(cluster, reserved, arguments), 1, 1)
                 stack.callback(crew.close)
                 self._shards.append(_Shard(f"sentences {first + 1} to {last}", last - first, crew))
             self._stack = stack.pop_all()
