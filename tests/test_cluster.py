@@ -193,8 +193,8 @@ def test_a_cluster_without_so_many_cores(machines):
 @pytest.mark.parametrize(
     ("address", "kind", "message"),
     [
-        ("", UsageError, "expected local, auto, HOST:PORT"),
-        ("nonsense", UsageError, "expected local, auto, HOST:PORT"),
+        ("", UsageError, "expected local, auto or HOST:PORT"),
+        ("nonsense", UsageError, "expected local, auto or HOST:PORT"),
         ("127.0.0.1:1", MosesFeatureError, "nobody answers there"),
         ("ray://127.0.0.1:1", MosesFeatureError, "nobody answers there"),
         ("127.0.0.1:port", MosesFeatureError, "nobody answers there"),
