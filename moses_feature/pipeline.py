@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import cycle
+from threading import Lock
 from typing import Any, Protocol
 
 from moses_feature.grower import Grower, GrownPart
@@ -53,10 +54,19 @@ class Pipeline:
         self._helpers: Sequence[Helper] = [HelperHere(grower)]
         self._turns = cycle(self._helpers)
         self._begun = False
+        self._one_at_a_time = Lock()
         self.room = PARTS_PER_HELPER * helpers
 
     def submit(self, part: Part) -> Future[GrownPart]:
-        """Send a part on its way."""
+        """Send a part on its way.
+
+        Helpers grow parts in the order in which they packed them, so that this must be the order
+        in which they are scored, too, whatever threads the parts come from.
+        """
+        with self._one_at_a_time:
+            return self._submit(part)
+
+    def _submit(self, part: Part) -> Future[GrownPart]:
         if self._begun and isinstance(self._helpers[0], HelperHere):
             self._helpers = [HelperProcess(self._grower) for _ in range(self._count)]
             self._turns = cycle(self._helpers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
@@ -13,7 +14,7 @@ import torch
 from moses_feature.cluster import Cluster, connected
 from moses_feature.crew import Crew
 from moses_feature.cross_fitting import CrossFittedModel, scorer_of
-from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.errors import LostProcessError, MosesFeatureError, UsageError
 from moses_feature.grower import Grower, GrownPart
 from moses_feature.model_directory import PhraseModel
 from moses_feature.pipeline import OpenPool, Pipeline, Pool
@@ -96,9 +97,14 @@ class PartWorker:
         """Return when the model is there."""
 
     def do(self, part: Part) -> GrownPart | MosesFeatureError:
-        """Grow a part; return what is wrong with it."""
+        """Grow a part; return what is wrong with it.
+
+        A worker that has lost a helper process ends, so that another one takes its place.
+        """
         try:
             return self._pipeline.submit(part).result()
+        except LostProcessError:
+            os._exit(1)
         except MosesFeatureError as error:
             return MosesFeatureError(str(error))
 

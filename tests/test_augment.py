@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +21,11 @@ from test_encoder_decoder import reference_log_probs
 
 from moses_feature import augment as augment_module
 from moses_feature import pipeline
+from moses_feature.grower import Grower
 from moses_feature.helpers import HelperHere, HelperProcess
 from moses_feature.model_directory import PhraseModel, load_model, save_model
-from moses_feature.phrase_table import tokens
+from moses_feature.phrase_table import LineReader, tokens
+from moses_feature.table_parts import PartReader
 from moses_feature.vocabulary import Vocabulary
 from moses_feature.words import WordOptions, unescape
 
@@ -408,6 +412,20 @@ def test_a_bad_line_in_a_later_part(tmp_path, model_directory, monkeypatch, run)
                      exit_code=1)  # fmt: skip
         assert "in at line 1235: expected 2 scores as in the lines before, found 1" in result.stderr
         assert not list(tmp_path.glob("out*"))
+
+
+def test_parts_from_many_threads(scorer, tmp_path):
+    """Whoever comes first, each part gets its own scores."""
+    (tmp_path / "table").write_bytes(LONG_TABLE)
+    with LineReader(tmp_path / "table") as reader:
+        parts = list(PartReader(reader, 29, None, None))
+    grower = Grower(scorer.packer, WordOptions(), "table", "out", False)
+    with closing(pipeline.Pipeline(scorer, grower, 2)) as alone:
+        expected = [alone.submit(part).result() for part in parts]
+    with closing(pipeline.Pipeline(scorer, grower, 2)) as shared, ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda part: shared.submit(part).result(), parts))
+    assert found == expected
+    assert len({part.content for part in expected}) == len(parts)
 
 
 def test_a_lost_helper(tmp_path, model_directory, monkeypatch, run):
