@@ -7,12 +7,16 @@ set -eu
 
 root=$1
 destination=$2
-known="/opt/moses /opt/bin/moses /mosesdecoder /home/moses/mosesdecoder"
-known=${3:-$known}
+if [ -n "${3:-}" ]; then
+    set -- "$3"
+else
+    set -- /opt/moses /opt/bin/moses /mosesdecoder /home/moses/mosesdecoder
+fi
 
+[ -d "$root" ] || { echo "$root: expected a directory" >&2 && exit 1; }
 mkdir -p "$destination/lib"
 home=
-for directory in $known; do
+for directory in "$@"; do
     if [ -x "$root$directory/bin/moses" ]; then
         home=$root$directory
         break
@@ -20,7 +24,8 @@ for directory in $known; do
 done
 if [ -z "$home" ]; then
     if [ -n "$(find "$root" -mindepth 1 -type f 2>/dev/null | head -n 1)" ]; then
-        echo "no bin/moses in the image: looked in $known; MOSES_DIR says where it is" >&2
+        echo "no bin/moses in the image: looked in $*; MOSES_DIR says where it is (no links to" \
+            "absolute paths)" >&2
         exit 1
     fi
     echo "an empty image: without Moses" >&2
@@ -29,7 +34,9 @@ fi
 
 cp -RL "$home/bin" "$destination/"
 if [ -d "$home/scripts" ]; then
-    cp -R "$home/scripts" "$destination/"
+    cp -R "$home/scripts/" "$destination/scripts"
+else
+    echo "no scripts beside bin in the image: Moses alone" >&2
 fi
 
 missing_libraries() {

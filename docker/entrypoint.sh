@@ -31,13 +31,13 @@ case $command in
     augment) exec augment-phrase-table --threads "$threads" "$@" ;;
     tune) exec mert-tune $(tuning_options) "$@" ;;
     compare) exec mert-compare $(tuning_options) "$@" ;;
-    help)
+    help | --help | -h)
         echo "augment, tune or compare and their options; --help after one of them shows these"
         echo "any other command is run as it is, such as: moses-feature check augmented.gz"
         echo "THREADS in the environment: how many, $threads now; Moses: $(moses_version)"
         ;;
     *)
-        if ! command -v "$command" > /dev/null; then
+        if [ "${command#-}" != "$command" ] || ! command -v "$command" > /dev/null; then
             echo "no command $command; augment, tune, compare, help, or one of moses-feature" >&2
             exit 127
         fi

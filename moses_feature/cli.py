@@ -133,6 +133,11 @@ def augment_phrase_table(
       augment-phrase-table phrase-table.gz augmented.gz --minutes 60 \\
           --ini moses.ini --ini-out moses.augmented.ini
     """
+    if started_by_torchrun():
+        raise UsageError(
+            "torchrun is for training: torchrun … -m moses_feature.training TABLE DIR, then "
+            "augment-phrase-table --model DIR"
+        )
     directory = Path(model_directory or f"{without_compression_suffix(output)}.model")
     check_files(table, output, directory, model_directory is None, resume)
     check_inis(table, output, ini, ini_out, table_name)
@@ -149,11 +154,6 @@ def augment_phrase_table(
     own_shard = None if shard is None else Shard.parse(shard)
     check_distribution(output, model_directory, ini, ray, shard)
     if model_directory is None:
-        if started_by_torchrun():
-            raise UsageError(
-                "torchrun is for training: torchrun … -m moses_feature.training TABLE DIR, "
-                "then augment-phrase-table --model DIR"
-            )
         _train((table,), directory, prepare_device(device, threads), resume, options)
     else:
         refuse_training_options()

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from moses_feature.errors import OutputError
 
 _UMASK = os.umask(0o022)
@@ -33,6 +35,8 @@ def whole_file(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+    except SafetensorError as error:
+        raise OutputError(f"{path}: cannot be written: {error}") from error
     finally:
         temporary.unlink(missing_ok=True)
 

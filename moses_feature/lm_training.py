@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,9 @@ def train_language_model(
     Arguments, result and errors are those of `training.train`.
     """
     ranks.from_first(lambda: _check(data, directory, resume))
-    with locked_directory(directory, "training") if ranks.first else nullcontext():
+    with ExitStack() as stack:
+        lock = locked_directory(directory, "training")
+        ranks.from_first(lambda: stack.enter_context(lock))
         lesson = ranks.from_first(lambda: _lesson(data, settings, command))
         objective = NgramObjective(
             lesson.ngrams, lesson.held_out, lesson.vocabulary, settings, device

@@ -142,7 +142,10 @@ def joined(device: torch.device) -> Iterator[Ranks]:
     if not started_by_torchrun():
         yield ALONE
         return
-    backend = "gloo" if device.type == "cpu" else "cpu:gloo,cuda:nccl"
+    backend = "gloo"
+    if device.type == "cuda":
+        backend = "cpu:gloo,cuda:nccl"
+        torch.cuda.set_device(device)
     torch.distributed.init_process_group(backend, timeout=PATIENCE)
     try:
         yield Ranks(torch.distributed.get_rank(), torch.distributed.get_world_size())

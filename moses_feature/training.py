@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
@@ -101,7 +101,9 @@ def train(
     if data.folds > 1:
         parts = [fold_directory(directory, fold) for fold in range(data.folds)]
     ranks.from_first(lambda: _check(data, directory, parts, resume))
-    with locked_directory(directory, "training") if ranks.first else nullcontext():
+    with ExitStack() as stack:
+        lock = locked_directory(directory, "training")
+        ranks.from_first(lambda: stack.enter_context(lock))
         material = cache(lambda: _Material(data, command))  # read in the first process alone
         folds = Folds(data.folds, settings.seed) if data.folds > 1 else None
         if folds is not None:
@@ -220,4 +222,4 @@ def _counts(
 
 if __name__ == "__main__":  # torchrun … -m moses_feature.training TABLE… DIRECTORY
     sys.argv[:1] = ["moses-feature", "train"]
-    import_module("moses_feature.cli").moses_feature()
+    import_module("moses_feature.cli").moses_feature(prog_name="moses-feature")

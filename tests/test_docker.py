@@ -77,9 +77,11 @@ def test_entrypoint_without_command_threads_or_a_place_to_write(container, tmp_p
     assert "augment, tune or compare" in shell("entrypoint.sh", **container).stdout
     assert "augment, tune or compare" in shell("entrypoint.sh", "help", **container).stdout
     assert "Moses: none" in shell("entrypoint.sh", "help", **container).stdout
-    result = shell("entrypoint.sh", "halp", **container)
-    assert result.returncode == 127
-    assert "no command halp" in result.stderr
+    assert "augment, tune or compare" in shell("entrypoint.sh", "--help", **container).stdout
+    for wrong in ("halp", "-v"):
+        result = shell("entrypoint.sh", wrong, **container)
+        assert result.returncode == 127
+        assert f"no command {wrong}" in result.stderr
     del container["THREADS"]
     executable(tmp_path / "bin" / "mert-tune", 'echo "$@" "$NUMBA_CACHE_DIR"')
     container["NUMBA_CACHE_DIR"] = "/no/such/place"
@@ -176,6 +178,10 @@ def test_moses_elsewhere_nowhere_or_without_a_library(image, tmp_path):
     assert "without Moses" in result.stderr
     assert list((tmp_path / "out").rglob("*")) == [tmp_path / "out" / "lib"]
 
+    assert "expected a directory" in collect(tmp_path / "none").stderr
+    root = image("/srv/my smt", LIBRARIES)
+    assert collect(root, "/srv/my smt").returncode == 0
+    shutil.rmtree(root)
     root = image("/srv/smt", LIBRARIES)
     result = collect(root)
     assert result.returncode == 1

@@ -64,6 +64,12 @@ def test_two_processes_train_as_one_does_and_one_goes_on(tmp_path):
     assert training["processes"] == 2
 
 
+def test_augmenting_is_not_for_torchrun(run, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    result = run("augment-phrase-table", "in", "out", "--model", "m", exit_code=2)
+    assert "torchrun is for training" in result.stderr
+
+
 @pytest.mark.system
 def test_what_is_wrong_is_said_once(tmp_path):
     (tmp_path / "pairs.tsv").write_text("a\tA\nb\n")

@@ -8,6 +8,8 @@ import io
 import json
 import lzma
 import os
+import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -325,3 +327,19 @@ def test_a_whole_output_is_not_resumed(run, tmp_path, model_directory):
     before = (tmp_path / "out").read_bytes()
     assert "out is whole: nothing to resume" in run(*arguments, "--resume", exit_code=2).stderr
     assert (tmp_path / "out").read_bytes() == before
+
+
+def test_no_space_in_training(tmp_path):
+    (tmp_path / "in").write_bytes(LONG_TABLE)
+    program = "from moses_feature.cli import moses_feature; moses_feature()"
+    command = [sys.executable, "-c", program, "train", "in", "m", *map(str, TINY)]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)),
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert re.search(
+        r"^Error: m/checkpoint.safetensors: cannot be written", done.stderr, re.MULTILINE
+    )
+    assert "Traceback" not in done.stderr
+    assert not list((tmp_path / "m").glob("*")) if (tmp_path / "m").exists() else True
