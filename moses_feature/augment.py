@@ -210,9 +210,7 @@ def augment(
         progress.scores = parts.scores
         facts = _facts(table, model, settings, progress, command)
         if shard is not None:
-            facts["shard"] = {
-                **asdict(shard), "parts": progress.sizes, "sha256": writer.digest()
-            }  # fmt: skip
+            facts["shard"] = shard.facts(progress.sizes, writer.digest())
         _write_features_json(output, settings, progress, facts)
         writer.finish()
     return progress

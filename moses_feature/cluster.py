@@ -13,6 +13,7 @@ from typing import Any
 from moses_feature.errors import MosesFeatureError, UsageError
 
 LOCAL = "local"
+"""The address of a cluster that is made of this machine alone."""
 SECONDS_TO_ANSWER = 10.0
 
 
@@ -50,8 +51,8 @@ def connected(address: str) -> Iterator[Cluster]:
         MosesFeatureError: there is no cluster at this address.
     """
     _check_address(address)
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else Ray warns of the change
     if address == LOCAL:  # all that Ray starts listens on the loopback interface alone
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     try:

@@ -63,6 +63,6 @@ def read_columns(table: str | Path) -> dict[str, int]:
 def described_table(table: str | Path) -> str | None:
     """Return the name of the table that the file beside `table` describes, if there is one."""
     try:
-        return str(json.loads(features_json(table).read_bytes())["output"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return str(read_features(table)["output"])
+    except (MosesFeatureError, KeyError):
         return None

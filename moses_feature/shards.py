@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,15 @@ class Shard:
         if not 1 <= index <= count:
             raise UsageError(f"--shard {text}: expected I/N, I from 1 to N, such as 3/8")
         return cls(index - 1, count)
+
+    def facts(self, sizes: list[int], digest: str) -> dict[str, Any]:
+        """Return what `merge` must know of the output.
+
+        Args:
+            sizes: bytes of its parts.
+            digest: SHA-256 of the file, in hexadecimal.
+        """
+        return {**asdict(self), "parts": sizes, "sha256": digest}
 
     def has(self, part: int) -> bool:
         """Tell whether a part, counted from 0, is of this shard."""
