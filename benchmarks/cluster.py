@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from moses_feature.augment import LINES_PER_PART, AugmentSettings, augment
-from moses_feature.cluster import Cluster, connected
-from moses_feature.crew import Crew
-from moses_feature.cross_fitting import load_any_model, packer_of
-from moses_feature.grower import Grower, GrownPart
-from moses_feature.phrase_table import LineReader
-from moses_feature.table_parts import Part, PartReader
-from moses_feature.words import WordOptions
+from moses_feature.cluster.actors import Crew
+from moses_feature.cluster.connection import Cluster, connected
+from moses_feature.models.cross_fitting import load_any_model, packer_of
+from moses_feature.moses.phrase_table import LineReader
+from moses_feature.moses.words import WordOptions
+from moses_feature.tables.augment import LINES_PER_PART, AugmentSettings, augment
+from moses_feature.tables.columns import Grower, GrownPart
+from moses_feature.tables.parts import Part, PartReader
 
 
 def main() -> None:

@@ -19,12 +19,12 @@ import time
 from dataclasses import replace
 
 from mert.corpus import read_text
-from mert.decoders.embedded import EmbeddedDecoder
-from mert.decoders.language_model import BUFFER, LanguageModels
-from mert.decoders.system import System
+from mert.decoders.embedded.decoder import EmbeddedDecoder
+from mert.decoders.embedded.language_model import BUFFER, LanguageModels
+from mert.decoders.embedded.system import System
 from mert.source_phrases import Sentence
-from moses_feature.moses_ini import MosesIni
-from moses_feature.neural_lm import NeuralLM
+from moses_feature.lm.scorer import NeuralLM
+from moses_feature.moses.ini import MosesIni
 
 
 def decoder_of(

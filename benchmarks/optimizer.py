@@ -20,9 +20,9 @@ from pathlib import Path
 
 from xopen import xopen
 
-from mert.candidates import Candidates
 from mert.moses_files import read_candidates, read_init
-from mert.optimise import SearchSpace, mert
+from mert.optimisers.candidates import Candidates
+from mert.optimisers.mert import SearchSpace, mert
 
 RESTARTS = 20
 SEEDS = (1, 2, 3)

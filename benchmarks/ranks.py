@@ -17,8 +17,8 @@ from pathlib import Path
 
 from safetensors import safe_open
 
-from moses_feature.checkpoint import CHECKPOINT
-from moses_feature.encoder_decoder import PRESETS
+from moses_feature.models.encoder_decoder import PRESETS
+from moses_feature.training.checkpoint import CHECKPOINT
 
 PAIRS = {"small": 12_800, "paper": 3_200, "supplement": 1_600}
 FEWEST_UPDATES = {"small": 25, "paper": 8, "supplement": 8}
@@ -57,7 +57,7 @@ def train(
     with tempfile.TemporaryDirectory() as scratch:
         model = Path(scratch) / "model"
         subprocess.run(  # noqa: S603
-            [sys.executable, *launcher, "-m", "moses_feature.training", table, str(model),
+            [sys.executable, *launcher, "-m", "moses_feature.training.phrases", table, str(model),
              "--preset", preset, "--batch-size", str(batch), "--updates", str(updates),
              "--evaluate-every", str(updates + 1), "--device", "cpu"],
             env={**os.environ, "OMP_NUM_THREADS": str(cores // processes)},

@@ -33,16 +33,16 @@ from torch import nn
 from twin import BATCH, padded, twin_log_probs
 from xopen import xopen
 
-from moses_feature.augment import LINES_PER_PART
-from moses_feature.cross_fitting import scorer_of
-from moses_feature.encoder_decoder import PRESETS, EncoderDecoder, Sizes
-from moses_feature.model_directory import PhraseModel, load_model, save_model
-from moses_feature.packing import Packed, WordPair
-from moses_feature.phrase_pairs import PairCollection, read_pairs
-from moses_feature.phrase_table import LineReader
-from moses_feature.scoring import BLOCK_ROWS, WORDS_TOGETHER, Scorer
-from moses_feature.vocabulary import Vocabulary
-from moses_feature.words import WordOptions
+from moses_feature.models.cross_fitting import scorer_of
+from moses_feature.models.encoder_decoder import PRESETS, EncoderDecoder, Sizes
+from moses_feature.models.phrase_model import PhraseModel, load_model, save_model
+from moses_feature.models.vocabulary import Vocabulary
+from moses_feature.moses.phrase_table import LineReader
+from moses_feature.moses.words import WordOptions
+from moses_feature.scoring.packing import Packed, WordPair
+from moses_feature.scoring.scorer import BLOCK_ROWS, WORDS_TOGETHER, Scorer
+from moses_feature.tables.augment import LINES_PER_PART
+from moses_feature.training.phrase_pairs import PairCollection, read_pairs
 
 CPU = torch.device("cpu")
 MIB = 1 << 20
@@ -287,7 +287,7 @@ def run_augment(
     is the sum over its processes, what they share counted once (PSS).
     """
     program = (
-        "import sys, time; import moses_feature.cli as c; real = c.augment\n"
+        "import sys, time; import moses_feature.cli.main as c; real = c.augment\n"
         "def timed(*a, **k):\n"
         "    start = time.perf_counter(); done = real(*a, **k)\n"
         "    print(time.perf_counter() - start); return done\n"

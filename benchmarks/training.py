@@ -21,19 +21,19 @@ import numpy as np
 import torch
 from twin import padded, twin_log_probs
 
-from moses_feature.encoder_decoder import PRESETS, EncoderDecoder
-from moses_feature.phrase_objective import PhraseObjective, TrainingSettings
-from moses_feature.phrase_pairs import (
+from moses_feature.models.encoder_decoder import PRESETS, EncoderDecoder
+from moses_feature.models.vocabulary import Vocabulary
+from moses_feature.moses.phrase_table import LineReader
+from moses_feature.moses.words import WordOptions
+from moses_feature.training.phrase_objective import PhraseObjective, TrainingSettings
+from moses_feature.training.phrase_pairs import (
     BatchSampler,
     PairCollection,
     PhrasePairs,
     Phrases,
     read_pairs,
 )
-from moses_feature.phrase_table import LineReader
-from moses_feature.trainer import Trainer
-from moses_feature.vocabulary import Vocabulary
-from moses_feature.words import WordOptions
+from moses_feature.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 WARM_UP = 5

@@ -13,7 +13,7 @@ from mert.decoders.choice import DecoderSettings
 from mert.features import FeatureSet
 from mert.nbest import read_nbest
 from moses_feature.errors import MosesFeatureError
-from moses_feature.moses_ini import MosesIni
+from moses_feature.moses.ini import MosesIni
 
 PROBES = 40
 """Sentences, spread over the text, that are translated to see that all fits together."""

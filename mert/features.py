@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.errors import MosesFeatureError
-from moses_feature.moses_ini import Feature, MosesIni
+from moses_feature.moses.ini import Feature, MosesIni
 
 STATEFUL = ("LexicalReordering", "Distortion", "KENLM", "NeuralLM")
 """Classes whose values Moses prints first (`moses/ScoreComponentCollection.cpp`)."""

@@ -11,10 +11,10 @@ import numpy as np
 from xopen import xopen
 
 from mert.bleu import STATISTICS
-from mert.candidates import Candidates, Floats
+from mert.optimisers.candidates import Candidates, Floats
 from moses_feature.errors import FormatError, shown
 from moses_feature.files import whole_file
-from moses_feature.phrase_table import LineReader
+from moses_feature.moses.phrase_table import LineReader
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from mert.bleu import STATISTICS, References
-from mert.candidates import Candidates, Integers
 from mert.nbest import Hypothesis
+from mert.optimisers.candidates import Candidates, Integers
 
 
 class Pool:

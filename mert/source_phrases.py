@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.phrase_table import tokens
+from moses_feature.moses.phrase_table import tokens
 
 Integers = NDArray[np.int64]
 Sentence = Sequence[bytes]

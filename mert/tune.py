@@ -20,20 +20,20 @@ from typing import Any
 import numpy as np
 
 from mert.bleu import References, corpus_bleu
-from mert.candidates import Candidates
 from mert.corpus import Corpus
 from mert.decoders.decoder import Decoder
 from mert.features import FeatureSet
 from mert.moses_files import write_candidates
 from mert.nbest import read_nbest
-from mert.optimise import SearchSpace
-from mert.optimizers import optimizer
+from mert.optimisers.candidates import Candidates
+from mert.optimisers.choice import optimizer
+from mert.optimisers.mert import SearchSpace
 from mert.pool import Pool
 from moses_feature import __version__
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.files import locked_directory, write_json, write_whole
-from moses_feature.model_files import file_identity
-from moses_feature.moses_ini import MosesIni
+from moses_feature.models.files import file_identity
+from moses_feature.moses.ini import MosesIni
 
 logger = logging.getLogger(__name__)
 

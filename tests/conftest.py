@@ -11,13 +11,13 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
-from moses_feature.cli import augment_phrase_table, moses_feature
-from moses_feature.cross_fitting import scorer_of
-from moses_feature.encoder_decoder import EncoderDecoder, Sizes
-from moses_feature.model_directory import PhraseModel, load_model, save_model
-from moses_feature.scoring import Scorer
-from moses_feature.vocabulary import Vocabulary
-from moses_feature.words import WordOptions
+from moses_feature.cli.main import augment_phrase_table, moses_feature
+from moses_feature.models.cross_fitting import scorer_of
+from moses_feature.models.encoder_decoder import EncoderDecoder, Sizes
+from moses_feature.models.phrase_model import PhraseModel, load_model, save_model
+from moses_feature.models.vocabulary import Vocabulary
+from moses_feature.moses.words import WordOptions
+from moses_feature.scoring.scorer import Scorer
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data")

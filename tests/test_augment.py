@@ -19,15 +19,15 @@ import pytest
 from conftest import SHARED, needs_shared, random_model, read_gz, write_gz
 from test_encoder_decoder import reference_log_probs
 
-from moses_feature import augment as augment_module
-from moses_feature import pipeline
-from moses_feature.grower import Grower
-from moses_feature.helpers import HelperHere, HelperProcess
-from moses_feature.model_directory import PhraseModel, load_model, save_model
-from moses_feature.phrase_table import LineReader, tokens
-from moses_feature.table_parts import PartReader
-from moses_feature.vocabulary import Vocabulary
-from moses_feature.words import WordOptions, unescape
+from moses_feature.models.phrase_model import PhraseModel, load_model, save_model
+from moses_feature.models.vocabulary import Vocabulary
+from moses_feature.moses.phrase_table import LineReader, tokens
+from moses_feature.moses.words import WordOptions, unescape
+from moses_feature.tables import augment as augment_module
+from moses_feature.tables import pipeline
+from moses_feature.tables.columns import Grower
+from moses_feature.tables.helpers import HelperHere, HelperProcess
+from moses_feature.tables.parts import PartReader
 
 TABLES = {
     "all seven fields": b"a ||| A ||| 0.5 1 ||| 0-0 ||| 1 2 3 ||| s 1 ||| {{Tree [NP]}}\n",
@@ -316,8 +316,8 @@ def test_wrong_usage(run, tmp_path, model_directory):
 
 # A process of its own, to be killed or starved; small parts, so that there are many.
 PROGRAM = (
-    "import moses_feature.augment as a; a.LINES_PER_PART = 97\n"
-    "from moses_feature.cli import augment_phrase_table; augment_phrase_table()"
+    "import moses_feature.tables.augment as a; a.LINES_PER_PART = 97\n"
+    "from moses_feature.cli.main import augment_phrase_table; augment_phrase_table()"
 )
 LONG_TABLE = b"".join(
     b"%b w%d ||| %b ||| 0.5 0.25\n" % (source, number, target)
@@ -454,7 +454,8 @@ def test_a_lost_helper(tmp_path, model_directory, monkeypatch, run):
 
 def test_helpers_import_neither_torch_nor_commands():
     program = (
-        "import sys, moses_feature.helpers; print({'torch', 'click', 'numba'} & {*sys.modules})"
+        "import sys, moses_feature.tables.helpers as _; "
+        "print({'torch', 'click', 'numba'} & {*sys.modules})"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

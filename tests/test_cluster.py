@@ -19,12 +19,12 @@ from test_moses_decoder import SENTENCES, embedded, stand_in, tokens, toy, write
 
 from mert.decoders.choice import DecoderSettings
 from mert.decoders.moses import MosesSettings
-from moses_feature import augment as augment_module
-from moses_feature import crew as crew_module
-from moses_feature.cluster import Cluster, connected
-from moses_feature.crew import ATTEMPTS, Crew
+from moses_feature.cluster import actors as crew_module
+from moses_feature.cluster.actors import ATTEMPTS, Crew
+from moses_feature.cluster.connection import Cluster, connected
 from moses_feature.errors import LostProcessError, MosesFeatureError, UsageError
-from moses_feature.ray_scoring import WorkerKind
+from moses_feature.tables import augment as augment_module
+from moses_feature.tables.ray_pool import WorkerKind
 
 __all__ = ["embedded", "stand_in", "toy"]  # fixtures
 
@@ -68,7 +68,7 @@ def test_two_workers_write_the_bytes_of_one_process_though_both_are_lost(
         assert time.monotonic() < deadline
         time.sleep(0.005)
     workers = descendants(b"ray::PartWorker", process.pid)
-    helpers = descendants(b"moses_feature.helpers", workers[1])
+    helpers = descendants(b"moses_feature.tables.helpers", workers[1])
     for victim in (workers[0], helpers[0]):
         os.kill(victim, signal.SIGKILL)
     messages = process.communicate(timeout=120)[1]
@@ -144,7 +144,7 @@ def test_no_cluster_and_no_ray(tmp_path, model_directory):
     write_gz(tmp_path / "in.gz", LONG_TABLE)
     program = (
         "import sys; sys.modules['ray'] = None\n"
-        "from moses_feature.cli import augment_phrase_table; augment_phrase_table()"
+        "from moses_feature.cli.main import augment_phrase_table; augment_phrase_table()"
     )
     done = subprocess.run(
         ["python", "-c", program, "in.gz", "out.gz", "--model", model_directory, "--ray", "local"],

@@ -14,8 +14,8 @@ from conftest import random_model, write_gz
 from test_augment import LONG_TABLE, TABLES
 
 from moses_feature import __version__
-from moses_feature.cli import augment_phrase_table, moses_feature
-from moses_feature.model_directory import load_model, save_model
+from moses_feature.cli.main import augment_phrase_table, moses_feature
+from moses_feature.models.phrase_model import load_model, save_model
 
 COMMANDS = [
     ["train"],
@@ -88,7 +88,7 @@ def test_train_and_describe(run, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_finishes_the_update_and_says_how_to_go_on(tmp_path, number):
     write_gz(tmp_path / "t.gz", LONG_TABLE)
-    program = "from moses_feature.cli import moses_feature; moses_feature()"
+    program = "from moses_feature.cli.main import moses_feature; moses_feature()"
     command = [sys.executable, "-c", program, "train", "t.gz", "m", *map(str, TINY), "--threads",
                "1", "--evaluate-every", "5", "--patience", "1000000"]  # fmt: skip
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
@@ -165,7 +165,7 @@ def test_favourites(run, tmp_path, model_directory):
 
 
 def test_debug_shows_the_traceback(tmp_path):
-    program = "from moses_feature.cli import moses_feature; moses_feature()"
+    program = "from moses_feature.cli.main import moses_feature; moses_feature()"
     for flags, expected in (([], False), (["--debug"], True)):
         done = subprocess.run(
             [sys.executable, "-c", program, "check", "none", *flags],
@@ -177,7 +177,7 @@ def test_debug_shows_the_traceback(tmp_path):
 
 
 def test_a_closed_pipe_is_not_an_error(tmp_path, model_directory):
-    program = "from moses_feature.cli import moses_feature; moses_feature()"
+    program = "from moses_feature.cli.main import moses_feature; moses_feature()"
     done = subprocess.run(
         f"yes 'a\tA' | head -20000 | {sys.executable} -c '{program}' score {model_directory} "
         "--threads 1 | head -1",

@@ -10,16 +10,16 @@ import pytest
 import torch
 from test_training import TINY, write_pairs
 
-from moses_feature.cross_fitting import CrossFittedModel, load_any_model, scorer_of
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
-from moses_feature.folds import Folds, phrase_hash
-from moses_feature.model_directory import load_model
-from moses_feature.phrase_objective import TrainingSettings
-from moses_feature.phrase_pairs import PairCollection, read_pairs
-from moses_feature.phrase_table import LineReader
-from moses_feature.training import TrainingData, train
-from moses_feature.vocabulary import Vocabulary
-from moses_feature.words import WordOptions
+from moses_feature.models.cross_fitting import CrossFittedModel, load_any_model, scorer_of
+from moses_feature.models.folds import Folds, phrase_hash
+from moses_feature.models.phrase_model import load_model
+from moses_feature.models.vocabulary import Vocabulary
+from moses_feature.moses.phrase_table import LineReader
+from moses_feature.moses.words import WordOptions
+from moses_feature.training.phrase_objective import TrainingSettings
+from moses_feature.training.phrase_pairs import PairCollection, read_pairs
+from moses_feature.training.phrases import TrainingData, train
 
 CPU = torch.device("cpu")
 SETTINGS = TrainingSettings(sizes=TINY, updates=7, batch_size=17)

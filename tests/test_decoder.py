@@ -11,19 +11,19 @@ from conftest import SHARED, needs_shared
 from toy import TYPE, Toy, all_derivations, features_of, make_toy
 
 from mert.bleu import References, corpus_bleu
-from mert.decoders import language_model
-from mert.decoders.compiled import drop_stale_code
-from mert.decoders.embedded import EmbeddedDecoder, SearchLimits
-from mert.decoders.language_model import LanguageModels
-from mert.decoders.reordering import ReorderingType
-from mert.decoders.search import future_scores
-from mert.decoders.system import System
-from mert.decoders.workers import Workers
+from mert.decoders.embedded import language_model
+from mert.decoders.embedded.compiled import drop_stale_code
+from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
+from mert.decoders.embedded.language_model import LanguageModels
+from mert.decoders.embedded.reordering import ReorderingType
+from mert.decoders.embedded.search import future_scores
+from mert.decoders.embedded.system import System
+from mert.decoders.embedded.workers import Workers
 from mert.features import FeatureSet
 from mert.nbest import format_nbest, read_nbest
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
-from moses_feature.moses_ini import MosesIni
-from moses_feature.neural_lm import NeuralLM
+from moses_feature.lm.scorer import NeuralLM
+from moses_feature.moses.ini import MosesIni
 
 WIDE = SearchLimits(pops=20_000, stack=20_000)
 

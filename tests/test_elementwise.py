@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from moses_feature import kernels
-from moses_feature.elementwise import COMPILED, IN_TORCH, Elementwise
-from moses_feature.output_layer import BEST, NO_LOGIT, OutputLayer, OutputWeights
+from moses_feature.scoring import kernels
+from moses_feature.scoring.elementwise import COMPILED, IN_TORCH, Elementwise
+from moses_feature.scoring.output_layer import BEST, NO_LOGIT, OutputLayer, OutputWeights
 
 ROWS, HIDDEN, WORDS, SOURCES = 11, 37, 19, 5
 
@@ -161,7 +161,7 @@ def test_output_layer(do, words):
 
 COLD_AND_WARM = """
 import hashlib, numpy as np
-from moses_feature import kernels
+from moses_feature.scoring import kernels
 random = np.random.default_rng(1)
 logits = random.normal(scale=3, size=(8, 1000)).astype(np.float32)
 bias, top, total = (np.full(n, x, np.float32) for n, x in ((1000, 0.5), (8, -1e30), (8, 0)))

@@ -9,12 +9,12 @@ import pytest
 import torch
 from conftest import random_model
 
-from moses_feature.cross_fitting import scorer_of
-from moses_feature.encoder_decoder import PRESETS, EncoderDecoder
-from moses_feature.model_directory import PhraseModel
-from moses_feature.packing import pack_ids
-from moses_feature.phrase_pairs import Phrases
-from moses_feature.vocabulary import END
+from moses_feature.models.cross_fitting import scorer_of
+from moses_feature.models.encoder_decoder import PRESETS, EncoderDecoder
+from moses_feature.models.phrase_model import PhraseModel
+from moses_feature.models.vocabulary import END
+from moses_feature.scoring.packing import pack_ids
+from moses_feature.training.phrase_pairs import Phrases
 
 
 def sigmoid(x):

@@ -10,15 +10,15 @@ import pytest
 import torch
 
 from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.feed_forward_lm import FeedForwardLM
-from moses_feature.lm_directory import save_language_model
-from moses_feature.lm_sizes import LmSizes
-from moses_feature.lm_training import LmData, train_language_model
-from moses_feature.neural_lm import NeuralLM
-from moses_feature.ngram_objective import LmSettings
-from moses_feature.ngrams import Text
-from moses_feature.nplm import load_neural_lm, read_nplm, write_nplm
-from moses_feature.vocabulary import END, UNKNOWN, Vocabulary
+from moses_feature.lm.directory import save_language_model
+from moses_feature.lm.network import FeedForwardLM
+from moses_feature.lm.ngrams import Text
+from moses_feature.lm.nplm import load_neural_lm, read_nplm, write_nplm
+from moses_feature.lm.objective import LmSettings
+from moses_feature.lm.scorer import NeuralLM
+from moses_feature.lm.sizes import LmSizes
+from moses_feature.lm.training import LmData, train_language_model
+from moses_feature.models.vocabulary import END, UNKNOWN, Vocabulary
 
 CPU = torch.device("cpu")
 SIZES = LmSizes(order=4, projection=5, first=11, second=7)

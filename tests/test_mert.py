@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from conftest import SHARED, needs_shared
 
 from mert.bleu import References, corpus_bleu
-from mert.candidates import Candidates
-from mert.cli import mert_optimize
-from mert.line_search import LineSearch
+from mert.cli.main import mert_optimize
 from mert.moses_files import read_candidates, read_init
-from mert.optimise import SearchSpace, mert, normalised
+from mert.optimisers.candidates import Candidates
+from mert.optimisers.line_search import LineSearch
+from mert.optimisers.mert import SearchSpace, mert, normalised
 from moses_feature.errors import FormatError
 
 INFINITY = np.inf
@@ -343,7 +343,10 @@ def test_statistics_are_those_of_moses_extractor():
 
 def test_the_tuner_needs_no_torch_and_its_core_no_click():
     program = "import sys; import {}; print('torch' in sys.modules, 'click' in sys.modules)"
-    for module, expected in (("mert.cli", "False True"), ("mert.compare", "False False")):
+    for module, expected in (
+        ("mert.cli.main", "False True"),
+        ("mert.comparison.compare", "False False"),
+    ):
         done = subprocess.run(
             [sys.executable, "-c", program.format(module)], capture_output=True, text=True,
             check=True,

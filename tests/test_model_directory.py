@@ -12,9 +12,9 @@ import torch
 from conftest import random_model
 from safetensors.torch import load_file, save_file
 
-from moses_feature.cross_fitting import scorer_of
 from moses_feature.errors import MosesFeatureError
-from moses_feature.model_directory import load_model, save_model
+from moses_feature.models.cross_fitting import scorer_of
+from moses_feature.models.phrase_model import load_model, save_model
 
 PAIRS = [([b"a", b"b"], [b"A"]), ([b"dog"], [b"chien", b"noir"])]
 

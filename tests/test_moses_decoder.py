@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from toy import Toy, make_toy
 
-from mert.decoders.embedded import EmbeddedDecoder, SearchLimits
+from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
+from mert.decoders.embedded.system import System
 from mert.decoders.moses import MosesDecoder, MosesSettings, find_moses
-from mert.decoders.system import System
 from mert.features import FeatureSet
 from mert.nbest import format_nbest, read_nbest
 from moses_feature.errors import MosesFeatureError, UsageError

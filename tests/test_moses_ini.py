@@ -9,9 +9,9 @@ from conftest import SHARED, needs_shared, write_gz
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_feature.add_to_ini import add_to_ini
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
-from moses_feature.moses_ini import MosesIni
+from moses_feature.moses.ini import MosesIni
+from moses_feature.tables.add_to_ini import add_to_ini
 
 INI = b"""\
 # a comment

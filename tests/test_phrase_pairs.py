@@ -10,7 +10,10 @@ import pytest
 from conftest import SHARED, needs_shared
 
 from moses_feature.errors import FormatError, MosesFeatureError
-from moses_feature.phrase_pairs import (
+from moses_feature.models.vocabulary import UNKNOWN, Vocabulary
+from moses_feature.moses.phrase_table import LineReader
+from moses_feature.moses.words import WordOptions
+from moses_feature.training.phrase_pairs import (
     POOL,
     BatchSampler,
     PairCollection,
@@ -19,9 +22,6 @@ from moses_feature.phrase_pairs import (
     Phrases,
     read_pairs,
 )
-from moses_feature.phrase_table import LineReader
-from moses_feature.vocabulary import UNKNOWN, Vocabulary
-from moses_feature.words import WordOptions
 
 TABLE = b"""\
 a ||| A ||| 0.5 ||| 0-0 ||| 4 3 2 ||| |||

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_feature.errors import FormatError, MosesFeatureError
-from moses_feature.phrase_table import (
+from moses_feature.moses.phrase_table import (
     LineReader,
     append_scores,
     count_scores,

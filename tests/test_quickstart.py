@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from moses_feature.moses_ini import MosesIni
-from moses_feature.table_check import check_table
+from moses_feature.moses.ini import MosesIni
+from moses_feature.tables.check import check_table
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "quickstart"
 

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from test_training import write_pairs
 
-from moses_feature.ranks import Ranks
+from moses_feature.training.ranks import Ranks
 
 OPTIONS = "--batch-size 17 --evaluate-every 10 --hidden 11 --embedding 5 --maxout 7 --rank 3"
 
 
 def train(folder: Path, *arguments: str, processes: int) -> subprocess.CompletedProcess[str]:
     """Train `pairs.tsv` by one process or by several."""
-    program = ["-m", "moses_feature.training"]
+    program = ["-m", "moses_feature.training.phrases"]
     if processes > 1:
         program = [
             "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes),

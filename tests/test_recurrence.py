@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from moses_feature.recurrence import decoder_states, encoder_states
-from moses_feature.word_log_probs import word_log_probs
+from moses_feature.models.recurrence import decoder_states, encoder_states
+from moses_feature.models.word_log_probs import word_log_probs
 
 WORDS, ROWS, HIDDEN = 4, 3, 5
 
@@ -91,7 +91,7 @@ def test_padding_comes_after():
 
 @pytest.mark.parametrize("together", [2, 1024])
 def test_word_log_probs(together, monkeypatch):
-    monkeypatch.setattr("moses_feature.word_log_probs.WORDS_TOGETHER", together)
+    monkeypatch.setattr("moses_feature.models.word_log_probs.WORDS_TOGETHER", together)
     features, weight, bias = normal(6, HIDDEN), normal(7, HIDDEN), normal(7)
     words = torch.tensor([0, 6, 6, 2, 3, 0])
     found = word_log_probs(features, weight, bias, words)

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from toy import NEURAL_SIZES, make_toy, neural_score, random_neural_lm
 
-from mert.decoders.embedded import EmbeddedDecoder, SearchLimits
-from mert.decoders.system import System
+from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
+from mert.decoders.embedded.system import System
+from mert.decoders.rescored import RescoredDecoder
 from mert.features import FeatureSet
 from mert.nbest import read_nbest
-from mert.rescoring import RescoredDecoder
 from moses_feature.errors import FormatError, UsageError
-from moses_feature.model_files import write_model_files
-from moses_feature.neural_lm import ARCHITECTURE
-from moses_feature.nplm import load_neural_lm
-from moses_feature.phrase_table import LineReader
-from moses_feature.rescoring import CslmScorer, named, read_weights, rescore
+from moses_feature.lm.nplm import load_neural_lm
+from moses_feature.lm.scorer import ARCHITECTURE
+from moses_feature.models.files import write_model_files
+from moses_feature.moses.phrase_table import LineReader
+from moses_feature.rescoring.nbest import CslmScorer, named, read_weights, rescore
 
 LISTS = b"""0 ||| A B  ||| LM0= -2 TM0= -1 -0.5 ||| -3.5
 0 ||| C  ||| LM0= -1 TM0= -2 -0.5 ||| -4 ||| 0-0 |||

@@ -21,10 +21,10 @@ import pytest
 from conftest import random_model
 from test_augment import LONG_TABLE, TABLES, lines_in, start, without_new_columns
 
-from moses_feature import augment as augment_module
 from moses_feature.errors import MosesFeatureError, OutputError
-from moses_feature.model_directory import save_model
-from moses_feature.table_writer import TableWriter
+from moses_feature.models.phrase_model import save_model
+from moses_feature.tables import augment as augment_module
+from moses_feature.tables.writer import TableWriter
 
 TABLE = TABLES["shared prefixes"]
 TINY = ["--hidden", 7, "--embedding", 5, "--maxout", 3, "--rank", 2, "--updates", 2]
@@ -258,7 +258,7 @@ def test_ctrl_c_while_scoring_says_how_to_go_on(tmp_path, model_directory):
 
 
 def test_closed_streams(tmp_path, model_directory):
-    program = "from moses_feature.cli import augment_phrase_table; augment_phrase_table()"
+    program = "from moses_feature.cli.main import augment_phrase_table; augment_phrase_table()"
     (tmp_path / "in").write_bytes(TABLE)
     for arguments, redirection in (("- out", "<&-"), ("in -", ">&-")):
         done = subprocess.run(
@@ -311,7 +311,7 @@ def test_sizes_of_the_wrong_type(tmp_path, run, sizes):
 
 
 def test_reader_of_a_stream_read_twice(monkeypatch):
-    from moses_feature.phrase_table import LineReader
+    from moses_feature.moses.phrase_table import LineReader
 
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"a\n"))))
     with LineReader("-") as reader:
@@ -331,7 +331,7 @@ def test_a_whole_output_is_not_resumed(run, tmp_path, model_directory):
 
 def test_no_space_in_training(tmp_path):
     (tmp_path / "in").write_bytes(LONG_TABLE)
-    program = "from moses_feature.cli import moses_feature; moses_feature()"
+    program = "from moses_feature.cli.main import moses_feature; moses_feature()"
     command = [sys.executable, "-c", program, "train", "in", "m", *map(str, TINY)]
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, check=False,

@@ -10,14 +10,14 @@ import torch
 from conftest import random_model
 from test_encoder_decoder import random_pairs
 
-from moses_feature import scoring
-from moses_feature.cross_fitting import scorer_of
-from moses_feature.elementwise import IN_TORCH
-from moses_feature.packing import pack_ids
-from moses_feature.phrase_pairs import Phrases
-from moses_feature.prefix_tree import prefix_levels
-from moses_feature.scoring import Dtype, Scorer
-from moses_feature.vocabulary import END
+from moses_feature.models.cross_fitting import scorer_of
+from moses_feature.models.vocabulary import END
+from moses_feature.scoring import scorer as scoring
+from moses_feature.scoring.elementwise import IN_TORCH
+from moses_feature.scoring.packing import pack_ids
+from moses_feature.scoring.prefix_tree import prefix_levels
+from moses_feature.scoring.scorer import Dtype, Scorer
+from moses_feature.training.phrase_pairs import Phrases
 
 CPU = torch.device("cpu")
 

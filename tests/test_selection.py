@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_feature.domain_models import DomainModel
-from moses_feature.selection import SelectionSettings, Selector, Side
+from moses_feature.selection.domain_models import DomainModel
+from moses_feature.selection.selector import SelectionSettings, Selector, Side
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "quickstart"
 LMPLZ = f"""#!{sys.executable}

@@ -9,9 +9,9 @@ import pytest
 from conftest import read_gz, write_gz
 from test_augment import LONG_TABLE
 
-from moses_feature import augment as augment_module
-from moses_feature.phrase_table import LineReader
-from moses_feature.table_parts import PartReader
+from moses_feature.moses.phrase_table import LineReader
+from moses_feature.tables import augment as augment_module
+from moses_feature.tables.parts import PartReader
 
 
 def parts_of(path, size: int, kept: set[bytes] | None = None) -> list[list[bytes]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import SHARED, needs_shared
 
-from moses_feature.table_check import Finding, check_table
+from moses_feature.tables.check import Finding, check_table
 
 GOOD = b"a ||| A ||| 0.1 0.2 1 ||| 0-0 ||| 1 1 1 ||| |||\nb ||| B ||| 0.3 0.4 1e-40 ||| 0-0\n"
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from moses_feature.cross_fitting import scorer_of
-from moses_feature.encoder_decoder import Sizes
 from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.model_directory import load_model
-from moses_feature.objective import Terms
-from moses_feature.phrase_objective import TrainingSettings
-from moses_feature.trainer import choose_device
-from moses_feature.training import TrainingData, train
+from moses_feature.models.cross_fitting import scorer_of
+from moses_feature.models.encoder_decoder import Sizes
+from moses_feature.models.phrase_model import load_model
+from moses_feature.training.objective import Terms
+from moses_feature.training.phrase_objective import TrainingSettings
+from moses_feature.training.phrases import TrainingData, train
+from moses_feature.training.trainer import choose_device
 
 CPU = torch.device("cpu")
 TINY = Sizes(hidden=11, embedding=5, maxout=7, rank=3)

@@ -18,20 +18,20 @@ from click.testing import CliRunner
 from test_mert import planted, random_candidates
 from toy import make_toy
 
-from mert.cli import mert_compare, mert_decode, mert_tune
-from mert.compare import Run, notes_on_weights
+from mert.cli.main import mert_compare, mert_decode, mert_tune
+from mert.comparison.compare import Run, notes_on_weights
+from mert.comparison.significance import approximate_randomisation, mean_bleu, paired_bootstrap
 from mert.corpus import Corpus
-from mert.decoders.embedded import EmbeddedDecoder
-from mert.decoders.system import System
+from mert.decoders.embedded.decoder import EmbeddedDecoder
+from mert.decoders.embedded.system import System
 from mert.features import FeatureSet
 from mert.moses_files import read_candidates
-from mert.optimise import SearchSpace, normalised
-from mert.optimizers import OPTIMIZERS, optimizer
-from mert.pro import sentence_bleu
-from mert.significance import approximate_randomisation, mean_bleu, paired_bootstrap
+from mert.optimisers.choice import OPTIMIZERS, optimizer
+from mert.optimisers.mert import SearchSpace, normalised
+from mert.optimisers.pro import sentence_bleu
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import locked_directory
-from moses_feature.moses_ini import MosesIni
+from moses_feature.moses.ini import MosesIni
 
 OTHER_WEIGHTS = {"TM0": (0.02, 0.4), "LM0": (0.02,), "Distortion0": (0.5,)}
 
@@ -133,7 +133,7 @@ def test_the_same_seed_gives_the_same_weights(task, tmp_path):
 
 def run_until(task: Path, work: Path, lists: int) -> None:
     """Tune in a process of its own and kill it when it has written so many n-best lists."""
-    program = "import sys; from mert.cli import mert_tune; mert_tune(sys.argv[1:])"
+    program = "import sys; from mert.cli.main import mert_tune; mert_tune(sys.argv[1:])"
     process = subprocess.Popen(
         [sys.executable, "-c", program, *arguments(task, work, "--max-iterations", 6)],
         stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moses_feature.errors import FormatError, MosesFeatureError
-from moses_feature.vocabulary import UNKNOWN, Vocabulary
+from moses_feature.models.vocabulary import UNKNOWN, Vocabulary
 
 COUNTS = {b"the": 7.0, b"b": 2.0, b"a": 2.0, b"rare": 1.0, b"</s>": 99.0, b"<unk>": 99.0}
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_feature.words import WordError, WordOptions, any_escaped, escape, unescape
+from moses_feature.moses.words import WordError, WordOptions, any_escaped, escape, unescape
 
 
 def test_plain_tokens_stay_as_they_are():

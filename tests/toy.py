@@ -11,13 +11,13 @@ from pathlib import Path
 import kenlm
 import numpy as np
 
-from mert.decoders.reordering import ReorderingType
+from mert.decoders.embedded.reordering import ReorderingType
 from mert.features import FeatureSet
-from moses_feature.lm_sizes import LmSizes
-from moses_feature.model_files import ModelFiles, write_model_files
-from moses_feature.moses_ini import MosesIni
-from moses_feature.neural_lm import ARCHITECTURE, VOCABULARY
-from moses_feature.vocabulary import END, Vocabulary
+from moses_feature.lm.scorer import ARCHITECTURE, VOCABULARY
+from moses_feature.lm.sizes import LmSizes
+from moses_feature.models.files import ModelFiles, write_model_files
+from moses_feature.models.vocabulary import END, Vocabulary
+from moses_feature.moses.ini import MosesIni
 
 SOURCE = ["a", "b", "c", "d"]
 TARGET = ["A", "B", "C", "D", "E"]

@@ -10,18 +10,18 @@ from typing import Any
 
 from mert.decoders.cluster import ClusterDecoder
 from mert.decoders.decoder import Decoder
-from mert.decoders.embedded import SearchLimits
+from mert.decoders.embedded.decoder import SearchLimits
+from mert.decoders.embedded.system import System
+from mert.decoders.embedded.workers import embedded_decoder
 from mert.decoders.moses import MosesDecoder, MosesSettings
-from mert.decoders.system import System
-from mert.decoders.workers import embedded_decoder
+from mert.decoders.rescored import RescoredDecoder
 from mert.features import FeatureSet
-from mert.rescoring import RescoredDecoder
 from mert.source_phrases import Sentence
 from moses_feature.errors import UsageError
-from moses_feature.model_files import file_identity
-from moses_feature.moses_ini import MosesIni
-from moses_feature.nplm import load_neural_lm
-from moses_feature.rescoring import CslmScorer, check_names
+from moses_feature.lm.nplm import load_neural_lm
+from moses_feature.models.files import file_identity
+from moses_feature.moses.ini import MosesIni
+from moses_feature.rescoring.nbest import CslmScorer, check_names
 
 DECODERS = ("embedded", "moses")
 

@@ -16,8 +16,8 @@ from typing import Any
 from mert.decoders.decoder import Decoder
 from mert.features import FeatureSet
 from mert.source_phrases import Sentence
-from moses_feature.cluster import Cluster, connected
-from moses_feature.crew import ATTEMPTS, Crew
+from moses_feature.cluster.actors import ATTEMPTS, Crew
+from moses_feature.cluster.connection import Cluster, connected
 from moses_feature.errors import LostProcessError, MosesFeatureError
 from moses_feature.files import whole_file
 
@@ -53,7 +53,7 @@ class ClusterDecoder:
     has failed is tried again. Models are read by the workers at the paths that the ini names.
 
     Args:
-        address: of the cluster; see `moses_feature.cluster.connected`.
+        address: of the cluster; see `moses_feature.cluster.connection.connected`.
         make: makes a decoder, on a worker.
         features: of the system.
         sentences: all of them.

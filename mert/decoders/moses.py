@@ -18,7 +18,7 @@ from mert.features import FeatureFunction, FeatureSet
 from mert.source_phrases import Sentence
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import whole_file
-from moses_feature.moses_ini import MosesIni
+from moses_feature.moses.ini import MosesIni
 
 LINES_SHOWN = 12
 """Last lines of what Moses said that an error shows."""

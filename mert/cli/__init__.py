@@ -1,0 +1,1 @@
+"""The commands of the tuner; the only room here that imports click."""

@@ -1,0 +1,1 @@
+"""Systems compared as in the paper's Table 1."""

@@ -1,0 +1,48 @@
+"""The paper's Table 1 as text."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mert.comparison.compare import Comparison
+
+
+def as_markdown(comparison: Comparison) -> str:
+    """Return the paper's Table 1 and what to think of it."""
+    rows: list[tuple[str, ...]] = [
+        ("system", "dev BLEU", "test BLEU", "difference", "p (randomisation)", "p (bootstrap)")
+    ]
+    for system in comparison.systems:
+        compared: tuple[str, ...] = ("", "", "")
+        if system.difference is not None:
+            compared = (
+                f"{system.difference:+.2f}",
+                f"{system.p_randomisation:.4f}",
+                f"{system.p_bootstrap:.4f}",
+            )
+        means = tuple(_mean(system.bleu(part)) for part in ("dev", "test"))
+        rows.append((system.name, *means, *compared))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+        for row in rows
+    ]
+    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    runs = len(comparison.systems[0].runs)
+    lines += ["", f"{runs} tuning runs a system; mean and standard deviation over the runs; BLEU: "]
+    lines[-1] += comparison.signature
+    if runs == 1:
+        lines[-1] = lines[-1].replace("1 tuning runs a system; mean and standard deviation over "
+                                      "the runs", "1 tuning run a system")  # fmt: skip
+        lines.append(
+            "One run of each system cannot tell a better system from a luckier tuning: the "
+            "p-values know nothing of the tuner's own variance. Use three seeds or more."
+        )
+    for system in comparison.systems:
+        lines += [f"{system.name}: {note}" for note in system.notes]
+    return "\n".join(lines)
+
+
+def _mean(bleu: np.ndarray) -> str:
+    spread = f" ± {bleu.std(ddof=1):.2f}" if len(bleu) > 1 else ""
+    return f"{bleu.mean():.2f}{spread}"

@@ -1,0 +1,1 @@
+"""The embedded phrase-based decoder."""

@@ -1,0 +1,104 @@
+"""The contexts of neural language models as numbers, for compiled search.
+
+Equal contexts have equal numbers. They stand one after the other in an array, and a hash table
+finds them there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mert.decoders.embedded.compiled import compiled, inner
+from mert.decoders.embedded.records import HASH_FACTOR
+
+SLOTS_PER_ROW = 4
+
+
+class Contexts(NamedTuple):
+    """Contexts of one or more models.
+
+    Attributes:
+        rows: (room, 1 + width) the model's number, then the ids of the words before, the nearest
+            one last; 0 in front where the model looks back less far than `width` words.
+        slots: row and one; 0 where there is none.
+        used: (1,) rows in use.
+        widths: (models,) words that each model looks back; 0 for one that is not neural.
+    """
+
+    rows: NDArray[np.int32]
+    slots: NDArray[np.int32]
+    used: NDArray[np.int64]
+    widths: NDArray[np.int64]
+
+
+def new_contexts(room: int, widths: NDArray[np.int64]) -> Contexts:
+    """Return contexts with room for so many (a power of two)."""
+    return Contexts(
+        np.zeros((room, 1 + max(1, widths.max(initial=0))), dtype=np.int32),
+        np.zeros(SLOTS_PER_ROW * room, dtype=np.int32),
+        np.zeros(1, dtype=np.int64),
+        widths,
+    )
+
+
+def copied(contexts: Contexts, room: int, count: int) -> Contexts:
+    """Return the first contexts, `count` of them, with their numbers and with room for others."""
+    new = new_contexts(room, contexts.widths)
+    new.rows[:count] = contexts.rows[:count]
+    _renumber(new, count)
+    return new
+
+
+@compiled
+def _renumber(contexts, count):  # type: ignore[no-untyped-def]  # pragma: no cover
+    for _ in range(count):
+        _number_last(contexts)
+
+
+@compiled
+def number_of(contexts, row):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return the number of a context; there must be room."""
+    contexts.rows[contexts.used[0]] = row
+    return _number_last(contexts)
+
+
+@inner
+def number_after(contexts, before, word):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return the number of a context and one more word, -1 if there is no room."""
+    count = contexts.used[0]
+    if count == len(contexts.rows):
+        return -1
+    old, new = contexts.rows[before], contexts.rows[count]
+    last = len(new) - 1
+    new[0] = old[0]
+    unused = last - contexts.widths[old[0]]
+    for place in range(1, last):
+        new[place] = old[place + 1] if place > unused else 0
+    new[last] = word
+    return _number_last(contexts)
+
+
+@inner
+def _number_last(contexts):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return the number of the row behind those in use; if it is new, it is in use then."""
+    count = contexts.used[0]
+    row = contexts.rows[count]
+    mixed = 0
+    for place in range(len(row)):
+        mixed = (mixed ^ row[place]) * HASH_FACTOR
+        mixed ^= mixed >> 32
+    slot = mixed & (len(contexts.slots) - 1)
+    while contexts.slots[slot] != 0:
+        known = contexts.slots[slot] - 1
+        same = True
+        for place in range(len(row)):
+            same = same and contexts.rows[known, place] == row[place]
+        if same:
+            return known
+        slot = (slot + 1) & (len(contexts.slots) - 1)
+    contexts.slots[slot] = count + 1
+    contexts.used[0] += 1
+    return count

@@ -1,0 +1,153 @@
+"""The embedded decoder: phrase-based search for the systems that train-model.perl makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from xopen import xopen
+
+from mert.decoders.embedded.best_paths import best_paths, path_features
+from mert.decoders.embedded.phrase_options import PhraseOptions
+from mert.decoders.embedded.records import Graph, Integers, Limits, Options, Task
+from mert.decoders.embedded.search import search
+from mert.decoders.embedded.system import System
+from mert.features import FeatureSet
+from mert.nbest import Hypothesis, format_nbest
+from mert.source_phrases import Sentence, surface
+from moses_feature.files import whole_file
+
+DEFAULT_POPS = 200
+DEFAULT_STACK = 200
+PATHS_PER_HYPOTHESIS = 20
+"""Paths that are looked at for each distinct translation that is wanted (`n-best-factor`)."""
+
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """How far the search goes; None for what the ini says.
+
+    Attributes:
+        pops: hypotheses taken from the cubes for each stack.
+        stack: hypotheses of a stack that are expanded.
+    """
+
+    pops: int | None = None
+    stack: int | None = None
+
+    def of(self, system: System) -> Limits:
+        """Return the limits for a system."""
+        return Limits(
+            self.pops or system.settings.get("cube-pruning-pop-limit", DEFAULT_POPS),
+            self.stack or system.settings.get("stack", DEFAULT_STACK),
+            system.distortion_limit,
+        )
+
+
+class EmbeddedDecoder:
+    """Translates a fixed set of sentences, again and again with other weights.
+
+    What the tables and the language models say is kept from one time to the next.
+
+    Args:
+        system: the models.
+        sentences: the sentences, as tokens.
+        limits: of the search.
+        first: the number of the first sentence in n-best lists.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        sentences: Sequence[Sentence],
+        limits: SearchLimits | None = None,
+        first: int = 0,
+    ) -> None:
+        self._options = PhraseOptions(system, [surface(sentence) for sentence in sentences])
+        self._limits = (limits or SearchLimits()).of(system)
+        self._first = first
+        self.features: FeatureSet = system.features
+        self._use(self.features)
+
+    def __len__(self) -> int:
+        return len(self._options.spans)
+
+    def close(self) -> None:
+        """Do nothing: what the decoder holds goes with it."""
+
+    def write_nbest(
+        self,
+        features: FeatureSet,
+        count: int,
+        path: Path,
+        report: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Translate all sentences; see `Decoder`."""
+        self._use(features)
+        with (
+            whole_file(path) as temporary,
+            xopen(temporary, "wb", format="gz", compresslevel=1, threads=0) as file,
+        ):
+            for sentence in range(len(self)):
+                hypotheses = self.translate(sentence, count)
+                file.write(format_nbest(self._first + sentence, hypotheses, features))
+                report(1)
+
+    def translate(
+        self,
+        sentence: int,
+        count: int = 1,
+        distinct: bool = True,
+        features: FeatureSet | None = None,
+    ) -> list[Hypothesis]:
+        """Return the best translations of a sentence, best first.
+
+        Args:
+            sentence: its index.
+            count: how many at most; none are returned if the distortion limit leaves no way.
+            distinct: whether their words must differ.
+            features: whose weights to use from now on; None for those used before.
+        """
+        if features is not None:
+            self._use(features)
+        if not len(self._options.spans[sentence]):
+            return [Hypothesis((), np.zeros(int(self._tuneable.sum())), 0.0)]
+        graph = self._search(sentence, self._weighted, np.empty(0, np.int64), forced=False)
+        return self._best(graph, self._weighted, count, distinct)
+
+    def force(self, sentence: int, words: Sentence) -> list[Hypothesis]:
+        """Return the best derivation of a given translation; none if none is found.
+
+        The search has the usual limits, but spends them on nothing else.
+        """
+        reference = self._options.word_numbers(words)
+        options = self._options.only_from(self._weighted, reference)
+        return self._best(self._search(sentence, options, reference, forced=True), options, 1, True)
+
+    def _use(self, features: FeatureSet) -> None:
+        self._weights = features.weights
+        self._tuneable = features.tuneable
+        self._weighted = self._options.weighted(self._weights)
+
+    def _search(self, sentence: int, options: Options, reference: Integers, forced: bool) -> Graph:
+        models = self._options.models
+        task = Task(self._options.spans[sentence], self._limits, reference, forced)
+        graph: Graph = models.settled(partial(search, task, options))
+        return graph
+
+    def _best(self, graph: Graph, options: Options, count: int, distinct: bool) -> list[Hypothesis]:
+        if not len(graph.complete):
+            return []
+        most = count * PATHS_PER_HYPOTHESIS if distinct and count > 1 else count
+        found = []
+        for row, length in zip(*best_paths(graph, options, count, most, distinct), strict=True):
+            path = row[:length]
+            values = self._options.models.settled(
+                partial(path_features, graph, options, path, self._options.layout)
+            )
+            words = tuple(self._options.words_of(graph.hypotheses["option"][path[::-1]]))
+            found.append(Hypothesis(words, values[self._tuneable], float(values @ self._weights)))
+        return found

@@ -1,0 +1,310 @@
+"""The phrase options for a set of sentences, read from phrase and reordering tables.
+
+Only the lines whose source phrase occurs in the sentences are kept. Options do not depend on the
+weights; `weighted` makes of them what a search needs under given weights.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mert.decoders.embedded.compiled import compiled
+from mert.decoders.embedded.language_model import LanguageModels, score_word
+from mert.decoders.embedded.records import WINDOW, Options
+from mert.decoders.embedded.system import MOST_OPTIONS, ReorderingTable, System
+from mert.decoders.embedded.tables import Pair, TargetPhrases, read_reordering, read_table
+from mert.source_phrases import Sentence, SourcePhrases
+
+UNKNOWN_SCORE = -100.0
+DEFAULT_LONGEST_PHRASE = 20
+"""Source words of a phrase, at most (`max-phrase-length`)."""
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Layout(NamedTuple):
+    """Where the values of features stand among all features, for compiled code.
+
+    Attributes:
+        size: the number of features.
+        fixed_columns: (k,) columns of the values that do not depend on the context.
+        fixed: (options, k) these values.
+        distortion: column, -1 if there is none.
+        lm_columns: (language models,)
+        backward_columns, forward_columns: (reordering models, 4) by orientation, -1 for none.
+        backward, forward: (options, reordering models, 4) natural logs.
+    """
+
+    size: int
+    fixed_columns: Integers
+    fixed: Floats
+    distortion: int
+    lm_columns: Integers
+    backward_columns: Integers
+    forward_columns: Integers
+    backward: Floats
+    forward: Floats
+
+
+class PhraseOptions:
+    """The options for some sentences.
+
+    Attributes:
+        spans: of each sentence, (n, longest) numbers of the source phrases; see `SourcePhrases`.
+        models: the language models, which know all words of the options.
+        target_words: the target words by number.
+
+    Args:
+        system: what to read.
+        sentences: the sentences to translate, as tokens.
+    """
+
+    def __init__(self, system: System, sentences: Sequence[Sentence]) -> None:
+        self._system = system
+        longest = system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE)
+        sources = SourcePhrases(sentences, min(longest, WINDOW))
+        self._targets = TargetPhrases()
+        pairs = [
+            pair
+            for number, table in enumerate(system.tables)
+            for pair in read_table(table, number, sources, self._targets)
+        ]
+        pairs += self._unknown_words(sentences, sources, pairs)
+        pairs.sort(key=lambda pair: pair.source)  # stable: in the order of the tables
+        self._source = np.array([pair.source for pair in pairs], dtype=np.int64)
+        self._target = np.array([pair.target for pair in pairs], dtype=np.int64)
+        self._table = np.array([pair.table for pair in pairs], dtype=np.int64)
+        self._offsets = np.searchsorted(self._source, np.arange(len(sources.numbers) + 1))
+        self._word_offsets = np.array(self._targets.offsets, dtype=np.int64)
+        self._words = np.array(self._targets.flat, dtype=np.int64)
+        self.target_words = list(self._targets.words)
+        self.spans = sources.spans()
+        self.layout = self._layout(pairs, sources)
+        self._forward_class = _classes(self.layout.forward)
+        self.models = LanguageModels([model.load() for model in system.language_models])
+        self.models.add_words(self.target_words[1:])
+        self._score_without_context()
+
+    def _unknown_words(
+        self, sentences: Sequence[Sentence], sources: SourcePhrases, pairs: list[Pair]
+    ) -> list[Pair]:
+        """Return an option that passes a word through, for each word that has none."""
+        known = {pair.source for pair in pairs}
+        unknown = []
+        for word in sorted({word for sentence in sentences for word in sentence}):
+            if sources.numbers.get(word) not in known:
+                number = sources.numbers.setdefault(word, len(sources.numbers))
+                target = (word,) if word else ()  # Moses drops the empty word of |x
+                unknown.append(Pair(number, self._targets.number(target), -1, []))
+        return unknown
+
+    def _layout(self, pairs: list[Pair], sources: SourcePhrases) -> Layout:
+        system, features = self._system, self._system.features
+        fixed = self._fixed_values(pairs)
+        used = np.flatnonzero(fixed.any(axis=0))
+        distortion = system.names.get("Distortion")
+        lm_columns = [features.columns(model.name)[0] for model in system.language_models]
+        shape = (len(system.reordering_tables), 4)
+        columns = {d: np.full(shape, -1, dtype=np.int64) for d in ("backward", "forward")}
+        values = {direction: np.zeros((len(pairs), *shape)) for direction in columns}
+        for number, model in enumerate(system.reordering_tables):
+            scores = self._reordering_scores(model, sources)
+            first = features.columns(model.name)[0]
+            for direction, orientation in itertools.product(model.type.directions, range(4)):
+                column = model.type.score_column(direction, orientation)
+                values[direction][:, number, orientation] = scores[:, column]
+                column = model.type.feature_column(direction, orientation)
+                columns[direction][number, orientation] = first + column
+        return Layout(
+            len(features.weights),
+            used,
+            np.ascontiguousarray(fixed[:, used]),
+            features.columns(distortion)[0] if distortion else -1,
+            np.array(lm_columns, dtype=np.int64),
+            columns["backward"],
+            columns["forward"],
+            values["backward"],
+            values["forward"],
+        )
+
+    def _fixed_values(self, pairs: list[Pair]) -> Floats:
+        """Return (options, all features): the values that do not depend on the context."""
+        system, features = self._system, self._system.features
+        fixed = np.zeros((len(pairs), len(features.weights)))
+        words = np.diff(self._word_offsets)[self._target]
+        for kind, values in (
+            ("WordPenalty", -words),
+            ("PhrasePenalty", 1.0),
+            ("UnknownWordPenalty", np.where(self._table < 0, UNKNOWN_SCORE, 0.0)),
+        ):
+            if kind in system.names:
+                fixed[:, features.columns(system.names[kind])[0]] = values
+        for number, table in enumerate(system.tables):
+            rows = np.flatnonzero(self._table == number)
+            scores = np.array([pairs[row].scores for row in rows.tolist()])
+            of_table = features.columns(table.name)
+            fixed[rows, of_table.start : of_table.stop] = scores.reshape(-1, table.scores)
+        return fixed
+
+    def _reordering_scores(self, model: ReorderingTable, sources: SourcePhrases) -> Floats:
+        """Return (options, scores of the model); zero, or the default, where it has none."""
+        scores = np.tile(model.default or (0.0,) * model.type.scores, (len(self._source), 1))
+        rows: dict[tuple[int, int], list[int]] = {}
+        for row, key in enumerate(zip(self._source.tolist(), self._target.tolist(), strict=True)):
+            rows.setdefault(key if model.on_target else (key[0], -1), []).append(row)
+        for source, target, values in read_reordering(model, sources, self._targets):
+            for row in rows.get((source, target), ()):
+                scores[row] = values
+        return scores
+
+    def _score_without_context(self) -> None:
+        """Score all target phrases with the language models, from no context at all."""
+        shape = (len(self.models), len(self._words))
+        self._empty_states = np.empty(shape, dtype=np.int64)
+        self._left = np.empty(shape)
+        self._alone = np.empty((len(self.models), len(self._word_offsets) - 1))
+        for model in range(len(self.models)):
+            first = 0
+            while first < len(self._word_offsets) - 1:  # in parts, so that the cache can grow
+                last = min(first + 4096, len(self._word_offsets) - 1)
+                arguments = (
+                    self.models.empty[model], self._word_offsets, self._words, first, last,
+                    self._empty_states[model], self._left[model], self._alone[model],
+                )  # fmt: skip
+                self.models.settled(partial(_score_phrases, *arguments))
+                first = last
+        self.models.keep_states()
+
+    def weighted(self, weights: Floats) -> Options:
+        """Return the options under weights (all features,)."""
+        layout = self.layout
+        fixed = layout.fixed @ weights[layout.fixed_columns]
+        lm_weights = weights[layout.lm_columns]
+        estimate = fixed + (lm_weights @ self._alone)[self._target]
+        order, first, count = _ranked(
+            estimate,
+            self._offsets,
+            self._table,
+            np.array([table.limit for table in self._system.tables], dtype=np.int64),
+            MOST_OPTIONS,
+        )
+        return Options(
+            order,
+            first,
+            count,
+            fixed,
+            estimate,
+            _weighted(layout.backward, layout.backward_columns, weights),
+            _weighted(layout.forward, layout.forward_columns, weights),
+            self._forward_class,
+            self._target,
+            self._word_offsets,
+            self._words,
+            self._empty_states,
+            self._left,
+            lm_weights,
+            self.models.begin,
+            float(weights[layout.distortion]) if layout.distortion >= 0 else 0.0,
+            bool(layout.backward_columns.size),
+        )
+
+    def only_from(self, options: Options, reference: Integers) -> Options:
+        """Return the options without those whose words are not in a row in a reference."""
+        joined = _joined(reference)
+        texts = [
+            _joined(self._words[first:last]) in joined
+            for first, last in itertools.pairwise(self._word_offsets.tolist())
+        ]
+        kept = np.array(texts)[self._target[options.order]]
+        phrase = np.repeat(np.arange(len(options.size)), options.size)[kept]
+        size = np.bincount(phrase, minlength=len(options.size))
+        first = np.concatenate([[0], np.cumsum(size)])[:-1]
+        return options._replace(order=options.order[kept], first=first, size=size)
+
+    def words_of(self, options: Sequence[int] | Integers) -> list[bytes]:
+        """Return the target words of some options, one after the other."""
+        words = self.target_words
+        return [
+            words[word]
+            for target in self._target[options].tolist()
+            for word in self._targets.flat[
+                self._targets.offsets[target] : self._targets.offsets[target + 1]
+            ]
+        ]
+
+    def word_numbers(self, words: Sequence[bytes]) -> Integers:
+        """Return the numbers of target words, -1 for words that no option has."""
+        return np.array([self._targets.words.get(word, -1) for word in words], dtype=np.int64)
+
+
+def _joined(words: Integers) -> str:
+    """Return word numbers as a text in which a row of words can be searched for."""
+    return " " + "".join(f"{word} " for word in words.tolist())
+
+
+def _classes(rows: Floats) -> Integers:
+    """Number the options (n, …) so that those with equal values have equal numbers."""
+    if not rows.size:
+        return np.zeros(len(rows), dtype=np.int64)
+    flat = rows.reshape(len(rows), -1)
+    return np.unique(flat, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _weighted(scores: Floats, columns: Integers, weights: Floats) -> Floats:
+    """Return (options, 4): the scores (options, models, 4) weighted and summed over the models."""
+    of_columns = np.where(columns >= 0, weights[columns], 0.0)
+    return np.ascontiguousarray((scores * of_columns).sum(axis=1))
+
+
+@compiled
+def _score_phrases(  # type: ignore[no-untyped-def]  # pragma: no cover
+    empty, offsets, words, first_phrase, last_phrase, states, left, alone, lookups
+):
+    for phrase in range(first_phrase, last_phrase):
+        state = empty
+        total = 0.0
+        for place in range(offsets[phrase], offsets[phrase + 1]):
+            score, state = score_word(lookups, state, words[place])
+            total += score
+            states[place] = state
+            left[place] = total
+        alone[phrase] = total
+        for place in range(offsets[phrase], offsets[phrase + 1]):
+            left[place] = total - left[place]
+
+
+@compiled
+def _ranked(estimate, offsets, table, limits, most):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Rank the options of each source phrase, best first, within the limits of the tables.
+
+    Of equal options the earlier one in the table comes first.
+    """
+    order = np.empty(len(estimate), np.int64)
+    phrases = len(offsets) - 1
+    first = np.empty(phrases, np.int64)
+    count = np.zeros(phrases, np.int64)
+    taken = np.zeros(len(limits), np.int64)
+    used = 0
+    for phrase in range(phrases):
+        begin, end = offsets[phrase], offsets[phrase + 1]
+        best = begin + np.argsort(-estimate[begin:end], kind="mergesort")
+        taken[:] = 0
+        first[phrase] = used
+        for option in best:
+            of_table = table[option]
+            if of_table >= 0:
+                if limits[of_table] > 0 and taken[of_table] >= limits[of_table]:
+                    continue
+                taken[of_table] += 1
+            if count[phrase] < most:
+                order[used] = option
+                used += 1
+                count[phrase] += 1
+    return order[:used], first, count

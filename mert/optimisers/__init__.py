@@ -1,0 +1,1 @@
+"""Weights with the best BLEU on n-best lists: MERT, MIRA, PRO."""

@@ -1,0 +1,124 @@
+"""Progress of long runs: a bar on a terminal, a log line now and then elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from contextlib import ExitStack, closing
+from types import TracebackType
+
+from tqdm import tqdm
+from tqdm.contrib.logging import logging_redirect_tqdm
+
+from moses_feature.tables.augment import AugmentProgress
+from moses_feature.training.trainer import RunSettings, TrainingState
+
+logger = logging.getLogger(__name__)
+
+SECONDS_BETWEEN_LINES = 30.0
+BAR = "{percentage:3.0f}%|{bar}| {desc} [{elapsed}<{remaining}]"
+BAR_WITHOUT_END = "{desc} [{elapsed}]"
+
+
+class Progress:
+    """Shows how far a run is: a share of the whole where it is known, and a few words."""
+
+    def __init__(self, has_end: bool) -> None:
+        self._started = time.monotonic()
+        self._last = self._started
+        self._stack = ExitStack()
+        self._bar = None
+        if sys.stderr is not None and sys.stderr.isatty():
+            bar_format = BAR if has_end else BAR_WITHOUT_END
+            self._bar = tqdm(total=1.0, bar_format=bar_format, leave=False)
+
+    def __enter__(self) -> Progress:
+        if self._bar is not None:
+            self._stack.enter_context(closing(self._bar))
+            self._stack.enter_context(logging_redirect_tqdm())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def restart(self) -> None:
+        """Count the time from now on."""
+        self._started = time.monotonic()
+
+    def seconds(self) -> float:
+        """Return the time since the beginning."""
+        return time.monotonic() - self._started
+
+    def show(self, text: str, share: float | None) -> None:
+        """Show a state, if it is time to."""
+        now = time.monotonic()
+        if now - self._last < (SECONDS_BETWEEN_LINES if self._bar is None else 0.2):
+            return
+        self._last = now
+        if self._bar is not None:
+            self._bar.n = min(share or 0.0, 1.0)
+            self._bar.set_description_str(text)
+        else:
+            left = f", {self._minutes_left(share):.1f} min left" if share else ""
+            logger.info("%s%s", text, left)
+
+    def _minutes_left(self, share: float) -> float:
+        return self.seconds() * (1 / share - 1) / 60
+
+
+class AugmentReporter:
+    """Shows an augmentation: lines, pairs per second, time left."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._written_before: int | None = None
+        self._first_time = 0.0
+
+    def __call__(self, state: AugmentProgress, share: float | None) -> None:
+        """Take the state of the run and the share of the table that was read."""
+        if self._written_before is None:  # a resumed run has lines that cost no time now
+            self._written_before = state.written
+            self._first_time = self._progress.seconds()
+        self._progress.show(
+            f"{state.lines:,} lines, {self.pairs_per_second(state):,.0f} pairs/s", share
+        )
+
+    def pairs_per_second(self, state: AugmentProgress) -> float:
+        """Return how many lines a second this run has written."""
+        seconds = self._progress.seconds() - self._first_time
+        return (state.written - (self._written_before or 0)) / seconds if seconds else 0.0
+
+
+class TrainingReporter:
+    """Shows a training run: updates, loss since the last evaluation, share of the budget."""
+
+    def __init__(self, progress: Progress, settings: RunSettings, examples: str = "pairs") -> None:
+        self._progress = progress
+        self._settings = settings
+        self._examples = examples
+        self._before: tuple[int, float] | None = None
+
+    def __call__(self, state: TrainingState) -> None:
+        """Take the state of the run."""
+        if self._before is None or state.update < self._before[0]:  # resumed, or the next fold
+            self._progress.restart()
+            self._before = state.update, state.seconds
+            return
+        updates, seconds = state.update - self._before[0], state.seconds - self._before[1]
+        per_second = updates * self._settings.batch_size / seconds
+        loss = state.summed_loss / max(1, state.summed_words)
+        shares = []
+        if self._settings.updates is not None:
+            shares.append(state.update / self._settings.updates)
+        if self._settings.minutes is not None:
+            shares.append(state.seconds / (60 * self._settings.minutes))
+        self._progress.show(
+            f"update {state.update:,}, {per_second:,.0f} {self._examples}/s, loss {loss:.3f}",
+            max(shares) if shares else None,
+        )

@@ -1,0 +1,94 @@
+"""The command `moses-feature rescore`: new features for n-best lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+from xopen import xopen
+
+from moses_feature.cli.command import Command, debug_option
+from moses_feature.errors import UsageError
+from moses_feature.files import whole_file
+from moses_feature.lm.nplm import load_neural_lm
+from moses_feature.moses.phrase_table import STANDARD_STREAM, LineReader, is_compressed
+from moses_feature.rescoring.nbest import (
+    CslmScorer,
+    SentenceScorer,
+    check_names,
+    named,
+    read_weights,
+    rescore,
+)
+
+
+@click.command("rescore", cls=Command, no_args_is_help=True)
+@click.argument("n_best", metavar="N-BEST")
+@click.argument("output")
+@click.option(
+    "--cslm", "cslms", multiple=True, metavar="[NAME=]MODEL",
+    help="A neural language model: log p of the translation; CSLM0 by default. Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--rnn", "rnns", multiple=True, metavar="[NAME=]MODEL",
+    help="An encoder-decoder: log p(translation | source sentence), each as one phrase; RNN0 by "
+    "default. Repeatable.",
+)  # fmt: skip
+@click.option("--source", help="The text that was translated, for --rnn.")
+@click.option(
+    "--weights", "weights_file", metavar="FILE",
+    help="Weights of all features, lines like LM0= 0.1 (mert-tune --rescore writes them): the "
+    "totals are computed anew, and the lists put in their order.",
+)  # fmt: skip
+@debug_option
+def rescore_command(
+    n_best: str,
+    output: str,
+    cslms: tuple[str, ...],
+    rnns: tuple[str, ...],
+    source: str | None,
+    weights_file: str | None,
+) -> None:
+    """Add features to the n-best lists of any decoder, in Moses' format.
+
+    \b
+    Example:
+      moses-feature rescore test.nbest.gz rescored.gz --cslm french.cslm \\
+          --weights tuned/rescoring.weights
+    """
+    if not cslms and not rnns and not weights_file:
+        raise UsageError("expected --cslm, --rnn or --weights")
+    if bool(rnns) != (source is not None):
+        raise UsageError("--rnn and --source go together")
+    if output == STANDARD_STREAM:
+        raise UsageError("n-best lists are written to a file, found -")
+    weights = read_weights(weights_file) if weights_file else None
+    scorers: list[SentenceScorer] = [
+        CslmScorer(name, load_neural_lm(path))
+        for name, path in (named(text, "CSLM0") for text in cslms)
+    ]
+    for name, path in (named(text, "RNN0") for text in rnns):
+        from moses_feature.rescoring.rnn import RnnScorer
+
+        scorers.append(RnnScorer(name, path, source or ""))
+    check_names(scorers)
+    lines = 0
+    with (
+        LineReader(n_best) as reader,
+        whole_file(Path(output)) as temporary,
+        _opened(temporary, output) as file,
+    ):
+        for line in rescore(reader, scorers, weights):
+            file.write(line)
+            lines += 1
+    names = ", ".join(scorer.name for scorer in scorers) or "a new order"
+    click.echo(f"{output}: {names} of {lines:,} translations", err=True)
+
+
+def _opened(temporary: Path, output: str) -> BinaryIO:
+    """Open a temporary file for what the name of the output asks for."""
+    if is_compressed(output):
+        kind = Path(output).suffix.lower()[1:]
+        return xopen(temporary, "wb", format=kind, threads=0)
+    return temporary.open("wb")

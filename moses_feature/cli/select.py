@@ -1,0 +1,174 @@
+"""The command `moses-feature select`: data selection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+import numpy as np
+from xopen import xopen
+
+from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.progress import Progress
+from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.files import locked_directory, whole_file
+from moses_feature.moses.phrase_table import STANDARD_STREAM, is_compressed
+from moses_feature.selection.selector import (
+    EMPTY,
+    UNEQUAL,
+    Ranking,
+    SelectionSettings,
+    Selector,
+    Side,
+    raw_lines,
+)
+
+SCORES = "scores.gz"
+WORDS_OF_KINDS = {EMPTY: b"empty", UNEQUAL: b"ratio"}
+DEFAULTS = SelectionSettings()
+
+
+@click.command("select", cls=Command, no_args_is_help=True)
+@click.argument("texts", nargs=-1, required=True, metavar="TEXT [TEXT]")
+@click.option(
+    "--in-domain", multiple=True, required=True, metavar="MODEL|TEXT",
+    help="What the domain is like, for each side: a KenLM model (ARPA or binary), or a text.",
+)  # fmt: skip
+@click.option(
+    "--general", multiple=True, metavar="MODEL|TEXT",
+    help="What the corpus is like, for each side; sentences drawn from it by default, as many as "
+    "the domain's text has.",
+)  # fmt: skip
+@click.option("--lines", type=click.IntRange(min=1), help="Keep the best so many lines …")
+@click.option("--words", type=click.IntRange(min=1), help="… or words of the last side …")
+@click.option(
+    "--dev", multiple=True, metavar="TEXT",
+    help="… or the share, of a grid from 1/64 to all, whose models predict these texts of the "
+    "domain best, one for each side.",
+)  # fmt: skip
+@click.option("--output", required=True, metavar="DIRECTORY", help="A new directory.")
+@click.option(
+    "--order", type=click.IntRange(2, 6), default=DEFAULTS.order, show_default=True,
+    help="Of the models that are estimated.",
+)  # fmt: skip
+@click.option(
+    "--ratio", type=click.FloatRange(min=1), default=DEFAULTS.ratio, show_default=True,
+    help="A pair with a side that is longer than the other by more than this factor is bad.",
+)  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=DEFAULTS.seed, show_default=True,
+              help="Of the sentences that are drawn.")  # fmt: skip
+@debug_option
+def select_command(
+    texts: tuple[str, ...],
+    in_domain: tuple[str, ...],
+    general: tuple[str, ...],
+    dev: tuple[str, ...],
+    output: str,
+    **options: Any,
+) -> None:
+    """Select the lines of a text, or of a bitext, that are like those of a domain.
+
+    Lines are ranked by cross-entropy difference: Moore and Lewis (2010) for one text, Axelrod et
+    al. (2011) for two. Writes them in their old order, under their old names, into a directory,
+    and scores.gz with the score of every line of the corpus (nats per word; lower is more like
+    the domain). Models are estimated from texts by lmplz, with the words that the in-domain text
+    has twice or more.
+
+    \b
+    Example:
+      moses-feature select big.en big.fr --in-domain news.en --in-domain news.fr \\
+          --lines 500000 --output selected
+    """
+    settings = SelectionSettings(**options)
+    _check(texts, in_domain, general, dev, settings)
+    directory = Path(output)
+    sides = [
+        Side(*names)
+        for names in zip(
+            texts, in_domain, general or (None,) * len(texts), dev or (None,) * len(texts),
+            strict=True,
+        )
+    ]  # fmt: skip
+    with locked_directory(directory, "selecting"):
+        if any(directory.iterdir()):
+            raise UsageError(f"{directory}: expected a new or empty directory")
+        selector = Selector(sides, settings)
+        with Progress(has_end=False) as progress:
+            ranking = selector.rank(lambda lines: progress.show(f"{lines:,} lines scored", None))
+        if not len(ranking.order):
+            raise MosesFeatureError(f"{texts[0]}: expected lines to select from, found none")
+        count = _chosen_by_dev(selector, ranking) if dev else None
+        if count is None:
+            count = ranking.best(settings.lines, settings.words)
+        chosen = np.zeros(len(ranking.scores), dtype=np.bool_)
+        chosen[ranking.order[:count]] = True
+        _write(directory, texts, ranking, chosen)
+    _report(directory, ranking, chosen, count)
+
+
+def _check(
+    texts: Sequence[str],
+    in_domain: Sequence[str],
+    general: Sequence[str],
+    dev: Sequence[str],
+    settings: SelectionSettings,
+) -> None:
+    if len(texts) > 2:
+        raise UsageError(f"expected one text or two, found {len(texts)}")
+    for option, given in (("in-domain", in_domain), ("general", general), ("dev", dev)):
+        if len(given) != len(texts) and (given or option == "in-domain"):
+            raise UsageError(f"--{option}: expected {len(texts)}, one for each text, found "
+                             f"{len(given)}")  # fmt: skip
+    budgets = [settings.lines is not None, settings.words is not None, bool(dev)]
+    if sum(budgets) != 1:
+        raise UsageError("expected one of --lines, --words and --dev")
+    if STANDARD_STREAM in (*texts, *in_domain, *general, *dev):
+        raise UsageError("texts are read more than once: expected file names, found -")
+    names = [Path(text).name for text in texts]
+    if len({*names, SCORES}) != len(names) + 1:
+        raise UsageError(f"expected texts of different names, none {SCORES}, found {names}")
+
+
+def _chosen_by_dev(selector: Selector, ranking: Ranking) -> int:
+    tried = selector.tried(ranking)
+    for count, entropies in tried:
+        perplexities = " and ".join(f"{math.exp(entropy):.2f}" for entropy in entropies)
+        click.echo(f"{count:,} lines: perplexity of the development texts {perplexities}", err=True)
+    return min(tried, key=lambda pair: sum(pair[1]))[0]
+
+
+def _write(directory: Path, texts: Sequence[str], ranking: Ranking, chosen: np.ndarray) -> None:
+    """Write the chosen lines of each text, and the scores of all."""
+    with ExitStack() as stack:
+        files = []
+        for text in texts:
+            temporary = stack.enter_context(whole_file(directory / Path(text).name))
+            files.append(stack.enter_context(_opened(temporary, text)))
+        for lines, flag in zip(raw_lines(texts), chosen.tolist(), strict=True):
+            if flag:
+                for file, line in zip(files, lines, strict=True):
+                    file.write(line if line.endswith(b"\n") else line + b"\n")
+    with whole_file(directory / SCORES) as temporary, _opened(temporary, SCORES) as file:
+        for score, kind in zip(ranking.scores.tolist(), ranking.kinds.tolist(), strict=True):
+            file.write((WORDS_OF_KINDS.get(kind) or b"%.6g" % score) + b"\n")
+
+
+def _opened(temporary: Path, name: str) -> BinaryIO:
+    if is_compressed(name):
+        return xopen(temporary, "wb", format=Path(name).suffix.lower()[1:], threads=0)
+    return temporary.open("wb")
+
+
+def _report(directory: Path, ranking: Ranking, chosen: np.ndarray, count: int) -> None:
+    worst = f", scores up to {ranking.scores[ranking.order[count - 1]]:.4f}" if count else ""
+    click.echo(
+        f"{directory}: {count:,} of {len(ranking.scores):,} lines, "
+        f"{int(ranking.lengths[chosen].sum()):,} words of the last text{worst}; bad: "
+        f"{ranking.count(EMPTY):,} with an empty side, {ranking.count(UNEQUAL):,} of unequal "
+        "lengths",
+        err=True,
+    )

@@ -1,0 +1,1 @@
+"""A Ray cluster, and the actors that work on it."""

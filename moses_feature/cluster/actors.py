@@ -1,0 +1,177 @@
+"""Actors of a Ray cluster that do tasks; what a lost one had to do is done by another."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from moses_feature.cluster.connection import Cluster
+from moses_feature.errors import LostProcessError
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS = 3
+"""Actors that may be lost with a task, or one after the other without having done any."""
+SECONDS_BETWEEN_LOOKS = 0.05
+SECONDS_BETWEEN_NEWS = 60.0
+
+
+@dataclass
+class _Task:
+    """Something to do.
+
+    Attributes:
+        what: what to call it when it cannot be done.
+        arguments: of the actors' method.
+        done: its result.
+        attempts: actors that were lost with it.
+    """
+
+    what: str
+    arguments: tuple[Any, ...]
+    done: Future[Any] = field(default_factory=Future)
+    attempts: int = 0
+
+
+class Crew:
+    """Actors that do tasks of one kind, several at a time.
+
+    An actor that dies, with its process or with its machine, is replaced as soon as the cluster
+    has room for another one; meanwhile the others do its tasks.
+
+    Args:
+        cluster: where they are.
+        make: makes an actor; its method `ready` returns when it can begin, and `do` does a task,
+            or returns the `MosesFeatureError` that says why not.
+        size: how many.
+        at_once: tasks that one of them has at a time.
+    """
+
+    def __init__(self, cluster: Cluster, make: Callable[[], Any], size: int, at_once: int) -> None:
+        self._ray = cluster.ray
+        self._make = make
+        self._at_once = at_once
+        self._waiting: deque[_Task] = deque()
+        self._changed = threading.Condition()
+        self._places = size
+        self._closed = False
+        self._last_words = ""
+        self._threads = [threading.Thread(target=self._attend, daemon=True) for _ in range(size)]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, what: str, *arguments: Any) -> Future[Any]:
+        """Have a task done.
+
+        Args:
+            what: what to call it when it cannot be done.
+            arguments: of `do`.
+        """
+        task = _Task(what, arguments)
+        with self._changed:
+            if self._places:
+                self._waiting.append(task)
+                self._changed.notify()
+            else:
+                self._give_up(task)
+        return task.done
+
+    def close(self) -> None:
+        """Take no more tasks; the actors end with the connection to the cluster."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        for thread in self._threads:  # none may speak to a cluster that has been left
+            thread.join()
+
+    def _attend(self) -> None:
+        """Keep one place of the crew filled: with an actor, and with another if it is lost."""
+        losses = 0
+        while losses < ATTEMPTS and not self._closed:
+            pending: dict[Any, _Task] = {}
+            losses += 1
+            try:
+                for _ in self._serve(self._make(), pending):
+                    losses = 0
+            except Exception as error:  # whatever Ray says of what was lost
+                if not self._closed:
+                    self._put_back(list(pending.values()), error)
+        with self._changed:
+            self._places -= 1
+            while self._waiting and not self._places:
+                self._give_up(self._waiting.popleft())
+
+    def _serve(self, actor: Any, pending: dict[Any, _Task]) -> Iterator[None]:
+        """Have an actor do tasks, and yield after each, until the crew is closed."""
+        self._wait_for(actor)
+        while not self._closed:
+            if (task := self._next(pending.values())) is not None:
+                pending[actor.do.remote(*task.arguments)] = task
+                continue
+            finished, _ = self._ray.wait(
+                list(pending), num_returns=1, timeout=SECONDS_BETWEEN_LOOKS
+            )
+            for reference in finished:
+                self._finish(reference, pending[reference].done)
+                del pending[reference]
+                yield
+
+    def _wait_for(self, actor: Any) -> None:
+        ready = actor.ready.remote()
+        news = time.monotonic() + SECONDS_BETWEEN_NEWS
+        while not self._closed and not self._ray.wait([ready], timeout=SECONDS_BETWEEN_LOOKS)[0]:
+            if time.monotonic() > news:
+                logger.info("waiting until the cluster has room for a worker")
+                news = time.monotonic() + SECONDS_BETWEEN_NEWS
+        if not self._closed:
+            self._ray.get(ready)
+
+    def _finish(self, reference: Any, done: Future[Any]) -> None:
+        """Pass on a result; a lost actor raises here."""
+        try:
+            result = self._ray.get(reference)
+        except self._ray.exceptions.RayTaskError as error:  # a fault of this program
+            result = error
+        if isinstance(result, Exception):
+            done.set_exception(result)
+        else:
+            done.set_result(result)
+
+    def _next(self, pending: Collection[_Task]) -> _Task | None:
+        """Return a task for an actor that has some; wait for one, if it has none.
+
+        What an actor was lost with is done alone, so that it is known what kills them.
+        """
+        with self._changed:
+            while not self._waiting and not pending and not self._closed:
+                self._changed.wait()
+            suspects = any(task.attempts for task in (*pending, *islice(self._waiting, 1)))
+            room = 1 if suspects else self._at_once
+            if self._waiting and len(pending) < room and not self._closed:
+                return self._waiting.popleft()
+            return None
+
+    def _put_back(self, tasks: list[_Task], error: Exception) -> None:
+        """Have what a lost actor had to do done by others, before all else."""
+        self._last_words = (str(error).strip().splitlines() or [repr(error)])[-1][:300]
+        logger.warning("a worker was lost, its work is done by another one: %s", self._last_words)
+        with self._changed:
+            for task in reversed(tasks):
+                task.attempts += 1
+                if task.attempts < ATTEMPTS:
+                    self._waiting.appendleft(task)
+                else:
+                    self._give_up(task)
+            self._changed.notify_all()
+
+    def _give_up(self, task: _Task) -> None:
+        task.done.set_exception(
+            LostProcessError(f"{task.what}: {ATTEMPTS} workers were lost: {self._last_words}")
+        )

@@ -1,0 +1,1 @@
+"""The feed-forward neural language model (CSLM): its training, and its scores."""

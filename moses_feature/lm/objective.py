@@ -1,0 +1,141 @@
+"""What the feed-forward language model learns: the n-grams of a text."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from moses_feature.errors import UsageError
+from moses_feature.lm.directory import save_language_model
+from moses_feature.lm.network import FeedForwardLM
+from moses_feature.lm.ngrams import Ngrams
+from moses_feature.lm.sizes import LM_PRESETS, LmSizes
+from moses_feature.models.vocabulary import Vocabulary
+from moses_feature.training.objective import Rows, Terms
+from moses_feature.training.trainer import RunSettings
+
+logger = logging.getLogger(__name__)
+
+EVALUATION_BATCH = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class LmSettings(RunSettings):
+    """How to train a language model (Cho et al. 2014, section 4.1.2).
+
+    Attributes:
+        sizes: order and layer sizes.
+        held_out: share of the sentences that measure the held-out loss.
+        fewest_held_out: sentences that are held out at least, a tenth of all at most.
+        self_normalisation: factor of (log Z)^2 in the loss; 0 for none (Devlin et al. 2014).
+    """
+
+    sizes: LmSizes = LM_PRESETS["small"]
+    batch_size: int = 128
+    patience: int = 10
+    held_out: float = 0.001
+    fewest_held_out: int = 100
+    self_normalisation: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.held_out < 1:
+            raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
+        if not 0 <= self.self_normalisation < math.inf:
+            raise UsageError(
+                f"self-normalisation: expected 0 or more, found {self.self_normalisation}"
+            )
+
+
+class NgramObjective:
+    """log p(word | the words before) of the n-grams of a text; see `Objective`.
+
+    Args:
+        ngrams: of the text.
+        held_out: (n-grams,) bool, 1 for those that measure the held-out loss.
+        vocabulary: of the n-grams.
+        settings: sizes, batches and the seed.
+        device: where the network is.
+    """
+
+    loss_name = "loss per word"
+
+    def __init__(
+        self,
+        ngrams: Ngrams,
+        held_out: NDArray[np.bool_],
+        vocabulary: Vocabulary,
+        settings: LmSettings,
+        device: torch.device,
+    ) -> None:
+        self._ngrams = ngrams
+        self._vocabulary = vocabulary
+        self._settings = settings
+        self._device = device
+        smallest = np.uint32 if len(ngrams) < 1 << 32 else np.uint64
+        rows: Rows = np.flatnonzero(~held_out).astype(smallest)
+        self._rows = rows
+        self._held_out_rows = np.flatnonzero(held_out)
+        if len(self._held_out_rows) == 0:
+            logger.warning("too few sentences to hold some out: the held-out loss is the "
+                           "training loss")  # fmt: skip
+            self._held_out_rows = self._rows.astype(np.int64)
+        self._order: tuple[int, Rows] | None = None
+        self.updates_per_epoch = -(-len(self._rows) // settings.batch_size)
+        self.evaluate_every = self.updates_per_epoch
+        self.norm_penalty = settings.self_normalisation
+        self._network = FeedForwardLM(settings.sizes, len(vocabulary), settings.dropout).train()
+        self._network.initialise(torch.Generator().manual_seed(settings.seed))
+        self.network: torch.nn.Module = self._network.to(device)
+
+    def batch(self, update: int) -> Rows:
+        """Return the n-grams of an update: each comes once an epoch, in random order."""
+        epoch, index = divmod(update, self.updates_per_epoch)
+        if self._order is None or self._order[0] != epoch:
+            random = np.random.default_rng([self._settings.seed, epoch])
+            self._order = epoch, random.permutation(self._rows)
+        size = self._settings.batch_size
+        return self._order[1][index * size : (index + 1) * size]
+
+    def held_out_batches(self) -> Iterator[Rows]:
+        """Yield the n-grams of the held-out sentences."""
+        rows = self._held_out_rows
+        for start in range(0, len(rows), EVALUATION_BATCH):
+            yield rows[start : start + EVALUATION_BATCH]
+
+    def terms(self, network: torch.nn.Module, rows: Rows) -> Terms:
+        """Return log p and log Z of the words of some n-grams."""
+        contexts, words = (
+            torch.from_numpy(array).to(self._device, non_blocking=True)
+            for array in (self._ngrams.contexts(rows), self._ngrams.words(rows))
+        )
+        return Terms(*network(contexts, words))
+
+    def shown(self, held_out: dict[str, float]) -> str:
+        """Return loss, perplexity and mean |log Z|."""
+        loss = held_out["held_out_loss"]
+        return (
+            f"{loss:.4f} (perplexity {math.exp(min(loss, 700.0)):.2f}, mean |log Z| "
+            f"{held_out['mean_absolute_log_norm']:.3f})"
+        )
+
+    def save(self, directory: Path, training: dict[str, Any]) -> None:
+        """Write the model."""
+        frequencies = np.bincount(
+            self._ngrams.words(self._rows), minlength=len(self._vocabulary)
+        ).astype(np.float64)
+        save_language_model(directory, self._network, self._vocabulary, frequencies, training)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what the shortlist is."""
+        shortlist = b"\n".join(self._vocabulary.shortlist)
+        return {"shortlist": hashlib.sha256(shortlist).hexdigest()}

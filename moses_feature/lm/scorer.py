@@ -1,0 +1,188 @@
+"""A feed-forward language model as a scorer of n-grams; free of torch.
+
+The product of a projection and its part of the first layer depends on the word and its position
+alone, so that all these products are computed once: a context then costs a sum of order - 1
+vectors. The sum over all words, log Z, belongs to the context; it is remembered.
+
+Axes: N n-grams, C distinct contexts among them, P projection, F and S units of the two layers, V
+words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_feature.errors import FormatError
+from moses_feature.lm.sizes import LmSizes
+from moses_feature.models.files import CONFIG, WEIGHTS, check_weights, read_model_files
+from moses_feature.models.vocabulary import END, Vocabulary
+from moses_feature.scoring.kernels import add_exps, first_layer, logits_at
+
+ARCHITECTURE = "feed-forward-lm"
+VOCABULARY = "words.vocab"
+ROWS = 64
+"""Contexts of a product. Always the same, so that a score does not depend on those beside it."""
+WORDS_TOGETHER = 1024
+MOST_REMEMBERED = 1 << 21
+NO_LOGIT = -1e30
+
+Floats = NDArray[np.float32]
+Integers = NDArray[np.int64]
+
+
+class NeuralLM:
+    """Scores n-grams: natural logs of p(word | context).
+
+    A context is `order` - 1 ids, the nearest word last: END for each place before the beginning
+    of the sentence, `null` for a word that is not known, as at the beginning of a phrase out of
+    context.
+
+    Attributes:
+        order: words of an n-gram, the predicted one counted.
+        begin, end: the ids of what is before a sentence, and of its end: END.
+        vocabulary: words and ids.
+        null: the id of no particular word.
+        normalised: whether log Z is subtracted; if not, it was trained to be near 0.
+        training: settings, results and provenance.
+
+    Args:
+        sizes: order and layer sizes.
+        weights: arrays with the shapes of `LmSizes.shapes`.
+        vocabulary: of the words.
+        normalised: see above.
+        training: see above.
+    """
+
+    def __init__(
+        self,
+        sizes: LmSizes,
+        weights: dict[str, Floats],
+        vocabulary: Vocabulary,
+        normalised: bool,
+        training: dict[str, Any],
+    ) -> None:
+        self.sizes = sizes
+        self.order = sizes.order
+        self.vocabulary = vocabulary
+        self.begin = self.end = END
+        self.null = len(vocabulary)
+        self.normalised = normalised
+        self.training = training
+        self.weights = weights
+        parts = np.split(weights["first.weight"], sizes.order - 1, axis=1)  # (F, P) each
+        projection = weights["projection.weight"]
+        self._table = np.stack([projection @ part.T for part in parts])  # (order - 1, V + 1, F)
+        self._second = np.ascontiguousarray(weights["second.weight"].T)  # (F, S)
+        self._output = np.ascontiguousarray(weights["output.weight"])  # (V, S)
+        self._log_norms: dict[bytes, float] = {}
+
+    @classmethod
+    def load(cls, directory: Path) -> NeuralLM:
+        """Read a model directory.
+
+        A model that was trained to be self-normalised is used so.
+
+        Raises:
+            MosesFeatureError: a file is missing, or of a newer version of this program.
+            FormatError: a file is damaged, or the files do not belong together.
+        """
+        files = read_model_files(directory, ARCHITECTURE, ("sizes", "training"), (VOCABULARY,))
+        try:
+            sizes = LmSizes(**files.config["sizes"])
+        except (TypeError, ValueError) as error:
+            raise FormatError(directory / CONFIG, "sizes", f"{error}") from error
+        vocabulary = files.vocabularies[VOCABULARY]
+        check_weights(directory / WEIGHTS, files.weights, sizes.shapes(len(vocabulary)))
+        training = files.config["training"]
+        settings = training.get("settings")
+        penalty = settings.get("self_normalisation") if isinstance(settings, dict) else None
+        return cls(sizes, files.weights, vocabulary, not penalty, training)
+
+    def ids(self, words: Sequence[bytes]) -> list[int]:
+        """Return the ids of words."""
+        return self.vocabulary.ids(words)
+
+    def log_probs(self, contexts: NDArray[np.integer], words: Integers) -> Floats:
+        """Return log p (N,) of words.
+
+        Args:
+            contexts: (N, order - 1) ids.
+            words: (N,) ids.
+        """
+        contexts = np.ascontiguousarray(contexts, dtype=np.int32)
+        index: dict[bytes, int] = {}
+        row = np.array(
+            [index.setdefault(key.tobytes(), len(index)) for key in contexts], dtype=np.int64
+        )
+        distinct = np.frombuffer(b"".join(index), dtype=np.int32).reshape(len(index), -1)
+        features = self._features(distinct)
+        scores = np.empty(len(words), dtype=np.float32)
+        bias = self.weights["output.bias"]
+        logits_at(features, self._output, bias, row, words.astype(np.int64), scores)
+        if self.normalised:
+            scores -= self._norms(list(index), features)[row]
+        return scores
+
+    def log_norms(self, contexts: NDArray[np.integer]) -> Floats:
+        """Return log Z (N,) of contexts (N, order - 1)."""
+        return self._sums(self._features(np.ascontiguousarray(contexts, dtype=np.int32)))
+
+    def _features(self, contexts: NDArray[np.int32]) -> Floats:
+        """Return the units of the second layer (N, S)."""
+        count = len(contexts)
+        features = np.empty((-(-count // ROWS) * ROWS, self._second.shape[1]), dtype=np.float32)
+        units = np.zeros((ROWS, self._second.shape[0]), dtype=np.float32)
+        first_bias, second_bias = self.weights["first.bias"], self.weights["second.bias"]
+        for start in range(0, count, ROWS):
+            first_layer(self._table, first_bias, contexts[start : start + ROWS], units)
+            block = features[start : start + ROWS]
+            np.matmul(units, self._second, out=block)
+            block += second_bias
+            np.maximum(block, 0.0, out=block)
+        return features[:count]
+
+    def _norms(self, keys: list[bytes], features: Floats) -> Floats:
+        """Return log Z (C,) of contexts, from memory where it is known."""
+        norms = np.array([self._log_norms.get(key, np.nan) for key in keys], dtype=np.float32)
+        new = np.flatnonzero(np.isnan(norms))
+        if len(new):
+            norms[new] = self._sums(features[new])
+            if len(self._log_norms) > MOST_REMEMBERED:
+                self._log_norms.clear()
+            self._log_norms.update(zip([keys[n] for n in new], norms[new].tolist(), strict=True))
+        return norms
+
+    def _sums(self, features: Floats) -> Floats:
+        """Return the logarithms of the sums of exp(logit) (C,)."""
+        sums = np.empty(len(features), dtype=np.float32)
+        operand = np.zeros((ROWS, features.shape[1]), dtype=np.float32)
+        for start in range(0, len(features), ROWS):
+            block = features[start : start + ROWS]
+            operand[: len(block)] = block
+            top = np.full(ROWS, NO_LOGIT, dtype=np.float32)
+            total = np.zeros(ROWS, dtype=np.float32)
+            for first in range(0, len(self._output), WORDS_TOGETHER):
+                part = slice(first, first + WORDS_TOGETHER)
+                logits = operand @ self._output[part].T
+                add_exps(logits, self.weights["output.bias"][part], top, total)
+            sums[start : start + ROWS] = (np.log(total) + top)[: len(block)]
+        return sums
+
+    def sentence_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[Floats]:
+        """Return log p of the words of each sentence, and of its end."""
+        contexts, words = [], []
+        for sentence in sentences:
+            ids = [END] * (self.order - 1) + self.ids(sentence) + [END]
+            contexts += [ids[n : n + self.order - 1] for n in range(len(sentence) + 1)]
+            words += ids[self.order - 1 :]
+        scores = self.log_probs(
+            np.array(contexts, dtype=np.int32).reshape(-1, self.order - 1),
+            np.array(words, dtype=np.int64),
+        )
+        ends = np.cumsum([len(sentence) + 1 for sentence in sentences])
+        return np.split(scores, ends[:-1])

@@ -1,0 +1,1 @@
+"""Networks for phrase pairs, their vocabularies, and model directories."""

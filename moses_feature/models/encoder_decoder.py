@@ -1,0 +1,153 @@
+"""The RNN Encoder-Decoder of Cho et al., EMNLP 2014 (section 2 and the supplement's section 1).
+
+Axes: B phrase pairs, N source positions, M target positions, H hidden units, E embedding, S
+maxout units, R output rank, V target words. In the comments e(x) and e(y) are embeddings, z and r
+the update and reset gates, c the summary of the source phrase; a prime marks the decoder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from moses_feature.models.recurrence import decoder_states, encoder_states
+from moses_feature.models.vocabulary import END
+from moses_feature.models.word_log_probs import word_log_probs
+
+LARGEST_SIZE = 1 << 15
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Layer sizes: hidden units, embedding, maxout units (S outputs from 2 S inputs), output rank.
+
+    The rank is that of the product G_l G_r in place of one output matrix.
+    """
+
+    hidden: int
+    embedding: int
+    maxout: int
+    rank: int
+
+    def __post_init__(self) -> None:
+        for name, size in vars(self).items():
+            if type(size) is not int or not 1 <= size <= LARGEST_SIZE:
+                raise ValueError(f"{name}: expected 1 to {LARGEST_SIZE}, found {size!r}")
+
+
+PRESETS = {
+    "paper": Sizes(hidden=1000, embedding=100, maxout=500, rank=100),  # section 4.1.1
+    "supplement": Sizes(hidden=1000, embedding=500, maxout=500, rank=500),
+    "small": Sizes(hidden=256, embedding=100, maxout=250, rank=100),
+}
+
+
+class EncoderDecoder(nn.Module):
+    """p(target phrase | source phrase) as a product over the target words.
+
+    The embedding of END, which stands for y_0, is zero and stays so. With dropout, which the
+    paper has not, a share of the embeddings' and of the maxout units' components is zero in
+    training, the others are scaled up.
+    """
+
+    def __init__(
+        self, sizes: Sizes, source_words: int, target_words: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        hidden, embedding, maxout, rank = sizes.hidden, sizes.embedding, sizes.maxout, sizes.rank
+        self.sizes = sizes
+        self.dropout = nn.Dropout(dropout)
+        self.source_embedding = nn.Embedding(source_words, embedding)
+        self.target_embedding = nn.Embedding(target_words, embedding, padding_idx=END)
+        # The rows of a product of size 3 H belong to z, r and the candidate state, in this order.
+        self.encoder_input = nn.Linear(embedding, 3 * hidden)  # W_z, W_r, W and the biases
+        self.encoder_gates = nn.Linear(hidden, 2 * hidden, bias=False)  # U_z, U_r
+        self.encoder_candidate = nn.Linear(hidden, hidden, bias=False)  # U
+        self.summary = nn.Linear(hidden, hidden)  # V
+        self.decoder_start = nn.Linear(hidden, hidden)  # V'
+        self.decoder_input = nn.Linear(embedding, 3 * hidden)  # W'_z, W'_r, W' and the biases
+        self.decoder_state = nn.Linear(hidden, 3 * hidden, bias=False)  # U'_z, U'_r, U'
+        self.decoder_summary = nn.Linear(hidden, 3 * hidden, bias=False)  # C_z, C_r, C
+        self.maxout_state = nn.Linear(hidden, 2 * maxout)  # O_h and the bias
+        self.maxout_input = nn.Linear(embedding, 2 * maxout, bias=False)  # O_y
+        self.maxout_summary = nn.Linear(hidden, 2 * maxout, bias=False)  # O_c
+        self.output_rank = nn.Linear(maxout, rank, bias=False)  # G_r
+        self.output_words = nn.Linear(rank, target_words)  # G_l and the bias
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw the weights as in section 4.1.1 of the paper; biases are zero.
+
+        Gaussian with standard deviation 0.01; each recurrent matrix: the left singular vectors
+        of a Gaussian matrix.
+        """
+        hidden = self.sizes.hidden
+        recurrent = (self.encoder_gates, self.encoder_candidate, self.decoder_state)
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                if name.endswith("bias"):
+                    parameter.zero_()
+                else:
+                    parameter.normal_(std=0.01, generator=generator)
+            for layer in recurrent:
+                for square in torch.split(layer.weight, hidden):
+                    gaussian = torch.randn(hidden, hidden, generator=generator)
+                    square.copy_(torch.linalg.svd(gaussian).U)
+            self.target_embedding.weight[END].zero_()
+
+    def encode(self, source: Tensor, lengths: Tensor) -> Tensor:
+        """Return the summaries c (B, H) of source phrases.
+
+        Args:
+            source: (B, N + 1) word ids, END after each phrase and behind it.
+            lengths: (B,) words of each phrase, END not counted.
+        """
+        embedded = self.dropout(self.source_embedding(source.t()))
+        inputs = self.encoder_input(embedded)  # (N + 1, B, 3 H)
+        states = encoder_states(inputs, self.encoder_gates.weight, self.encoder_candidate.weight)
+        rows = torch.arange(len(source), device=source.device)
+        return torch.tanh(self.summary(states[lengths, rows]))
+
+    def features(self, summary: Tensor, previous: Tensor) -> Tensor:
+        """Return G_r s (M + 1, B, R) for every target position.
+
+        Args:
+            summary: (B, H).
+            previous: (M + 1, B) ids of the words before each position, END first.
+        """
+        embedded = self.dropout(self.target_embedding(previous))  # (M + 1, B, E)
+        states = decoder_states(
+            self.decoder_input(embedded),  # (M + 1, B, 3 H)
+            torch.tanh(self.decoder_start(summary)),
+            self.decoder_summary(summary),
+            self.decoder_state.weight,
+        )
+        pieces = self.maxout_state(states) + self.maxout_input(embedded)
+        pieces = pieces + self.maxout_summary(summary)  # (M + 1, B, 2 S)
+        maxout = torch.unflatten(pieces, 2, (-1, 2)).amax(3)  # (M + 1, B, S)
+        features: Tensor = self.output_rank(self.dropout(maxout))
+        return features
+
+    def forward(
+        self, source: Tensor, source_lengths: Tensor, target: Tensor, target_lengths: Tensor
+    ) -> Tensor:
+        """Return log p (natural log) of every target word, END included, pair after pair.
+
+        Args:
+            source: (B, N + 1) word ids, END after each phrase and behind it.
+            source_lengths: (B,) words of each phrase, END not counted.
+            target: (B, M + 1), like `source`.
+            target_lengths: (B,), like `source_lengths`.
+
+        Returns:
+            (sum of target_lengths + B,), in the order of the words in the flattened `target`.
+        """
+        summary = self.encode(source, source_lengths)
+        previous = functional.pad(target[:, :-1], (1, 0), value=END)
+        position = torch.arange(target.shape[1], device=target.device)
+        real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
+        features = self.features(summary, previous.t()).transpose(0, 1)[real]  # (words, R)
+        output = self.output_words
+        return word_log_probs(features, output.weight, output.bias, target[real])

@@ -1,0 +1,382 @@
+"""Read moses.ini, change only what must change, and refuse what Moses would refuse.
+
+Follows `moses/Parameter.cpp` (sections, `#` comments), `moses/FF/FeatureFunction.cpp` (feature
+lines) and `moses/StaticData.cpp` (weights must belong to features). Everything that is not
+changed stays as it was, byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from moses_feature.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.files import write_whole
+from moses_feature.moses.phrase_table import NUMBER
+
+TABLE_CLASS = "PhraseDictionaryMemory"
+_TABLE_CLASSES = ("PhraseDictionary", "ProbingPT")
+_TABLE_KEYS = frozenset(
+    (
+        "num-features",
+        "path",
+        "input-factor",
+        "output-factor",
+        "table-limit",
+        "cache-size",
+        "tuneable",
+        "tuneable-components",
+        "filterable",
+        "require-sorting-after-source-context",
+        "verbosity",
+    )
+)
+_SINGLE_SCORES = frozenset(
+    ("Distortion", "KENLM", "NeuralLM", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
+)
+_BOOLEANS = frozenset(("true", "false", "1", "0"))
+_NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
+_VERSION_1 = frozenset(("ttable-file", "lmodel-file", "weight-t", "weight-d", "weight-l"))
+_SECTION = re.compile(rb"\[([^\]]*)\]")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A line of the [feature] section.
+
+    Attributes:
+        line_number: where it stands, 1-based.
+        kind: the class, such as `KENLM`.
+        name: as given by `name=`, else the class and a running index.
+        arguments: the other keys and their values.
+    """
+
+    line_number: int
+    kind: str
+    name: str
+    arguments: dict[str, str]
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a phrase table, in text or in any binary format."""
+        return self.kind.startswith(_TABLE_CLASSES)
+
+    @property
+    def score_count(self) -> int:
+        """The number of its scores: `num-features`, 1 if that is not given."""
+        return int(self.arguments.get("num-features", "1"))
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A line of the [weight] section: the feature's name and its weights."""
+
+    line_number: int
+    values: tuple[float, ...]
+
+
+class MosesIni:
+    """A moses.ini.
+
+    Attributes:
+        path: where it was read.
+        features: its feature functions, in order.
+        weights: the weights by the name of their feature.
+        settings: the lines of all other sections, by the section's name.
+
+    Raises:
+        FormatError: something that Moses would refuse, with the line.
+    """
+
+    def __init__(self, path: Path, content: bytes) -> None:
+        self.path = path
+        self.features: list[Feature] = []
+        self.weights: dict[str, Weights] = {}
+        self.settings: dict[str, list[str]] = {}
+        self._lines = content.split(b"\n")
+        self._parse()
+        self._check_weights()
+
+    @classmethod
+    def read(cls, path: str | Path) -> MosesIni:
+        """Read a file."""
+        try:
+            return cls(Path(path), Path(path).read_bytes())
+        except OSError as error:
+            raise MosesFeatureError(f"{path}: {error.strerror}") from error
+
+    def check_names(self) -> None:
+        """See that `mert-moses.pl` can carry the names of the features; Moses itself takes more.
+
+        Raises:
+            FormatError: a name that is not of letters and digits, a letter first.
+        """
+        for feature in self.features:
+            if not _NAME.fullmatch(feature.name):
+                raise self.error(
+                    feature.line_number,
+                    "a feature name of letters and digits (else mert-moses.pl fails)",
+                    repr(feature.name),
+                )
+
+    def content(self) -> bytes:
+        """Return the file as it stands now."""
+        return b"\n".join(self._lines)
+
+    def write(self, path: Path) -> None:
+        """Write the file as it stands now."""
+        write_whole(path, self.content())
+
+    def tables(self) -> list[Feature]:
+        """Return the phrase tables."""
+        return [feature for feature in self.features if feature.is_table]
+
+    def table(self, name: str | None = None) -> Feature:
+        """Return the phrase table of that name, or the only one.
+
+        Raises:
+            UsageError: there is no such table, or a name is needed to tell several apart.
+        """
+        tables = self.tables()
+        names = ", ".join(table.name for table in tables) or "none"
+        if name is None:
+            if len(tables) != 1:
+                raise UsageError(
+                    f"{self.path}: expected one phrase table, found {names}: choose one by name"
+                )
+            return tables[0]
+        for table in tables:
+            if table.name == name:
+                return table
+        raise UsageError(f"{self.path}: no phrase table {name!r}, only {names}")
+
+    def with_scores(self, table: Feature, path: Path, weights: Sequence[float]) -> MosesIni:
+        """Return an ini in which a phrase table is another file with more scores.
+
+        Args:
+            table: one of `tables()`, in text format.
+            path: of the new file.
+            weights: start weights of the added scores; one of 0 is not tuned, so that the score
+                takes no part.
+
+        Raises:
+            MosesFeatureError: the table is in a binary format, has no weights, or Moses could
+                not read the path.
+        """
+        count = table.score_count + len(weights)
+        if table.kind != TABLE_CLASS:
+            raise self.error(
+                table.line_number,
+                f"a table in text format ({TABLE_CLASS})",
+                f"{table.kind}: add the scores to an ini with the text table, then binarise the "
+                f"augmented table with {count} scores",
+            )
+        if table.name not in self.weights:
+            raise self.error(table.line_number, f"weights for {table.name}", "none in [weight]")
+        absolute = moses_path(path)
+        changes = {"num-features": str(count), "path": absolute}
+        before = table.arguments.get("tuneable-components")
+        if before is not None or not all(weights):
+            known = before or ",".join(["true"] * table.score_count)
+            new = ["true" if weight else "false" for weight in weights]
+            changes["tuneable-components"] = ",".join([known, *new])
+        lines = self._lines.copy()
+        feature_line, weight_line = table.line_number - 1, self.weights[table.name].line_number - 1
+        for key, value in changes.items():
+            if key in table.arguments:
+                lines[feature_line] = _with_argument(lines[feature_line], key, value)
+            else:
+                lines[feature_line] = _with_new_argument(lines[feature_line], key, value)
+        lines[weight_line] = _with_weights(lines[weight_line], weights)
+        return MosesIni(self.path, b"\n".join(lines))
+
+    def with_feature(self, line: str, name: str, weights: Sequence[float]) -> MosesIni:
+        """Return an ini with one more feature function, behind those that are there.
+
+        Args:
+            line: of the [feature] section, `name=` included.
+            name: of the feature.
+            weights: of its values.
+
+        Raises:
+            FormatError: there is a feature of this name.
+            MosesFeatureError: the ini has no features or no weights to put it behind.
+        """
+        if not self.features or not self.weights:
+            raise MosesFeatureError(f"{self.path}: expected features and weights, found none")
+        values = " ".join(f"{weight:g}" for weight in weights)
+        new = {
+            max(feature.line_number for feature in self.features): line,
+            max(weight.line_number for weight in self.weights.values()): f"{name}= {values}",
+        }
+        lines = []
+        for number, old in enumerate(self._lines, 1):
+            lines.append(old)
+            if number in new:
+                end = b"\r" if old.endswith(b"\r") else b""
+                lines.append(new[number].encode(errors="surrogateescape") + end)
+        return MosesIni(self.path, b"\n".join(lines))
+
+    def with_weights(
+        self, weights: Mapping[str, Sequence[float]], comments: Sequence[str] = ()
+    ) -> MosesIni:
+        """Return an ini with other weights, six significant digits; all else stays.
+
+        Args:
+            weights: by the name of their feature; features that are not named keep theirs, and
+                features that have none in the ini get none.
+            comments: lines to put at the top.
+        """
+        lines = self._lines.copy()
+        for name, values in weights.items():
+            if name in self.weights:
+                number = self.weights[name].line_number - 1
+                text = f"{name}= {' '.join(f'{value:.6g}' for value in values)}"
+                lines[number] = text.encode()
+        top = [f"# {' '.join(comment.split())}".encode() for comment in comments]
+        return MosesIni(self.path, b"\n".join([*top, *lines]))
+
+    def with_paths(self, paths: Mapping[str, Path]) -> MosesIni:
+        """Return an ini in which features, given by name, read other files."""
+        lines = self._lines.copy()
+        for feature in self.features:
+            if feature.name in paths:
+                number = feature.line_number - 1
+                lines[number] = _with_argument(lines[number], "path", str(paths[feature.name]))
+        return MosesIni(self.path, b"\n".join(lines))
+
+    def _parse(self) -> None:
+        section = ""
+        for line_number, line in enumerate(self._lines, 1):
+            raw = line.partition(b"#")[0].strip(b" \t\r")
+            text = raw.decode("utf-8", errors="surrogateescape")
+            if not text:
+                continue
+            if heading := _SECTION.match(raw):
+                section = heading[1].decode("utf-8", errors="surrogateescape")
+                self._check_section(section, line_number)
+            elif section == "feature":
+                self._add_feature(text, line_number)
+            elif section == "weight":
+                self._add_weights(text, line_number)
+            else:
+                self.settings.setdefault(section, []).append(text)
+
+    def _check_section(self, section: str, line_number: int) -> None:
+        if section in _VERSION_1:
+            raise self.error(
+                line_number,
+                "a moses.ini with [feature] and [weight]",
+                f"[{section}] of the old format: convert it with "
+                "scripts/training/convert-moses-ini-to-v2.perl of Moses",
+            )
+
+    def _add_feature(self, text: str, line_number: int) -> None:
+        kind, *pieces = text.split()
+        arguments: dict[str, str] = {}
+        for piece in pieces:
+            key, equals, value = piece.partition("=")
+            if not (equals and value):
+                raise self.error(line_number, "key=value", repr(piece))
+            if key in arguments:
+                raise self.error(line_number, "each key once", f"{key} twice")
+            arguments[key] = value
+        name = arguments.pop("name", None)
+        if name is None:
+            same = [feature for feature in self.features if feature.kind == kind]
+            name = f"{kind}{len(same)}"
+        if any(feature.name == name for feature in self.features):
+            raise self.error(line_number, "each feature name once", f"{name} twice")
+        feature = Feature(line_number, kind, name, arguments)
+        self._check_arguments(feature)
+        self.features.append(feature)
+
+    def _check_arguments(self, feature: Feature) -> None:
+        line_number, arguments = feature.line_number, feature.arguments
+        count = arguments.get("num-features", "1")
+        if not re.fullmatch(r"[0-9]{1,6}", count):
+            raise self.error(line_number, "num-features: a number", repr(count))
+        if feature.kind == TABLE_CLASS:
+            unknown = sorted(set(arguments) - _TABLE_KEYS)
+            if unknown:
+                raise self.error(line_number, f"keys of {TABLE_CLASS}", ", ".join(unknown))
+        if feature.is_table:
+            for key in ("num-features", "path"):
+                if key not in arguments:
+                    raise self.error(line_number, f"{key}=… for {feature.name}", "none")
+        components = arguments.get("tuneable-components")
+        if components is not None:
+            if arguments.get("tuneable") == "false":
+                raise self.error(
+                    line_number, "tuneable-components or tuneable=false", "both of them"
+                )
+            values = components.split(",")
+            if len(values) != feature.score_count or not _BOOLEANS.issuperset(values):
+                raise self.error(
+                    line_number,
+                    f"{count} tuneable-components, true or false, as num-features says",
+                    components,
+                )
+
+    def _add_weights(self, text: str, line_number: int) -> None:
+        name, equals, rest = text.partition("=")
+        if not equals or " " in name or not rest[:1].isspace():
+            raise self.error(line_number, "a line like Name= 0.2 0.2", repr(text))
+        if name in self.weights:
+            raise self.error(line_number, "the weights of each feature once", f"{name} twice")
+        if not all(NUMBER.fullmatch(value.encode()) for value in rest.split()):
+            raise self.error(line_number, "weights (finite numbers)", repr(rest.strip()))
+        values = tuple(float(value) for value in rest.split())
+        self.weights[name] = Weights(line_number, values)
+
+    def _check_weights(self) -> None:
+        """See that weights and features belong together; either section may come first."""
+        by_name = {feature.name: feature for feature in self.features}
+        for name, weights in self.weights.items():
+            if name not in by_name:
+                raise self.error(weights.line_number, "the name of a feature", repr(name))
+            feature = by_name[name]
+            counted = "num-features" in feature.arguments or feature.kind in _SINGLE_SCORES
+            if counted and len(weights.values) != feature.score_count:
+                raise self.error(
+                    weights.line_number,
+                    f"{feature.score_count} weights for {name} of line {feature.line_number}",
+                    str(len(weights.values)),
+                )
+
+    def error(self, line_number: int, expected: str, found: str) -> FormatError:
+        """Return an error about a line."""
+        return FormatError(self.path, expected, found, line_number)
+
+
+def moses_path(path: Path) -> str:
+    """Return a path as it stands in an ini: absolute.
+
+    Raises:
+        MosesFeatureError: Moses could not read it.
+    """
+    absolute = str(path.absolute())
+    if re.search(r"[#\s]", absolute):
+        raise MosesFeatureError(
+            f"{absolute}: Moses cannot read a path with white space or # from its ini"
+        )
+    return absolute
+
+
+def _with_argument(line: bytes, key: str, value: str) -> bytes:
+    pattern = rb"(?<=[ \t])%b=[^ \t\r#]*" % re.escape(key.encode())
+    argument = f"{key}={value}".encode(errors="surrogateescape")
+    return re.sub(pattern, lambda _: argument, line, count=1)
+
+
+def _with_new_argument(line: bytes, key: str, value: str) -> bytes:
+    text = line.partition(b"#")[0].rstrip(b" \t\r")
+    return text + f" {key}={value}".encode() + line[len(text) :]
+
+
+def _with_weights(line: bytes, weights: Sequence[float]) -> bytes:
+    text = line.partition(b"#")[0].rstrip(b" \t\r")
+    added = "".join(f" {weight:g}" for weight in weights).encode()
+    return text + added + line[len(text) :]

@@ -1,0 +1,1 @@
+"""New features for n-best lists."""

@@ -1,0 +1,280 @@
+"""The element-wise part of a step, compiled for the CPU; `elementwise.py` says what each does.
+
+A product leaves its result in the cache of a core. What follows it, the sums of its rows with
+those of some tables and the functions of these sums, is done here in one pass over each row,
+where a chain of array operations would go through memory once for each of them.
+
+Every row is worked on by itself and in the same order, whatever stands beside it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_feature.scoring.prefix_tree import Integers
+
+Floats = NDArray[np.float32]
+
+F = np.float32
+_LOWEST, _HIGHEST = F(-87.0), F(88.0)
+_ONE, _TWO = F(1.0), F(2.0)
+_LOG2_E = F(1.44269504)
+_TO_INTEGER = F(3 << 22)  # added, it leaves the nearest integer in the lowest bits
+# 2**x on [-1/2, 1/2]: the polynomial with the least relative error, 7.5e-8.
+_P0, _P1, _P2 = F(1.000000072), F(6.931469671e-1), F(2.402211972e-1)
+_P3, _P4, _P5 = F(5.550713274e-2), F(9.675541333e-3), F(1.327647178e-3)
+_NO_LOGIT = F(-1e30)
+_LEAST = np.int32(-(2**31))
+_RUN = 128  # logits that are looked at together
+
+# Contraction (a b + c in one rounding) is safe; a sum may be reordered only where it is one.
+_exact = njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+_summing = njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+
+
+@_exact
+def exp(x: np.float32) -> np.float32:
+    """Return e**x, x clipped to [-87, 88]."""
+    return _exp_of_low(min(x, _HIGHEST))
+
+
+@_exact
+def _exp_of_low(x: np.float32) -> np.float32:
+    """Return e**x of an x up to 88, clipped to -87."""
+    x = max(x, _LOWEST)
+    shifted = x * _LOG2_E + _TO_INTEGER
+    rest = x * _LOG2_E - (shifted - _TO_INTEGER)
+    y = F(((((_P5 * rest + _P4) * rest + _P3) * rest + _P2) * rest + _P1) * rest + _P0)
+    exponent = np.int32(F(shifted).view(np.int32) << np.int32(23))
+    return np.int32(y.view(np.int32) + exponent).view(F)
+
+
+@_exact
+def sigmoid(x: np.float32) -> np.float32:
+    """Return 1 / (1 + e**-x)."""
+    return _ONE / (_ONE + exp(-x))
+
+
+@_exact
+def tanh(x: np.float32) -> np.float32:
+    """Return the hyperbolic tangent."""
+    return _ONE - _TWO / (_ONE + exp(_TWO * x))
+
+
+@_exact
+def encoder_gates(
+    gates: Floats, inputs: Floats, word: Integers, state: Floats, reset: Floats
+) -> None:
+    """See `elementwise.encoder_gates`."""
+    hidden = state.shape[1]
+    for row in range(len(state)):
+        z, r = gates[row, :hidden], gates[row, hidden:]
+        of_word, h, to_reset = inputs[word[row]], state[row], reset[row]
+        for k in range(hidden):
+            z[k] = sigmoid(z[k] + of_word[k])
+        for k in range(hidden):
+            to_reset[k] = h[k] * sigmoid(r[k] + of_word[hidden + k])
+
+
+@_exact
+def encoder_state(
+    gates: Floats, candidate: Floats, inputs: Floats, word: Integers, state: Floats
+) -> None:
+    """See `elementwise.encoder_state`."""
+    hidden = state.shape[1]
+    for row in range(len(state)):
+        z, own, of_word, h = gates[row], candidate[row], inputs[word[row]], state[row]
+        for k in range(hidden):
+            new = tanh(own[k] + of_word[2 * hidden + k])
+            h[k] = new + z[k] * (h[k] - new)
+
+
+@_exact
+def decoder_state(
+    recurrent: Floats,
+    inputs: Floats,
+    word: Integers,
+    summaries: Floats,
+    source: Integers,
+    state: Floats,
+) -> None:
+    """See `elementwise.decoder_state`."""
+    hidden = state.shape[1]
+    for row in range(len(state)):
+        own, h = recurrent[row], state[row]
+        of_word, of_source = inputs[word[row]], summaries[source[row]]
+        for k in range(hidden):
+            r = sigmoid(own[hidden + k] + of_word[hidden + k] + of_source[hidden + k])
+            last = 2 * hidden + k
+            new = tanh(of_word[last] + r * (own[last] + of_source[last]))
+            z = sigmoid(own[k] + of_word[k] + of_source[k])
+            h[k] = new + z * (h[k] - new)
+
+
+@_exact
+def maxout(
+    pieces: Floats,
+    inputs: Floats,
+    word: Integers,
+    summaries: Floats,
+    source: Integers,
+    units: Floats,
+) -> None:
+    """See `elementwise.maxout`."""
+    for row in range(len(units)):
+        own, unit = pieces[row], units[row]
+        of_word, of_source = inputs[word[row]], summaries[source[row]]
+        for k in range(len(unit)):
+            left = own[2 * k] + of_word[2 * k] + of_source[2 * k]
+            right = own[2 * k + 1] + of_word[2 * k + 1] + of_source[2 * k + 1]
+            unit[k] = left if left > right else right
+
+
+@_exact
+def tanh_in_place(x: Floats) -> None:
+    """See `elementwise.tanh_in_place`."""
+    for row in range(len(x)):
+        own = x[row]
+        for k in range(len(own)):
+            own[k] = tanh(own[k])
+
+
+@_exact
+def add_exps(logits: Floats, bias: Floats, top: Floats, total: Floats) -> None:
+    """See `elementwise.add_exps`."""
+    for row in range(len(logits)):
+        own = logits[row]
+        _raise_top(top, total, row, _add(bias, own))
+        total[row] += _sum_of_exps(own, top[row])
+
+
+@_exact
+def _add(bias: Floats, logits: Floats) -> np.float32:
+    """Add a bias in place; return the largest sum."""
+    largest = _LEAST
+    for k in range(len(logits)):
+        logit = F(logits[k] + bias[k])
+        logits[k] = logit
+        largest = max(largest, _ordered(logit.view(np.int32)))
+    return np.int32(_ordered(largest)).view(F)
+
+
+@_exact
+def add_exps_of_most(
+    logits: NDArray[np.int16], bias: Floats, first: int, top: Floats, total: Floats,
+    best: Floats, best_word: Integers,
+) -> None:  # fmt: skip
+    """See `elementwise.add_exps_of_most`; `logits` holds the bits of bfloat16 numbers."""
+    own = np.empty(logits.shape[1], dtype=np.float32)
+    for row in range(len(logits)):
+        highest = _NO_LOGIT
+        for start in range(0, len(own), _RUN):
+            run = slice(start, start + _RUN)
+            highest_of_run = _widen(logits[row, run], bias[run], own[run])
+            if highest_of_run > best[row, -1]:
+                _keep_best(own[run], first + start, best[row], best_word[row])
+            highest = max(highest, highest_of_run)
+        _raise_top(top, total, row, highest)
+        total[row] += _sum_of_exps(own, top[row])
+
+
+@_exact
+def _widen(short: NDArray[np.int16], bias: Floats, logits: Floats) -> np.float32:
+    """Write the sums of short logits and a bias; return the largest one."""
+    largest = _LEAST
+    for k in range(len(logits)):
+        logit = F(np.int32(np.int32(short[k]) << np.int32(16)).view(F) + bias[k])
+        logits[k] = logit
+        largest = max(largest, _ordered(logit.view(np.int32)))
+    return np.int32(_ordered(largest)).view(F)
+
+
+@_exact
+def _raise_top(top: Floats, total: Floats, row: int, highest: np.float32) -> None:
+    if highest > top[row]:
+        total[row] *= exp(top[row] - highest)
+        top[row] = highest
+
+
+@_exact
+def _sum_of_exps(x: Floats, shift: np.float32) -> np.float32:
+    """Return the sum of exp(x - shift), no x being larger than shift; x is overwritten."""
+    for k in range(len(x)):
+        x[k] = _exp_of_low(x[k] - shift)
+    return _sum(x)
+
+
+@_exact
+def _sum(x: Floats) -> np.float32:
+    """Return the sum of x, which is overwritten.
+
+    Halves are added up, in this order whoever calls: a compiler that may choose the order can
+    choose another one for each copy of the code, and which copy runs depends on what else the
+    process has compiled or read from the cache.
+    """
+    count = len(x)
+    while count > 1:
+        kept = (count + 1) >> 1
+        left, right = x[: count - kept], x[kept:count]
+        for k in range(len(left)):
+            left[k] += right[k]
+        count = kept
+    total: np.float32 = x[0]
+    return total
+
+
+@_exact
+def _keep_best(logits: Floats, first: int, best: Floats, best_word: Integers) -> None:
+    """Put large logits in their places among the best, largest first."""
+    for k in range(len(logits)):
+        if logits[k] > best[-1]:
+            place = len(best) - 1
+            while place > 0 and best[place - 1] < logits[k]:
+                best[place], best_word[place] = best[place - 1], best_word[place - 1]
+                place -= 1
+            best[place], best_word[place] = logits[k], first + k
+
+
+@_exact
+def _ordered(bits: np.int32) -> np.int32:
+    """Return an integer in the order of the float with these bits, and back.
+
+    The largest integer is found faster than the largest float.
+    """
+    return np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+
+
+@_summing
+def logits_at(
+    features: Floats, words: Floats, bias: Floats, row: Integers, word: Integers, logits: Floats
+) -> None:
+    """See `elementwise.logits_at`."""
+    for edge in range(len(row)):
+        f, w = features[row[edge]], words[word[edge]]
+        product = F(0.0)
+        for k in range(len(f)):
+            product += f[k] * w[k]
+        logits[edge] = product + bias[word[edge]]
+
+
+@_exact
+def first_layer(table: Floats, bias: Floats, contexts: NDArray[np.int32], units: Floats) -> None:
+    """Write max(0, bias + the rows of the context words, one of each position).
+
+    Args:
+        table: (positions, words, F).
+        bias: (F,)
+        contexts: (n, positions) words.
+        units: (n or more, F), overwritten.
+    """
+    for row in range(len(contexts)):
+        own = units[row]
+        own[:] = bias
+        for position in range(contexts.shape[1]):
+            of_word = table[position, contexts[row, position]]
+            for k in range(len(own)):
+                own[k] += of_word[k]
+        for k in range(len(own)):
+            own[k] = max(own[k], F(0.0))

@@ -1,0 +1,271 @@
+"""Score many phrase pairs at once: log p(target | source), end-of-phrase included.
+
+Each distinct prefix of the source phrases is encoded once, and each distinct (source phrase,
+target prefix) decoded once, level by level of their prefix trees (`packing.py`), in blocks of a
+fixed number of rows (`steps.py`). On a CPU each thread works on a block of its own: products of
+this size gain little from being shared by threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from moses_feature.models.encoder_decoder import EncoderDecoder
+from moses_feature.models.vocabulary import END
+from moses_feature.scoring.arena import Arena
+from moses_feature.scoring.elementwise import elementwise_for
+from moses_feature.scoring.packing import AnyPacker, Packed, PackedPairs, WordPair
+from moses_feature.scoring.prefix_tree import Integers, Level
+from moses_feature.scoring.steps import FoldedNetwork, Sources, Steps
+from moses_feature.training.phrase_pairs import Phrases
+
+BLOCK_ROWS = {"cpu": 512, "cuda": 2048}
+WORDS_TOGETHER = {"cpu": 1024, "cuda": 4096}
+
+THREADS_PER_HELPER = 4
+GPU_HELPERS = max(1, min(16, (os.cpu_count() or 1) - 1))
+
+Dtype = Literal["float32", "bfloat16"]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of n phrase pairs, natural logs.
+
+    Attributes:
+        word_log_probs: (target words + n,) of every target word and END, pair after pair.
+        offsets: (n + 1,) where the words of each pair begin.
+        log_probs: (n,) log p(target | source), the sum over the words of a pair.
+        unknown_source, unknown_target: (n,) words outside the shortlist on either side.
+    """
+
+    word_log_probs: NDArray[np.float64]
+    offsets: Integers
+    log_probs: NDArray[np.float64]
+    unknown_source: Integers
+    unknown_target: Integers
+
+
+class Scorer:
+    """One or more networks ready to score phrase pairs on a device.
+
+    Where a pair is scored by several networks, its score is the mean of theirs.
+
+    Attributes:
+        packer: turns words into what the networks score.
+        dtype: of the large products.
+        helpers: how many processes that pack pairs can keep it busy.
+
+    Args:
+        networks: those that the packer packs for.
+        packer: turns words into what the networks score.
+        device: where the products are computed.
+        dtype: of the large products; all else is float32.
+        threads: that share the work on a CPU; None for as many as PyTorch uses.
+    """
+
+    def __init__(
+        self,
+        networks: Sequence[EncoderDecoder],
+        packer: AnyPacker,
+        device: torch.device,
+        dtype: Dtype = "float32",
+        threads: int | None = None,
+    ) -> None:
+        self.packer = packer
+        self.dtype = dtype
+        workers = threads or torch.get_num_threads() if device.type == "cpu" else 1
+        self.helpers = -(-workers // THREADS_PER_HELPER) if device.type == "cpu" else GPU_HELPERS
+        executor = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
+        self._networks = [
+            _NetworkScorer(network.to(device), device, getattr(torch, dtype), executor, workers)
+            for network in networks
+        ]
+
+    def score(self, pairs: Sequence[WordPair]) -> Scores:
+        """Score phrase pairs, given as source and target words."""
+        return self.score_packed(self.packer.pack(pairs))
+
+    @torch.inference_mode()
+    def score_packed(self, packed: Packed) -> Scores:
+        """Score phrase pairs that `packer` has packed."""
+        lengths = packed.target_lengths
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        word_log_probs = np.zeros(offsets[-1])
+        for network, (rows, pairs) in zip(self._networks, packed.parts, strict=True):
+            words = np.repeat(offsets[rows] - pairs.offsets[:-1], lengths[rows])
+            words += np.arange(len(words))
+            shares = np.repeat(packed.shares[rows], lengths[rows])
+            word_log_probs[words] += network.word_log_probs(pairs) * shares
+        log_probs = np.add.reduceat(word_log_probs, offsets[:-1]) if len(lengths) else np.zeros(0)
+        return Scores(
+            word_log_probs, offsets, log_probs, packed.unknown_source, packed.unknown_target
+        )
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """Target prefixes of one length; with the state before it, each gives its own state.
+
+    parent, word, source: (n,) index of the state before, last word, index of the source phrase.
+    """
+
+    parent: Integers
+    word: Integers
+    source: Integers
+
+
+class _NetworkScorer:
+    """Scores phrase pairs with one network."""
+
+    def __init__(
+        self,
+        network: EncoderDecoder,
+        device: torch.device,
+        dtype: torch.dtype,
+        executor: ThreadPoolExecutor,
+        workers: int,
+    ) -> None:
+        self._device = device
+        self._rows = BLOCK_ROWS[device.type]
+        self._hidden = network.sizes.hidden
+        self._network = FoldedNetwork.of(network, dtype, WORDS_TOGETHER[device.type])
+        self._executor = executor
+        self._arena = Arena(device)
+        self._steps: SimpleQueue[Steps] = SimpleQueue()
+        for _ in range(workers):
+            self._steps.put(Steps(self._network, self._rows, elementwise_for(device)))
+        nothing = Phrases.pack([[]])
+        self.word_log_probs(PackedPairs.of_ids(nothing, nothing))  # compiled functions are read now
+
+    def word_log_probs(self, pairs: PackedPairs) -> NDArray[np.float64]:
+        """Return log p of every target word and END, pair after pair."""
+        sources = self._encode(pairs.source_levels)
+        word_log_probs = np.empty(pairs.offsets[-1])
+        every_source = np.arange(len(sources.start))
+        nodes = _Nodes(every_source, np.full(len(every_source), END), every_source)
+        states = sources.start
+        for position, level in enumerate(pairs.target_levels):
+            new = self._states(position, len(nodes.word))
+            edge_log_probs = self._decode(nodes, level, states, sources, new)
+            states = new
+            taken = edge_log_probs[level.edge_of_row]
+            word_log_probs[pairs.offsets[level.rows] + position] = taken
+            parent = level.parent[level.grows]
+            nodes = _Nodes(parent, level.word[level.grows], nodes.source[parent])
+        return word_log_probs
+
+    def _encode(self, levels: Sequence[Level]) -> Sources:
+        """Encode the distinct source phrases, in the order in which they end."""
+        phrases = sum(int(np.count_nonzero(~level.grows)) for level in levels)
+        last = self._arena.tensor("start", phrases, self._hidden)
+        states = torch.zeros(1, self._hidden, device=self._device)
+        state_of_node = np.zeros(1, dtype=np.int64)
+        done = 0
+        for depth, level in enumerate(levels):
+            new = self._states(depth, len(level.word))
+
+            def read(steps: Steps, block: slice, indices: Tensor) -> None:
+                parent, word = indices
+                _fill(new, block, steps.read(states, parent, word))  # noqa: B023  # done before
+
+            self._for_each_block(read, state_of_node[level.parent], level.word)
+            ended = torch.from_numpy(np.flatnonzero(~level.grows)).to(self._device)
+            torch.index_select(new, 0, ended, out=last[done : done + len(ended)])
+            done += len(ended)
+            states, state_of_node = new, np.flatnonzero(level.grows)
+        return self._summarise(last)
+
+    def _states(self, depth: int, nodes: int) -> Tensor:
+        """Return room for the states of a level; those of the one before it stay."""
+        return self._arena.tensor(f"states {depth % 2}", nodes, self._hidden)
+
+    def _summarise(self, states: Tensor) -> Sources:
+        """Turn the encoder's last states (n, H) into what the decoder needs of them."""
+        pieces = self._network.maxout_state.shape[1]
+        sources = Sources(
+            start=states,  # each block overwrites its own
+            state=self._arena.tensor("state", len(states), 3 * self._hidden),
+            maxout=self._arena.tensor("maxout", len(states), pieces),
+        )
+
+        def summarise(steps: Steps, block: slice, indices: Tensor) -> None:
+            part = steps.summarise(states, indices[0])
+            _fill(sources.start, block, part.start)
+            _fill(sources.state, block, part.state)
+            _fill(sources.maxout, block, part.maxout)
+
+        self._for_each_block(summarise, np.arange(len(states)))
+        return sources
+
+    def _decode(
+        self, nodes: _Nodes, level: Level, states: Tensor, sources: Sources, new: Tensor
+    ) -> NDArray[np.float64]:
+        """Compute the states of nodes, and the log probabilities of the edges that leave them.
+
+        Args:
+            nodes: target prefixes.
+            level: the edges that leave them.
+            states: of the nodes before them.
+            sources: see there.
+            new: where the nodes' states (n, H) are written.
+        """
+        log_probs = torch.empty(len(level.word), device=self._device)
+        edge_words = torch.from_numpy(level.word).to(self._device)
+        edge_parents = torch.from_numpy(level.parent).to(self._device)
+
+        def write(steps: Steps, block: slice, indices: Tensor) -> None:
+            state, features = steps.write(states, sources, *indices)
+            _fill(new, block, state)
+            first, last = np.searchsorted(level.parent, (block.start, block.stop))
+            edges = slice(int(first), int(last))
+            log_probs[edges] = steps.log_probs(
+                features, edge_parents[edges] - block.start, edge_words[edges]
+            )
+
+        self._for_each_block(write, nodes.parent, nodes.word, nodes.source)
+        return log_probs.cpu().numpy().astype(np.float64)
+
+    def _for_each_block(
+        self, work: Callable[[Steps, slice, Tensor], None], *columns: Integers
+    ) -> None:
+        """Work on blocks of K rows, several at a time.
+
+        Args:
+            work: takes the steps, the block's slice, and the columns (columns, K), padded with 0.
+            columns: (n,) each.
+        """
+
+        @torch.inference_mode()
+        def run(block: tuple[slice, Tensor]) -> None:
+            steps = self._steps.get()
+            try:
+                work(steps, *block)
+            finally:
+                self._steps.put(steps)
+
+        for _ in self._executor.map(run, self._blocks(columns)):
+            pass
+
+    def _blocks(self, columns: Sequence[Integers]) -> Iterator[tuple[slice, Tensor]]:
+        size = len(columns[0])
+        padded = np.zeros((len(columns), -(-size // self._rows) * self._rows), dtype=np.int64)
+        padded[:, :size] = columns
+        indices = torch.from_numpy(padded).to(self._device)
+        for start in range(0, size, self._rows):
+            block = slice(start, min(start + self._rows, size))
+            yield block, indices[:, start : start + self._rows]
+
+
+def _fill(whole: Tensor, block: slice, rows: Tensor) -> None:
+    whole[block] = rows[: block.stop - block.start]

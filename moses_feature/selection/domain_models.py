@@ -1,0 +1,150 @@
+"""KenLM models for data selection: read, or estimated from texts by `lmplz`."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import kenlm
+
+from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.moses.phrase_table import LineReader, tokens
+
+BINARY = b"mmap lm http://kheafield.com/code"
+ARPA = b"\\data\\"
+LOG_10 = math.log(10.0)
+FEWEST_IN_DOMAIN = 2
+"""How often a word of the in-domain vocabulary occurs there (Moore and Lewis 2010, section 3)."""
+LINES_SHOWN = 5
+
+
+class DomainModel:
+    """A KenLM model as a measure of sentences."""
+
+    def __init__(self, path: str | Path) -> None:
+        config = kenlm.Config()
+        config.show_progress = False
+        config.arpa_complain = kenlm.ARPALoadComplain.NONE
+        try:
+            self._model = kenlm.Model(str(path), config)
+        except (OSError, RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:300]
+            raise MosesFeatureError(
+                f"{path}: expected a language model for KenLM: {reason}"
+            ) from None
+
+    def cross_entropy(self, words: list[bytes]) -> float:
+        """Return -log p per word in nats, the end of the sentence counted as a word."""
+        text = b" ".join(words).decode(errors="replace")
+        return -float(self._model.score(text)) * LOG_10 / (len(words) + 1)
+
+    def of_text(self, sentences: Iterable[list[bytes]], path: str) -> float:
+        """Return -log p per word of a text, in nats.
+
+        Raises:
+            MosesFeatureError: it has no words.
+        """
+        total, words, ends = 0.0, 0, 0
+        for sentence in sentences:
+            total += self.cross_entropy(sentence) * (len(sentence) + 1)
+            words += len(sentence)
+            ends += 1
+        if not words:
+            raise no_words(path)
+        return total / (words + ends)
+
+
+def is_model(path: str) -> bool:
+    """Tell whether a file is a KenLM model (binary, or ARPA, compressed or not), not a text."""
+    try:
+        with Path(path).open("rb") as file:
+            if file.read(len(BINARY)) == BINARY:
+                return True
+    except OSError as error:
+        raise MosesFeatureError(f"{path}: {error.strerror}") from error
+    with LineReader(path) as reader:
+        first = next((line for line in reader if line.strip()), b"")
+    return first.strip() == ARPA
+
+
+def read_sentences(path: str) -> Iterable[list[bytes]]:
+    """Yield the words of each line."""
+    with LineReader(path) as reader:
+        for line in reader:
+            yield tokens(line)
+
+
+def vocabulary_of(path: str) -> set[bytes]:
+    """Return the words that a text has twice or more; all of them if it has none of these."""
+    counts = Counter(word for words in read_sentences(path) for word in words)
+    if not counts:
+        raise no_words(path)
+    frequent = {word for word, count in counts.items() if count >= FEWEST_IN_DOMAIN}
+    return frequent or set(counts)
+
+
+def no_words(path: str) -> MosesFeatureError:
+    """Return the error of a text without words."""
+    return MosesFeatureError(f"{path}: expected words, found none")
+
+
+class Estimator:
+    """Estimates models with `lmplz`, all with one vocabulary.
+
+    Args:
+        vocabulary: words that the models know; None for all.
+        order: words of an n-gram.
+
+    Raises:
+        UsageError: there is no `lmplz` on the PATH.
+    """
+
+    def __init__(self, vocabulary: set[bytes] | None, order: int) -> None:
+        binary = shutil.which("lmplz")
+        if binary is None:
+            raise UsageError(
+                "no lmplz on the PATH to estimate a language model with: give ARPA or binary "
+                "files of KenLM, or put lmplz (of KenLM or of Moses) on the PATH"
+            )
+        self._binary = binary
+        self._vocabulary = vocabulary
+        self._order = order
+
+    def model(self, sentences: Iterable[list[bytes]], path: str) -> DomainModel:
+        """Return a model of some sentences.
+
+        Args:
+            sentences: as words.
+            path: where they are from.
+
+        Raises:
+            MosesFeatureError: they have no words, or `lmplz` fails.
+        """
+        with tempfile.TemporaryDirectory(prefix="moses-feature-lm-") as folder:
+            text, arpa, words = (Path(folder) / name for name in ("text", "arpa", "words"))
+            words_written = 0
+            with text.open("wb") as file:
+                for sentence in sentences:
+                    file.write(b" ".join(sentence) + b"\n")
+                    words_written += len(sentence)
+            if not words_written:
+                raise no_words(path)
+            command = [self._binary, "-o", str(self._order), "--text", str(text), "--arpa",
+                       str(arpa), "-S", "20%", "-T", folder + os.sep, "--discount_fallback",
+                       "--skip_symbols"]  # fmt: skip
+            if self._vocabulary is not None:
+                words.write_bytes(b"\n".join(sorted(self._vocabulary)) + b"\n")
+                command += ["--limit_vocab_file", str(words)]
+            done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
+            if done.returncode != 0:
+                said = done.stderr.decode(errors="replace").strip().splitlines()[-LINES_SHOWN:]
+                raise MosesFeatureError(
+                    f"{self._binary} ended with exit code {done.returncode}: " + "\n".join(said)
+                )
+            return DomainModel(arpa)

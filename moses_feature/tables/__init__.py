@@ -1,0 +1,1 @@
+"""Phrase tables with the network's columns: written, described, checked."""

@@ -1,0 +1,109 @@
+"""Put an augmented table, or a neural language model, into a moses.ini."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from moses_feature.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.lm.nplm import load_neural_lm
+from moses_feature.moses.ini import MosesIni, moses_path
+from moses_feature.moses.phrase_table import SCORES, LineReader, count_scores, split_fields
+from moses_feature.tables.features_json import features_json, read_columns
+
+START_WEIGHT = 0.1
+"""Of a new score; small and positive, MERT's start range being [0, 1]."""
+
+
+def add_to_ini(
+    ini_path: Path,
+    output: Path,
+    table: Path,
+    name: str | None = None,
+    weights: Sequence[float] = (),
+) -> list[float]:
+    """Write an ini that reads the augmented `table`, and return the weights of its new scores.
+
+    Args:
+        ini_path: an ini that reads the table without the new scores.
+        output: where to write the changed ini; may be `ini_path`.
+        table: the augmented table.
+        name: of the phrase table in the ini, if it has several.
+        weights: start weights of the new scores, 0.1 each if empty; one of 0 is not tuned.
+
+    Raises:
+        FormatError: the ini is one that Moses would refuse, or the table has not as many scores
+            as its `*.features.json` says.
+        UsageError: the ini's table cannot be told, or the number of weights is wrong.
+    """
+    ini = MosesIni.read(ini_path)
+    ini.check_names()
+    feature = ini.table(name)
+    columns = first_line_scores(table)
+    added = columns - feature.score_count
+    if added < 1:
+        raise MosesFeatureError(
+            f"{table}: expected more than the {feature.score_count} scores of {feature.name} in "
+            f"{ini_path}, found {columns}: is it augmented, and the ini not yet?"
+        )
+    _check_description(table, feature.score_count, added)
+    if weights and len(weights) != added:
+        raise UsageError(f"expected {added} weights for {added} new scores, found {len(weights)}")
+    if not all(map(math.isfinite, weights)):
+        raise UsageError(f"expected finite weights, found {', '.join(map(str, weights))}")
+    if output.exists() and table.exists() and output.samefile(table):
+        raise UsageError(f"{output} is the table: write the ini to another file")
+    start = list(weights) or [START_WEIGHT] * added
+    ini.with_scores(feature, table, start).write(output)
+    return start
+
+
+def add_language_model(ini_path: Path, output: Path, model: Path, weight: float) -> str:
+    """Write an ini with one more feature, a neural language model, and return its name.
+
+    Args:
+        ini_path: an ini.
+        output: where to write the changed ini; may be `ini_path`.
+        model: a model directory, for the embedded decoder, or a file in NPLM's format, for
+            Moses, too.
+        weight: start weight.
+
+    Raises:
+        MosesFeatureError: the model cannot be read, or Moses could not read its path.
+    """
+    if not math.isfinite(weight):
+        raise UsageError(f"expected a finite weight, found {weight}")
+    ini = MosesIni.read(ini_path)
+    ini.check_names()
+    path = moses_path(model)
+    for feature in ini.features:
+        if feature.arguments.get("path") == path:
+            raise UsageError(f"{ini_path} has {path} already, as {feature.name}")
+    order = load_neural_lm(model).order
+    names = {feature.name for feature in ini.features}
+    name = next(name for n in itertools.count() if (name := f"CSLM{n}") not in names)
+    line = f"NeuralLM name={name} factor=0 order={order} path={path}"
+    ini.with_feature(line, name, [weight]).write(output)
+    return name
+
+
+def first_line_scores(table: Path) -> int:
+    """Return the number of scores in the first line of a phrase table."""
+    with LineReader(table) as reader:
+        for line in reader:
+            fields = split_fields(line, table, 1)
+            return count_scores(fields[SCORES], table, 1)
+    raise MosesFeatureError(f"{table}: expected lines of a phrase table, found an empty file")
+
+
+def _check_description(table: Path, old: int, added: int) -> None:
+    """See that the table's `*.features.json`, where there is one, says the same."""
+    path = features_json(table)
+    if not path.is_file():
+        return
+    indices = list(read_columns(table).values())
+    expected = list(range(old, old + added))
+    if indices != expected:
+        raise FormatError(path, f"new columns {expected} after the ini's {old}", f"{indices}")

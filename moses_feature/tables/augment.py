@@ -1,0 +1,261 @@
+"""Write the network's scores into a phrase table as new columns; `grower.py` says which."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from moses_feature import __version__
+from moses_feature.errors import LostProcessError, MosesFeatureError, OutputError, UsageError
+from moses_feature.models.cross_fitting import AnyModel, CrossFittedModel, packer_of
+from moses_feature.models.phrase_model import PhraseModel
+from moses_feature.moses.phrase_table import STANDARD_STREAM, LineReader
+from moses_feature.moses.words import WordOptions
+from moses_feature.scoring.scorer import Dtype
+from moses_feature.tables.columns import Grower, GrownPart
+from moses_feature.tables.features_json import write_features
+from moses_feature.tables.input_filter import phrases_in_texts
+from moses_feature.tables.parts import Part, PartReader
+from moses_feature.tables.pipeline import OpenPool, Pool
+from moses_feature.tables.shards import Shard
+from moses_feature.tables.writer import TableWriter
+
+logger = logging.getLogger(__name__)
+
+LINES_PER_PART = 1 << 14
+"""Lines that are scored together, and between two places where a killed run can go on."""
+
+PROBABILITY_COLUMN = "p(target|source)"
+UNKNOWN_TARGET_COLUMN = "exp(-unknown target words)"
+UNKNOWN_SOURCE_COLUMN = "exp(-unknown source words)"
+
+
+@dataclass(frozen=True)
+class AugmentSettings:
+    """How to augment a table.
+
+    Attributes:
+        inputs: texts; only lines whose source phrase occurs in them are kept. All lines if empty.
+        unknown_source: also append exp(-unknown source words).
+        escaped: whether the table's tokens are escaped; `auto` takes them as Moses does (`yes`).
+        source_factor, target_factor: factors to score; None for those of the model.
+        hierarchical: score hierarchical rules too.
+        scoring_dtype: of the large matrix products.
+    """
+
+    inputs: Sequence[str] = ()
+    unknown_source: bool = False
+    escaped: Literal["auto", "yes", "no"] = "auto"
+    source_factor: int | None = None
+    target_factor: int | None = None
+    hierarchical: bool = False
+    scoring_dtype: Dtype = "float32"
+
+    def words(self, model: AnyModel) -> WordOptions:
+        """Return how the table's tokens become words of the model's vocabularies."""
+        options = replace(
+            model.words,
+            escaping=escaping(self.escaped, model),
+            hierarchical=self.hierarchical or model.words.hierarchical,
+        )
+        if self.source_factor is not None:
+            options = replace(options, source_factor=self.source_factor)
+        if self.target_factor is not None:
+            options = replace(options, target_factor=self.target_factor)
+        self.check()
+        return options
+
+    def check(self) -> None:
+        """See that the settings make sense together, and that the input texts are there.
+
+        Raises:
+            UsageError: they do not.
+            MosesFeatureError: a text is missing.
+        """
+        if self.inputs and self.hierarchical:
+            raise UsageError("--input keeps lines by plain phrases: not with --hierarchical")
+        for path in self.inputs:
+            if path == STANDARD_STREAM:
+                raise UsageError("--input is read from a file: expected its name, found -")
+            if not Path(path).exists():
+                raise MosesFeatureError(f"{path}: No such file or directory")
+
+    def columns(self) -> list[str]:
+        """Return the names of the appended columns."""
+        names = [PROBABILITY_COLUMN, UNKNOWN_TARGET_COLUMN]
+        return [*names, UNKNOWN_SOURCE_COLUMN] if self.unknown_source else names
+
+
+def escaping(
+    escaped: Literal["auto", "yes", "no"], model: AnyModel
+) -> Literal["as-is", "unescape", "escape"]:
+    """Return what to do to tokens that are escaped or not, for the model that reads them."""
+    if escaped == "no":
+        return "escape" if model.escaped else "as-is"
+    return "as-is" if model.escaped else "unescape"
+
+
+@dataclass
+class AugmentProgress:
+    """What an augmentation has done so far.
+
+    Attributes:
+        parts, lines: parts and lines read.
+        written: lines written.
+        clipped: of these, lines whose log probability was below -100.
+        unknown_source_words, unknown_target_words: words outside the shortlists.
+        scores: scores in each line of the input; None before the first line.
+        digest: SHA-256 of the lines read.
+        sizes: bytes of each part that was written, of a shard only.
+    """
+
+    parts: int = 0
+    lines: int = 0
+    written: int = 0
+    clipped: int = 0
+    unknown_source_words: int = 0
+    unknown_target_words: int = 0
+    scores: int | None = None
+    digest: str = ""
+    sizes: list[int] = field(default_factory=list)
+
+    def add(self, part: Part, grown: GrownPart) -> None:
+        """Count a part that is done."""
+        self.parts = part.number + 1
+        self.lines = part.lines_read
+        self.digest = part.digest
+        self.scores = part.scores if part.lines_read else None
+        self.written += grown.lines
+        self.clipped += grown.clipped
+        self.unknown_source_words += grown.unknown_source_words
+        self.unknown_target_words += grown.unknown_target_words
+
+
+def augment(
+    table: str,
+    output: str,
+    model: PhraseModel | CrossFittedModel,
+    open_pool: OpenPool,
+    settings: AugmentSettings,
+    *,
+    shard: Shard | None = None,
+    resume: bool = False,
+    command: str = "",
+    report: Callable[[AugmentProgress, float | None], None] = lambda *_: None,
+) -> AugmentProgress:
+    """Write `table` with the network's columns to `output`, and `*.features.json` beside it.
+
+    Args:
+        table: a phrase table, `-` for the standard input.
+        output: where to write it, `-` for the standard output (then without `*.features.json`).
+        model: names the words.
+        open_pool: opens what scores with the same model.
+        settings: what to keep and what to append.
+        shard: which of the table's parts to write; None for all of them.
+        resume: go on with what a killed run left.
+        command: what the user typed, kept in `*.features.json`.
+        report: told after each batch the progress and the share of the file read, None for a
+            stream.
+
+    Raises:
+        FormatError: a line that is not one of a phrase table, with its number.
+        MosesFeatureError: a file cannot be read or written.
+        UsageError: settings that make no sense together.
+    """
+    words = settings.words(model)
+    kept, input_digests = phrases_in_texts(settings.inputs)
+    writer = TableWriter(output)
+    identity = {
+        "model": model.digest,
+        "dtype": settings.scoring_dtype,
+        "words": asdict(words),
+        "inputs": input_digests,
+        "unknown_source": settings.unknown_source,
+        "shard": asdict(shard) if shard else None,
+    }
+    grower = Grower(packer_of(model), words, table, output, settings.unknown_source)
+    with LineReader(table) as reader, closing(writer):
+        progress = AugmentProgress(**writer.resume(identity)) if resume else AugmentProgress()
+        if not resume:
+            writer.start()
+        parts = PartReader(
+            reader, LINES_PER_PART, kept if settings.inputs else None, progress.scores
+        )
+        parts.skip(progress.parts, progress.lines, progress.digest)
+        report(progress, reader.fraction())
+
+        def finish(part: Part, grown: GrownPart) -> None:
+            progress.add(part, grown)
+            if shard is not None:
+                progress.sizes.append(len(grown.content))
+            writer.write(grown.content, identity, asdict(progress))
+            report(progress, part.fraction)
+
+        own = parts if shard is None else (part for part in parts if shard.has(part.number))
+        try:
+            with open_pool(grower) as pool:
+                _grow(own, pool, finish)
+        except (OutputError, LostProcessError):  # what has been written is good
+            raise
+        except MosesFeatureError:  # bad data: what has been written is of no use
+            writer.discard()
+            raise
+        progress.lines, progress.digest = reader.line_number, reader.digest()
+        progress.scores = parts.scores
+        facts = _facts(table, model, settings, progress, command)
+        if shard is not None:
+            facts["shard"] = shard.facts(progress.sizes, writer.digest())
+        _write_features_json(output, settings, progress, facts)
+        writer.finish()
+    return progress
+
+
+def _grow(parts: Iterable[Part], pool: Pool, finish: Callable[[Part, GrownPart], None]) -> None:
+    """Have part after part grown, and finish them in the same order."""
+    growing: deque[tuple[Part, Future[GrownPart]]] = deque()
+    for part in parts:
+        growing.append((part, pool.submit(part)))
+        while growing and (growing[0][1].done() or len(growing) > pool.room):
+            first, grown = growing.popleft()
+            finish(first, grown.result())
+    for last, grown in growing:
+        finish(last, grown.result())
+
+
+def _facts(
+    table: str, model: AnyModel, settings: AugmentSettings, progress: AugmentProgress, command: str
+) -> dict[str, Any]:
+    return {
+        "table": table,
+        "table_sha256": progress.digest,
+        "model_sha256": model.digest,
+        "lines_read": progress.lines,
+        "lines_written": progress.written,
+        "clipped_scores": progress.clipped,
+        "unknown_source_words": progress.unknown_source_words,
+        "unknown_target_words": progress.unknown_target_words,
+        "settings": asdict(settings),
+        "command": command,
+        "version": __version__,
+        "seed": model.seed,
+    }
+
+
+def _write_features_json(
+    output: str, settings: AugmentSettings, progress: AugmentProgress, facts: dict[str, Any]
+) -> None:
+    if output == STANDARD_STREAM:
+        logger.info("written to the standard output: no *.features.json beside it")
+        return
+    first = progress.scores
+    columns = {
+        name: None if first is None else first + number
+        for number, name in enumerate(settings.columns())
+    }
+    write_features(output, columns, facts)

@@ -1,0 +1,250 @@
+"""Find what would poison Moses in a phrase table, and say what Moses would do.
+
+Follows `moses/TranslationModel/RuleTable/LoaderStandard.cpp` (scores), `moses/PP/Factory.cpp`
+(properties) and the sorting that `processPhraseTableMin` and `CreateProbingPT2` rely on.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from moses_feature.errors import FormatError, shown
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.phrase_table import (
+    ALIGNMENT,
+    NUMBER,
+    PROPERTIES,
+    SCORES,
+    SEPARATOR,
+    SOURCE,
+    SPARSE,
+    TARGET,
+    LineReader,
+    split_fields,
+    tokens,
+)
+
+LOWEST_SCORE = math.exp(-100)
+"""Below this, Moses takes a score for its floor, a natural log of -100."""
+LARGEST_SCORE = 3.4028235e38
+LINES_SHOWN = 5
+REGISTERED_PROPERTIES = frozenset(
+    b"Counts SourceLabels TargetConstituentBoundariesLeft "
+    b"TargetConstituentBoundariesRightAdjacent TargetPreferences Tree SpanLength "
+    b"NonTermContext Orientation".split()
+)
+_LINK = re.compile(rb"([0-9]{1,9})-([0-9]{1,9})")
+_PROPERTY = re.compile(rb"\{\{([^ }]*)")
+
+
+@dataclass
+class Finding:
+    """Something found in a table.
+
+    Attributes:
+        what: what is wrong, and what Moses would do.
+        lines: how many lines have it; 0 if it is not about single lines.
+        examples: the numbers of the first of them, 1-based, with what was found there.
+        harmless: it does not hinder Moses.
+    """
+
+    what: str
+    lines: int = 0
+    examples: list[str] = field(default_factory=list)
+    harmless: bool = False
+
+    def __str__(self) -> str:
+        if not self.lines:
+            return self.what
+        more = ", …" if self.lines > len(self.examples) else ""
+        plural = "s" if self.lines > 1 else ""
+        return f"{self.what}: {self.lines} line{plural} ({', '.join(self.examples)}{more})"
+
+
+def check_table(path: str | Path, ini_path: str | Path | None = None) -> list[Finding]:
+    """Return what was found in a phrase table, and in the ini that is to read it.
+
+    Raises:
+        MosesFeatureError: a file cannot be read, or the ini is one that Moses would refuse.
+    """
+    checker = _Checker(path)
+    with LineReader(path) as reader:
+        for line in reader:
+            checker.check(line, reader.line_number)
+    findings = checker.findings()
+    if ini_path is not None:
+        ini = MosesIni.read(ini_path)
+        ini.check_names()
+        findings += _check_ini(ini, Path(path), checker.columns)
+    return findings
+
+
+class _Checker:
+    """Looks at one line after the other."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.columns: int | None = None
+        self._path = path
+        self._findings: dict[str, Finding] = {}
+        self._lines = 0
+        self._first_scores: list[bytes] = []
+        self._varying: set[int] = set()
+        self._above_floor: set[int] = set()
+        self._previous = b""
+        self._sorted = True
+
+    def check(self, line: bytes, number: int) -> None:
+        """Look at the next line."""
+        self._lines += 1
+        try:
+            fields = split_fields(line, self._path, number)
+        except FormatError:
+            count = line.count(SEPARATOR) + 1
+            self._add("not 3 to 7 fields: Moses stops or misreads the line", number, str(count))
+            return
+        if not tokens(fields[SOURCE]):
+            self._add("empty source phrase: Moses skips the line", number)
+        self._check_scores(fields[SCORES], number)
+        if len(fields) > SPARSE:
+            self._check_sparse(tokens(fields[SPARSE]), number)
+        if len(fields) > ALIGNMENT:
+            self._check_alignment(fields, number)
+        if len(fields) > PROPERTIES:
+            for key in set(_PROPERTY.findall(fields[PROPERTIES])) - REGISTERED_PROPERTIES:
+                self._add("property that Moses does not know: it stops", number, shown(key))
+        self._check_order(line, fields, number)
+
+    def _check_scores(self, field: bytes, number: int) -> None:
+        scores = tokens(field)
+        if not scores:
+            self._add("no scores: Moses stops", number)
+            return
+        if self.columns is None:
+            self.columns = len(scores)
+            self._first_scores = scores
+        elif len(scores) != self.columns:
+            self._add(
+                f"not {self.columns} scores as in line 1: Moses stops", number, str(len(scores))
+            )
+            return
+        for column, text in enumerate(scores):
+            value = parse_score(text)
+            if column not in self._varying and text != self._first_scores[column]:
+                self._note_change(column, value)
+            problem = _problem(value)
+            if problem is None:
+                self._above_floor.add(column)
+            else:
+                self._add(problem, number, shown(text))
+
+    def _note_change(self, column: int, value: float | None) -> None:
+        if value != parse_score(self._first_scores[column]):  # 1 and 1.0 are the same
+            self._varying.add(column)
+
+    def _check_sparse(self, sparse: list[bytes], number: int) -> None:
+        if len(sparse) % 2:
+            self._add("sparse scores not in pairs of name and value: Moses stops", number)
+        for text in sparse[1::2]:
+            if not NUMBER.fullmatch(text):
+                self._add("sparse score that is not a finite number", number, shown(text))
+
+    def _check_alignment(self, fields: list[bytes], number: int) -> None:
+        source, target = len(tokens(fields[SOURCE])), len(tokens(fields[TARGET]))
+        for text in tokens(fields[ALIGNMENT]):
+            link = _LINK.fullmatch(text)
+            if link is None or int(link[1]) >= source or int(link[2]) >= target:
+                self._add("alignment point outside the phrases", number, shown(text))
+
+    def _check_order(self, line: bytes, fields: list[bytes], number: int) -> None:
+        key = SEPARATOR.join([*fields[: TARGET + 1], b""])
+        if self._sorted and key < self._previous:
+            self._sorted = False
+            self._add(
+                "not in the order of LC_ALL=C sort from here: processPhraseTableMin needs it, and "
+                "CreateProbingPT2 needs equal sources together (plain text tables may stay so)",
+                number,
+                shown(line),
+            )
+        self._previous = key
+
+    def _add(self, what: str, number: int, found: str = "") -> None:
+        finding = self._findings.setdefault(what, Finding(what))
+        finding.lines += 1
+        if len(finding.examples) < LINES_SHOWN:
+            finding.examples.append(f"{number}: {found}" if found else str(number))
+
+    def findings(self) -> list[Finding]:
+        """Return what was found in the lines, and in the columns as a whole."""
+        findings = list(self._findings.values())
+        if not self._lines:
+            findings.append(Finding("no lines: Moses would know no phrase"))
+        for column, text in enumerate(self._first_scores):
+            if self._lines > 1:
+                findings += self._column_findings(column, text)
+        return findings
+
+    def _column_findings(self, column: int, text: bytes) -> Iterator[Finding]:
+        if column not in self._above_floor:
+            yield Finding(f"column {column}: every score is at Moses' floor or unusable")
+        elif column not in self._varying:
+            inert = parse_score(text) == 1
+            effect = (
+                "log 1 = 0, so its weight has no effect"
+                if inert
+                else "its weight acts as a phrase penalty"
+            )
+            yield Finding(
+                f"column {column} (counted from 0) is {text.decode()} in every line: {effect}",
+                harmless=inert,
+            )
+
+
+def parse_score(text: bytes) -> float | None:
+    """Return a score as a number, or None where Moses would find no number."""
+    if NUMBER.fullmatch(text):
+        return float(text)
+    return math.inf if text == b"inf" else None
+
+
+def _problem(value: float | None) -> str | None:
+    """Return what is wrong with a score, and what Moses would do."""
+    if value is None:
+        return "score that is not a number: Moses stops with 'Bad score'"
+    if value < 0:
+        return "negative score: its log is nan and Moses silently drops the phrase pair"
+    if value < LOWEST_SCORE:
+        return "score of zero or below 3.7e-44: Moses takes its log as -100"
+    if value > LARGEST_SCORE:
+        return "score beyond the range of a 32-bit float: infinite in Moses"
+    return None
+
+
+def _check_ini(ini: MosesIni, table: Path, columns: int | None) -> list[Finding]:
+    readers = [
+        feature
+        for feature in ini.tables()
+        if _same_file(ini.path.parent / feature.arguments["path"], table)
+        or _same_file(Path(feature.arguments["path"]), table)
+    ]
+    if not readers:
+        paths = ", ".join(feature.arguments["path"] for feature in ini.tables()) or "none"
+        return [Finding(f"{ini.path}: no phrase table is {table}, only {paths}")]
+    findings = []
+    for feature in readers:
+        where = f"{ini.path} at line {feature.line_number}"
+        if columns is not None and feature.score_count != columns:
+            findings.append(
+                f"{where}: num-features={feature.score_count}, but the table has {columns} "
+                "scores: Moses stops"
+            )
+        if feature.name not in ini.weights:
+            findings.append(f"{where}: no weights for {feature.name}: its scores count nothing")
+    return [Finding(text) for text in findings]
+
+
+def _same_file(path: Path, table: Path) -> bool:
+    return path.exists() and path.samefile(table)

@@ -1,0 +1,162 @@
+"""Parts of a table scored on a Ray cluster: a worker for each GPU, or for each few CPU cores."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from moses_feature.cluster.actors import Crew
+from moses_feature.cluster.connection import Cluster, connected
+from moses_feature.errors import LostProcessError, MosesFeatureError, UsageError
+from moses_feature.models.cross_fitting import CrossFittedModel, scorer_of
+from moses_feature.models.phrase_model import PhraseModel
+from moses_feature.scoring.scorer import Dtype
+from moses_feature.tables.columns import Grower, GrownPart
+from moses_feature.tables.parts import Part
+from moses_feature.tables.pipeline import OpenPool, Pipeline, Pool
+
+logger = logging.getLogger(__name__)
+
+CORES_PER_WORKER = 4
+"""CPU cores of a worker without a GPU, unless the user says otherwise."""
+CORES_PER_GPU = 17
+"""The most CPU cores of a worker with a GPU: for the scorer, and for helpers."""
+SPARE_PARTS = 2
+"""Parts that wait for each that is worked on, so that one slow worker does not stop the others."""
+
+
+@dataclass(frozen=True)
+class WorkerKind:
+    """What a worker takes of the cluster.
+
+    Attributes:
+        count: how many workers.
+        cores: CPU cores of each.
+        gpus: GPUs of each.
+        helpers: processes that pack and grow parts beside the scorer.
+    """
+
+    count: int
+    cores: int
+    gpus: int
+
+    @property
+    def helpers(self) -> int:
+        """See above."""
+        if self.gpus:
+            return max(1, self.cores - 1)
+        return -(-self.cores // CORES_PER_WORKER)
+
+    @classmethod
+    def of(cls, cluster: Cluster, device: str, threads: int | None) -> WorkerKind:
+        """Divide a cluster: a worker for each GPU, or for each `threads` cores.
+
+        Raises:
+            UsageError: it has no GPU, or no machine with so many cores, as are wanted.
+        """
+        kind = device.partition(":")[0]
+        with_gpus = [(cores, gpus) for cores, gpus in cluster.machines if gpus]
+        if kind not in ("auto", "cpu", "cuda") or (kind == "cuda" and not with_gpus):
+            raise UsageError(
+                f"--device {device} with --ray: expected auto, cpu, or cuda where the cluster has "
+                f"GPUs; it has {sum(gpus for _, gpus in with_gpus)}"
+            )
+        if with_gpus and kind != "cpu":
+            spare = min(cores // gpus for cores, gpus in with_gpus)
+            cores = threads or max(1, min(CORES_PER_GPU, spare))
+            count = sum(min(gpus, of_one // cores) for of_one, gpus in with_gpus)
+        else:
+            cores = threads or max(1, min(CORES_PER_WORKER, cluster.most_cores))
+            count = cluster.places(cores)
+        if not count:
+            raise UsageError(
+                f"--threads with --ray: expected {cluster.most_cores} at most, the CPU cores of "
+                f"the largest machine, found {cores}"
+            )
+        return cls(count, cores, int(bool(with_gpus) and kind != "cpu"))
+
+
+class PartWorker:
+    """What an actor does: parts in, parts with the new columns out."""
+
+    def __init__(
+        self, model: PhraseModel | CrossFittedModel, grower: Grower, dtype: Dtype, kind: WorkerKind
+    ) -> None:
+        device = torch.device("cuda" if kind.gpus else "cpu")
+        torch.set_num_threads(kind.cores)
+        scorer = scorer_of(model, device, dtype, kind.cores)
+        self._pipeline = Pipeline(scorer, grower, kind.helpers)
+
+    def ready(self) -> None:
+        """Return when the model is there."""
+
+    def do(self, part: Part) -> GrownPart | MosesFeatureError:
+        """Grow a part; return what is wrong with it.
+
+        A worker that has lost a helper process ends, so that another one takes its place.
+        """
+        try:
+            return self._pipeline.submit(part).result()
+        except LostProcessError:
+            os._exit(1)
+        except MosesFeatureError as error:
+            return MosesFeatureError(str(error))
+
+
+class RayPool:
+    """Grows parts on a cluster; see `Pool`."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        model: PhraseModel | CrossFittedModel,
+        grower: Grower,
+        dtype: Dtype,
+        kind: WorkerKind,
+    ) -> None:
+        ray = cluster.ray
+        at_once = kind.helpers + 2  # each helper's, one that is scored, one on its way
+        actor = ray.remote(PartWorker).options(
+            num_cpus=kind.cores, num_gpus=kind.gpus, max_concurrency=at_once + 1
+        )
+        shared = ray.put(model), ray.put(grower)
+        self._crew = Crew(cluster, lambda: actor.remote(*shared, dtype, kind), kind.count, at_once)
+        self.room = kind.count * at_once * (1 + SPARE_PARTS)
+
+    def submit(self, part: Part) -> Future[GrownPart]:
+        """Send a part to the cluster."""
+        lines = f"lines {part.numbers[0]} to {part.numbers[-1]}" if part.numbers else "no lines"
+        return self._crew.submit(lines, part)
+
+    def close(self) -> None:
+        """Send no more parts."""
+        self._crew.close()
+
+
+@contextmanager
+def ray_pools(
+    address: str,
+    model: PhraseModel | CrossFittedModel,
+    dtype: Dtype,
+    device: str,
+    threads: int | None,
+) -> Iterator[OpenPool]:
+    """Give what opens a pool on the cluster at an address; see `cluster.connected`."""
+    with connected(address) as cluster:
+        kind = WorkerKind.of(cluster, device, threads)
+        logger.info(
+            "%d worker%s with %d CPU core%s%s each",
+            kind.count, "s"[: kind.count > 1], kind.cores, "s"[: kind.cores > 1],
+            " and a GPU" if kind.gpus else "",
+        )  # fmt: skip
+
+        def open_pool(grower: Grower) -> closing[Pool]:
+            return closing(RayPool(cluster, model, grower, dtype, kind))
+
+        yield open_pool

@@ -1,0 +1,221 @@
+"""Write a table in independent compressed parts, so that a killed run can go on."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import io
+import json
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from xopen import xopen
+
+from moses_feature.errors import FormatError, OutputError, UsageError
+from moses_feature.files import write_whole
+from moses_feature.moses.phrase_table import STANDARD_STREAM, is_compressed
+
+GZIP_LEVEL = 6
+
+
+class TableWriter:
+    """A text file, compressed by its suffix, that takes its final name only when it is whole.
+
+    Every `write` adds an independently compressed part (a gzip member; bzip2, xz and Zstandard
+    files may be joined in the same way) to `NAME.partial`, and notes in `NAME.journal` what has
+    been written. A run that was killed goes on from the journal; the bytes are the same as those
+    of a run that was not. The file is locked while it is written. For `-`, parts go to the
+    standard output uncompressed, and nothing is noted.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._to_stdout = path == STANDARD_STREAM
+        self._path = Path(path).resolve() if Path(path).is_symlink() else Path(path)
+        self._file: BinaryIO | None = None
+        self._hash = hashlib.sha256()
+
+    @property
+    def _partial(self) -> Path:
+        return self._path.with_name(self._path.name + ".partial")
+
+    @property
+    def _journal(self) -> Path:
+        return self._path.with_name(self._path.name + ".journal")
+
+    def files(self) -> list[Path]:
+        """Return the files that are written; empty for the standard output."""
+        return [] if self._to_stdout else [self._path, self._partial, self._journal]
+
+    def refuse_unfinished(self) -> None:
+        """See that no unfinished run would be overwritten.
+
+        Raises:
+            UsageError: an unfinished run left its part of the file.
+        """
+        if not self._to_stdout and self._journal.exists():
+            raise UsageError(
+                f"{self._partial} is what an unfinished run left: --resume goes on with it, "
+                f"or remove {self._journal}"
+            )
+
+    def start(self) -> None:
+        """Begin a new file.
+
+        Raises:
+            UsageError: an unfinished run left its part of the file.
+            OutputError: the file cannot be written, or another run is writing it.
+        """
+        if self._to_stdout:
+            if sys.stdout is None:
+                raise OutputError("the standard output is closed")
+            self._file = sys.stdout.buffer
+            return
+        self.refuse_unfinished()
+        self._open()
+        self._truncate(0)
+
+    def resume(self, identity: dict[str, Any]) -> dict[str, Any]:
+        """Go on with what an unfinished run left, and return its progress; {} where none did.
+
+        Raises:
+            FormatError: it was another run, or its files are damaged.
+            UsageError: the file is whole.
+            OutputError: the file cannot be written, or another run is writing it.
+        """
+        if self._to_stdout:
+            raise UsageError("writing to the standard output cannot be resumed")
+        if not self._journal.exists():
+            if self._path.exists():
+                raise UsageError(f"{self._path} is whole: nothing to resume")
+            self.start()
+            return {}
+        journal = self._read_journal()
+        for key, value in json.loads(json.dumps(identity)).items():
+            if journal["identity"].get(key) != value:
+                found = f"{journal['identity'].get(key)}"
+                raise FormatError(self._journal, f"a run with {key} {value}", found)
+        if not self._partial.exists() and self._path.exists():
+            with self._path.open("rb") as file:  # killed between the last two steps of `finish`?
+                self._check_content(file, self._path, journal)
+            self._path.replace(self._partial)
+        self._hash = self._check_content(self._open(), self._partial, journal)
+        self._truncate(journal["bytes"])
+        progress: dict[str, Any] = journal["progress"]
+        return progress
+
+    def _read_journal(self) -> dict[str, Any]:
+        try:
+            digest, _, text = self._journal.read_text().partition("\n")
+            if digest != hashlib.sha256(text.encode()).hexdigest():
+                raise ValueError("its checksum is wrong")  # noqa: TRY301
+            journal: dict[str, Any] = json.loads(text)
+        except ValueError as error:
+            raise FormatError(self._journal, "a journal", f"a damaged file ({error})") from error
+        return journal
+
+    @staticmethod
+    def _check_content(file: BinaryIO, path: Path, journal: dict[str, Any]) -> Any:
+        """See that a file begins with what the unfinished run wrote; return the hash of it."""
+        hashed = hashlib.sha256()
+        left = journal["bytes"]
+        while left and (block := file.read(min(left, 1 << 20))):
+            hashed.update(block)
+            left -= len(block)
+        if hashed.hexdigest() != journal["sha256"]:
+            expected = f"the {journal['bytes']} bytes that the unfinished run wrote"
+            raise FormatError(path, expected, "others")
+        return hashed
+
+    def _open(self) -> BinaryIO:
+        """Open the partial file, and keep other runs from it as long as it is open."""
+        try:
+            self._file = file = self._partial.open("r+b" if self._partial.exists() else "w+b")
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not (
+                self._partial.exists()
+                and os.path.samestat(os.fstat(file.fileno()), self._partial.stat())
+            ):  # another run has finished it in between
+                raise BlockingIOError  # noqa: TRY301
+        except BlockingIOError:
+            self.close()
+            raise OutputError(f"{self._partial}: another run is writing it") from None
+        except OSError as error:
+            raise OutputError(f"{self._partial}: {error.strerror}") from error
+        return file
+
+    def _truncate(self, size: int) -> None:
+        assert self._file is not None  # noqa: S101
+        self._file.seek(size)
+        self._file.truncate()
+
+    def write(self, content: bytes, identity: dict[str, Any], progress: dict[str, Any]) -> None:
+        """Add a part, which is `compressed`, and note the progress that it stands for.
+
+        Raises:
+            OutputError: the disk is full, or the file cannot be written for another reason.
+        """
+        assert self._file is not None, "start or resume first"  # noqa: S101
+        if self._to_stdout:
+            self._file.write(content)
+            self._file.flush()
+            return
+        try:
+            self._file.write(content)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._hash.update(content)
+            journal = {
+                "bytes": self._file.tell(),
+                "sha256": self._hash.hexdigest(),
+                "progress": progress,
+                "identity": identity,
+            }
+            text = json.dumps(journal)
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            write_whole(self._journal, f"{digest}\n{text}".encode())
+        except (OSError, OutputError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise OutputError(
+                f"{self._path}: cannot be written: {reason}; what is done is in "
+                f"{self._partial}, --resume goes on with it"
+            ) from error
+
+    def digest(self) -> str:
+        """Return the SHA-256 of what has been written, in hexadecimal."""
+        return self._hash.hexdigest()
+
+    def finish(self) -> None:
+        """Give the file its final name."""
+        if not self._to_stdout:
+            self._partial.replace(self._path)
+            self._journal.unlink(missing_ok=True)
+        self.close()
+
+    def discard(self) -> None:
+        """Remove what has been written."""
+        if not self._to_stdout:
+            self._partial.unlink(missing_ok=True)
+            self._journal.unlink(missing_ok=True)
+        self.close()
+
+    def close(self) -> None:
+        """Close the unfinished file and leave it where it is."""
+        if self._file is not None and not self._to_stdout:
+            with suppress(OSError):  # what a full disk did not take is tried, and fails, again
+                self._file.close()
+        self._file = None
+
+
+def compressed(content: bytes, path: str) -> bytes:
+    """Return an independently compressed part of the file with this name, which says how."""
+    if path == STANDARD_STREAM or not is_compressed(path):
+        return content
+    suffix = Path(path).suffix.lower()
+    level = GZIP_LEVEL if suffix == ".gz" else None
+    buffer = io.BytesIO()
+    with xopen(buffer, "wb", format=suffix[1:], compresslevel=level, threads=0) as part:
+        part.write(content)
+    return buffer.getvalue()

@@ -1,0 +1,1 @@
+"""From phrase tables to a trained network; the trainer serves every network."""

@@ -1,0 +1,129 @@
+"""What the encoder-decoder learns: unique phrase pairs (Cho et al. 2014, section 4.1.1)."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from moses_feature.errors import UsageError
+from moses_feature.models.encoder_decoder import PRESETS, EncoderDecoder, Sizes
+from moses_feature.models.phrase_model import PhraseModel, save_model
+from moses_feature.models.vocabulary import END, Vocabulary
+from moses_feature.moses.words import WordOptions
+from moses_feature.training.objective import Rows, Terms
+from moses_feature.training.phrase_pairs import BatchSampler, PhrasePairs
+from moses_feature.training.trainer import RunSettings
+
+logger = logging.getLogger(__name__)
+
+EVALUATION_BATCH = 256
+EVALUATE_AT_MOST_EVERY = 5000
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings(RunSettings):
+    """How to train an encoder-decoder.
+
+    Attributes:
+        sizes: layer sizes.
+        held_out: share of the source phrases that measure the held-out loss.
+        held_out_limit: the most source phrases that are held out.
+    """
+
+    sizes: Sizes = PRESETS["small"]
+    held_out: float = 0.01
+    held_out_limit: int = 10_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.held_out < 1:
+            raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
+
+
+class PhraseObjective:
+    """log p(target phrase | source phrase) of the unique pairs; see `Objective`.
+
+    Args:
+        pairs: what to train on, and what is held out.
+        source, target: the vocabularies of `pairs`.
+        words: how tokens became words; kept in the model.
+        settings: sizes, batches and the seed.
+        device: where the network is.
+    """
+
+    loss_name = "loss per target word"
+    norm_penalty = 0.0
+
+    def __init__(
+        self,
+        pairs: PhrasePairs,
+        source: Vocabulary,
+        target: Vocabulary,
+        words: WordOptions,
+        settings: TrainingSettings,
+        device: torch.device,
+    ) -> None:
+        self._pairs = pairs
+        self._vocabularies = source, target
+        self._words = words
+        self._device = device
+        training_rows = np.flatnonzero(~pairs.held_out)
+        held_out_rows = np.flatnonzero(pairs.held_out)
+        if len(held_out_rows) == 0:
+            logger.warning("a single source phrase: the held-out loss is the training loss")
+            held_out_rows = training_rows
+        lengths = pairs.target.lengths(held_out_rows)
+        self._held_out_rows = held_out_rows[np.argsort(lengths, kind="stable")]
+        self._sampler = BatchSampler(pairs, training_rows, settings.batch_size, settings.seed)
+        self.updates_per_epoch = self._sampler.updates_per_epoch
+        self.evaluate_every = min(self.updates_per_epoch, EVALUATE_AT_MOST_EVERY)
+        self._network = EncoderDecoder(
+            settings.sizes, len(source), len(target), settings.dropout
+        ).train()
+        self._network.initialise(torch.Generator().manual_seed(settings.seed))
+        self.network: torch.nn.Module = self._network.to(device)
+
+    def batch(self, update: int) -> Rows:
+        """Return the pairs of an update."""
+        return self._sampler.batch(update)
+
+    def held_out_batches(self) -> Iterator[Rows]:
+        """Yield the pairs of the held-out source phrases, short ones first."""
+        rows = self._held_out_rows
+        for start in range(0, len(rows), EVALUATION_BATCH):
+            yield rows[start : start + EVALUATION_BATCH]
+
+    def terms(self, network: torch.nn.Module, rows: Rows) -> Terms:
+        """Return log p of all target words of some pairs."""
+        tensors = [
+            torch.from_numpy(array).to(self._device, non_blocking=True)
+            for side in (self._pairs.source, self._pairs.target)
+            for array in side.padded(rows, END)
+        ]
+        return Terms(network(*tensors))
+
+    def shown(self, held_out: dict[str, float]) -> str:
+        """Return the held-out loss."""
+        return f"{held_out['held_out_loss']:.4f}"
+
+    def save(self, directory: Path, training: dict[str, Any]) -> None:
+        """Write the model."""
+        model = PhraseModel(self._network, *self._vocabularies, self._words, training)
+        save_model(directory, model)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what the words and shortlists are."""
+        return {
+            "words": asdict(self._words),
+            "shortlists": [
+                hashlib.sha256(b"\n".join(vocabulary.shortlist)).hexdigest()
+                for vocabulary in self._vocabularies
+            ],
+        }

@@ -1,0 +1,331 @@
+"""The unique phrase pairs of one or more tables as packed integer arrays, and batches of them.
+
+Memory a pair, with L words on both sides together: while tables are read, 4 L bytes of
+provisional ids, 8 of lengths, 16 of hashes and 4 of counts; numbered, 2 L bytes of ids (4 L with
+more than 65,536 words) and 16 of offsets. For 100 million pairs of 10 words: read, 6.8 GB; an
+array that outgrows its place is copied, at most 2.0 GB; hashes and counts as numpy arrays and
+their sorted copies, 4.8 GB; numbered, 3.6 GB, beside what was read. The peak is below
+6.8 + 2.0 + 4.8 + 3.6 = 17.2 GB. In training 3.6 GB (3.6 bytes a word) and 0.8 GB for the orders
+of two epochs stay.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_feature.errors import FormatError, MosesFeatureError, shown
+from moses_feature.models.folds import Folds, Hashes, mixed, phrase_hash
+from moses_feature.models.vocabulary import UNKNOWN, Vocabulary
+from moses_feature.moses.phrase_table import (
+    ALIGNMENT,
+    COUNTS,
+    NUMBER,
+    SCORES,
+    SEPARATOR,
+    SOURCE,
+    TARGET,
+    LineReader,
+    count_scores,
+    split_fields,
+    tokens,
+)
+from moses_feature.moses.words import WordError, WordOptions
+
+LARGEST_COUNT = 1e15
+POOL = 100
+"""Batches that are sorted by length together."""
+
+
+@dataclass(frozen=True)
+class PhrasePair:
+    """A phrase pair as read: its words, and how often it was seen in the training corpus."""
+
+    source: list[bytes]
+    target: list[bytes]
+    count: float
+
+
+def read_pairs(reader: LineReader, options: WordOptions) -> Iterator[PhrasePair]:
+    """Yield the phrase pairs of a phrase table or of a tab-separated file, told by line 1.
+
+    The count is the joint count, third in a table's counts field, where there is one, else 1.
+
+    Raises:
+        FormatError: a line that is neither.
+    """
+    parse = None
+    for line in reader:
+        if parse is None:
+            parse = _table_pair if SEPARATOR in line else _tab_separated_pair
+        try:
+            yield parse(line, reader, options)
+        except WordError as error:
+            raise MosesFeatureError(
+                f"{reader.path} at line {reader.line_number}: {error}"
+            ) from None
+
+
+def _table_pair(line: bytes, reader: LineReader, options: WordOptions) -> PhrasePair:
+    fields = split_fields(line, reader.path, reader.line_number)
+    alignment = fields[ALIGNMENT] if len(fields) > ALIGNMENT else b""
+    source, target = options.pair(fields[SOURCE], fields[TARGET], alignment)
+    count_scores(fields[SCORES], reader.path, reader.line_number)
+    counts = fields[COUNTS].split() if len(fields) > COUNTS else []
+    if len(counts) < 3:
+        return PhrasePair(source, target, 1.0)
+    count = float(counts[2]) if NUMBER.fullmatch(counts[2]) else -1.0
+    if not 0 <= count <= LARGEST_COUNT:
+        raise FormatError(reader.path, "a joint count", shown(counts[2]), reader.line_number)
+    return PhrasePair(source, target, count)
+
+
+def _tab_separated_pair(line: bytes, reader: LineReader, options: WordOptions) -> PhrasePair:
+    columns = line.rstrip(b"\r\n").split(b"\t")
+    if len(columns) != 2:
+        raise FormatError(
+            reader.path,
+            "a line of a phrase table, or two columns separated by a tab",
+            shown(line),
+            reader.line_number,
+        )
+    return PhrasePair(*options.pair(columns[0], columns[1]), 1.0)
+
+
+class Phrases:
+    """Phrases of word ids, packed one after the other.
+
+    Attributes:
+        ids: (total words,) word ids, without end-of-phrase symbols.
+        offsets: (n + 1,) where each phrase begins, and the end of the last.
+    """
+
+    def __init__(self, ids: NDArray[Any], offsets: NDArray[np.int64]) -> None:
+        self.ids = ids
+        self.offsets = offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the lengths in words of the phrases in `rows`."""
+        lengths: NDArray[np.int64] = self.offsets[rows + 1] - self.offsets[rows]
+        return lengths
+
+    def padded(
+        self, rows: NDArray[np.integer], padding: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the phrases in `rows` as one array, and their lengths.
+
+        Returns:
+            ids (len(rows), longest + 1), `padding` after the end of each phrase (at least once),
+            and lengths (len(rows),).
+        """
+        lengths = self.lengths(rows)
+        width = int(lengths.max(initial=0)) + 1
+        column = np.arange(width)
+        inside = column < lengths[:, None]
+        padded = np.full((len(rows), width), padding, dtype=np.int64)
+        padded[inside] = self.ids[(self.offsets[rows][:, None] + column)[inside]]
+        return padded, lengths
+
+    @classmethod
+    def pack(cls, phrases: Sequence[Sequence[int]]) -> Phrases:
+        """Pack lists of word ids."""
+        offsets = np.zeros(len(phrases) + 1, dtype=np.int64)
+        np.cumsum([len(phrase) for phrase in phrases], out=offsets[1:])
+        flat = [word for phrase in phrases for word in phrase]
+        return cls(np.array(flat, dtype=np.uint32), offsets)
+
+
+@dataclass(frozen=True)
+class PhrasePairs:
+    """Unique phrase pairs as word ids.
+
+    Attributes:
+        source, target: the two sides, pair by pair.
+        held_out: (n,) bool, 1 for pairs of the held-out source phrases.
+    """
+
+    source: Phrases
+    target: Phrases
+    held_out: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+class _Side:
+    """One side of the pairs while they are read, with provisional ids in order of appearance."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._ids = array("i")
+        self._lengths = array("I")
+
+    def add(self, phrase: list[bytes]) -> None:
+        numbers = self._numbers
+        self._ids.extend([numbers.setdefault(word, len(numbers)) for word in phrase])
+        self._lengths.append(len(phrase))
+
+    def counts(self, weights: NDArray[np.float64], kept: NDArray[np.bool_]) -> dict[bytes, float]:
+        """Return how often each word occurs, a pair counted as often as its weight says."""
+        lengths = np.frombuffer(self._lengths, dtype=np.uint32)
+        per_token = np.repeat(np.where(kept, weights, 0.0), lengths)
+        ids = np.frombuffer(self._ids, dtype=np.int32)
+        totals = np.bincount(ids, weights=per_token, minlength=len(self._numbers))
+        return dict(zip(self._numbers, totals.tolist(), strict=True))
+
+    def pack(self, vocabulary: Vocabulary, kept: NDArray[np.bool_]) -> Phrases:
+        final = np.array(
+            [vocabulary.index.get(word, UNKNOWN) for word in self._numbers],
+            dtype=np.uint16 if len(vocabulary) <= 1 << 16 else np.uint32,
+        )
+        lengths = np.frombuffer(self._lengths, dtype=np.uint32)
+        ids = np.frombuffer(self._ids, dtype=np.int32)[np.repeat(kept, lengths)]
+        offsets = np.zeros(int(kept.sum()) + 1, dtype=np.int64)
+        np.cumsum(lengths[kept], out=offsets[1:])
+        return Phrases(final[ids], offsets)
+
+
+class PairCollection:
+    """The unique pairs of some tables, before their words are counted and numbered.
+
+    Pairs are told apart by a 64-bit hash of both sides (of 100 million pairs, two are taken for
+    one with probability 0.0003).
+    """
+
+    def __init__(self, pairs: Iterable[PhrasePair]) -> None:
+        self._source, self._target = _Side(), _Side()
+        pair_hashes, source_hashes, counts = array("Q"), array("Q"), array("f")
+        for pair in pairs:
+            self._source.add(pair.source)
+            self._target.add(pair.target)
+            counts.append(pair.count)
+            source_hashes.append(phrase_hash(pair.source))
+            pair_hashes.append(phrase_hash(pair.source, pair.target))
+        self._counts = np.array(counts, dtype=np.float64)
+        self._source_hashes = np.array(source_hashes, dtype=np.uint64)
+        self._kept = np.zeros(len(counts), dtype=np.bool_)
+        self._kept[np.unique(np.array(pair_hashes, dtype=np.uint64), return_index=True)[1]] = True
+
+    def __len__(self) -> int:
+        return int(self._kept.sum())
+
+    def source_counts(self) -> dict[bytes, float]:
+        """Return the frequencies of the source words, weighted by the joint counts."""
+        return self._source.counts(self._counts, self._kept)
+
+    def target_counts(self) -> dict[bytes, float]:
+        """Return the frequencies of the target words, weighted by the joint counts."""
+        return self._target.counts(self._counts, self._kept)
+
+    def source_hashes(self) -> Hashes:
+        """Return the hashes of the distinct source phrases, ascending."""
+        return np.unique(self._source_hashes[self._kept])
+
+    def pairs(
+        self,
+        source: Vocabulary,
+        target: Vocabulary,
+        held_out_share: float,
+        limit: int,
+        seed: int,
+        folds: Folds | None = None,
+        fold: int = 0,
+    ) -> PhrasePairs:
+        """Number the words, and hold out a random share of the source phrases.
+
+        At least one source phrase is held out and at most `limit`, and always one is left to
+        train on; all pairs of a source phrase fall on the same side. With a single source phrase
+        nothing is held out.
+
+        Args:
+            source: the vocabulary of the source side.
+            target: that of the target side.
+            held_out_share: of all source phrases.
+            limit: the most source phrases that are held out.
+            seed: of the choice.
+            folds: leave out one of them, but for the phrases that are held out, which are of it.
+            fold: which one.
+        """
+        hashes = mixed(self._source_hashes[self._kept], seed)
+        distinct = np.unique(hashes)
+        wanted = min(max(1, round(held_out_share * len(distinct))), limit)
+        if folds is None:
+            candidates = distinct[: len(distinct) - 1]
+            left_out = np.zeros(len(hashes), dtype=np.bool_)
+        else:
+            left_out = folds.of(self._source_hashes[self._kept]) == fold
+            candidates = np.unique(hashes[left_out])
+            if not 0 < len(candidates) < len(distinct):
+                raise MosesFeatureError(
+                    f"{len(distinct)} source phrases are too few for {folds.count} folds"
+                )
+        held_out = np.isin(hashes, candidates[:wanted])
+        kept = self._kept.copy()
+        kept[self._kept] = held_out | ~left_out
+        return PhrasePairs(
+            self._source.pack(source, kept),
+            self._target.pack(target, kept),
+            held_out[held_out | ~left_out],
+        )
+
+
+def count_words(lines: Iterable[bytes]) -> dict[bytes, float]:
+    """Count the words of a text, one sentence per line."""
+    counts: dict[bytes, float] = {}
+    for line in lines:
+        for word in tokens(line):
+            counts[word] = counts.get(word, 0.0) + 1.0
+    return counts
+
+
+class BatchSampler:
+    """Which pairs make up each update: uniform over the pairs, batches of similar lengths.
+
+    An epoch is a random order of all rows: each pair is drawn once. The order is cut into pools
+    of `POOL` batches; a pool is sorted by target and source length and cut into batches, which
+    are taken in random order. So every pair has the same chance to be in any given update, and
+    little is padded. The batch of an update depends on (seed, update) alone, so that a resumed
+    run goes on with the same batches.
+    """
+
+    def __init__(
+        self, pairs: PhrasePairs, rows: NDArray[np.int64], batch_size: int, seed: int
+    ) -> None:
+        self._pairs = pairs
+        self._rows = rows.astype(np.uint32)
+        self._batch_size = batch_size
+        self._seed = seed
+        self._order: tuple[int, NDArray[np.uint32]] | None = None
+        self._pool: tuple[tuple[int, int], list[NDArray[np.uint32]]] | None = None
+        self.updates_per_epoch = -(-len(rows) // batch_size)
+
+    def batch(self, update: int) -> NDArray[np.uint32]:
+        """Return the rows of the pairs for the update (counted from 0)."""
+        epoch, index = divmod(update, self.updates_per_epoch)
+        pool, position = divmod(index, POOL)
+        if self._pool is None or self._pool[0] != (epoch, pool):
+            self._pool = (epoch, pool), self._batches(epoch, pool)
+        return self._pool[1][position]
+
+    def _batches(self, epoch: int, pool: int) -> list[NDArray[np.uint32]]:
+        size = POOL * self._batch_size
+        rows = self._epoch_order(epoch)[pool * size : (pool + 1) * size]
+        lengths = (self._pairs.source.lengths(rows), self._pairs.target.lengths(rows))
+        rows = rows[np.lexsort(lengths)]
+        batches = np.split(rows, range(self._batch_size, len(rows), self._batch_size))
+        np.random.default_rng([self._seed, epoch, pool]).shuffle(batches)
+        return batches
+
+    def _epoch_order(self, epoch: int) -> NDArray[np.uint32]:
+        if self._order is None or self._order[0] != epoch:
+            order = np.random.default_rng([self._seed, epoch]).permutation(self._rows)
+            self._order = epoch, order
+        return self._order[1]

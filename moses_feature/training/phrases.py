@@ -1,0 +1,225 @@
+"""From phrase tables to a trained model directory."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from moses_feature import __version__
+from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.files import locked_directory
+from moses_feature.models.cross_fitting import FOLDS, fold_directory, save_folds
+from moses_feature.models.folds import Folds
+from moses_feature.models.vocabulary import Vocabulary
+from moses_feature.moses.phrase_table import STANDARD_STREAM, LineReader
+from moses_feature.moses.words import WordOptions
+from moses_feature.training.phrase_objective import PhraseObjective, TrainingSettings
+from moses_feature.training.phrase_pairs import (
+    PairCollection,
+    PhrasePair,
+    PhrasePairs,
+    count_words,
+    read_pairs,
+)
+from moses_feature.training.ranks import ALONE, Ranks
+from moses_feature.training.trainer import (
+    INTERRUPTED,
+    Trainer,
+    TrainingState,
+    holds_model,
+    run_or_resume,
+)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What to train on.
+
+    Attributes:
+        tables: phrase tables, or tab-separated files of phrase pairs.
+        source_text, target_text: texts whose word frequencies make the shortlists; None for the
+            tables themselves, each pair weighted by its joint count.
+        shortlist: words of each side that the network knows; all others are UNK.
+        words: how tokens become words.
+        folds: networks to train, each on all source phrases but its fold's; 1 for one network,
+            trained on all of them.
+    """
+
+    tables: Sequence[str]
+    source_text: str | None = None
+    target_text: str | None = None
+    shortlist: int = 15_000
+    words: WordOptions = field(default_factory=WordOptions)
+    folds: int = 1
+
+
+def train(
+    data: TrainingData,
+    settings: TrainingSettings,
+    directory: Path,
+    device: torch.device,
+    *,
+    resume: bool = False,
+    command: str = "",
+    stop: Callable[[], bool] = lambda: False,
+    report: Callable[[TrainingState], None] = lambda _: None,
+    ranks: Ranks = ALONE,
+) -> str:
+    """Train a model and keep the best one in `directory`, with the checkpoint of the run.
+
+    Args:
+        data: the tables and how to read them.
+        settings: how to train.
+        directory: the model directory; must not hold a model unless `resume` is set.
+        device: where to train.
+        resume: go on from the checkpoint in `directory`; start, if the directory is empty.
+        command: what the user typed, for the model's provenance.
+        stop: asked after each update whether to stop.
+        report: told the state of the run after each update.
+        ranks: the processes that train together; the first one reads and writes.
+
+    Returns:
+        The reason for stopping; `interrupted` when `stop` said so.
+
+    Raises:
+        UsageError: `directory` holds a model already and `resume` is not set.
+        OutputError: another run is writing `directory`, or it cannot be written.
+        MosesFeatureError: bad data, or nothing to resume.
+    """
+    parts = [directory]
+    if data.folds > 1:
+        parts = [fold_directory(directory, fold) for fold in range(data.folds)]
+    ranks.from_first(lambda: _check(data, directory, parts, resume))
+    with ExitStack() as stack:
+        lock = locked_directory(directory, "training")
+        ranks.from_first(lambda: stack.enter_context(lock))
+        material = cache(lambda: _Material(data, command))  # read in the first process alone
+        folds = Folds(data.folds, settings.seed) if data.folds > 1 else None
+        if folds is not None:
+            ranks.from_first(
+                lambda: save_folds(directory, folds, material().collection.source_hashes())
+            )
+        for fold, part in enumerate(parts):
+            if folds is not None:
+                logger.info("network %d of %d", fold + 1, folds.count)
+            lesson = ranks.from_first(partial(_lesson, material, settings, folds, fold))
+            if part is parts[-1]:
+                material.cache_clear()  # numbered pairs are all that is needed from now on
+            objective = PhraseObjective(
+                lesson.pairs, lesson.source, lesson.target, data.words, settings, device
+            )
+            trainer = Trainer(objective, settings, part, device, lesson.provenance, ranks)
+            if (reason := run_or_resume(trainer, part, stop, report, ranks)) == INTERRUPTED:
+                break
+        return reason
+
+
+def _check(data: TrainingData, directory: Path, parts: Sequence[Path], resume: bool) -> None:
+    """See that there is something to train, and that it would not overwrite anything."""
+    if STANDARD_STREAM in (*data.tables, data.source_text, data.target_text):
+        raise UsageError("training reads from files: expected a file name, found -")
+    if (directory / FOLDS).exists() and data.folds == 1:
+        raise UsageError(f"{directory} holds the networks of several folds: give --folds")
+    if data.folds > 1 and holds_model(directory):
+        raise UsageError(f"{directory} holds a single network: not with --folds")
+    if any(holds_model(part) for part in parts) and not resume:
+        raise UsageError(f"{directory} holds a model already: --resume goes on with it")
+
+
+@dataclass(frozen=True)
+class _Lesson:
+    """What one network is trained on."""
+
+    pairs: PhrasePairs
+    source: Vocabulary
+    target: Vocabulary
+    provenance: dict[str, Any]
+
+
+def _lesson(
+    material: Callable[[], _Material], settings: TrainingSettings, folds: Folds | None, fold: int
+) -> _Lesson:
+    return material().lesson(settings, folds, fold)
+
+
+class _Material:
+    """The phrase pairs and shortlists of a run, whatever the number of networks.
+
+    Attributes:
+        collection: all pairs.
+    """
+
+    def __init__(self, data: TrainingData, command: str) -> None:
+        inputs: list[dict[str, Any]] = []
+        self.collection = collection = PairCollection(_all_pairs(data, inputs))
+        if not len(collection):
+            raise MosesFeatureError(
+                f"{', '.join(data.tables)}: expected phrase pairs to train on, found none"
+            )
+        source_counts = _counts("source text", data.source_text, collection.source_counts, inputs)
+        target_counts = _counts("target text", data.target_text, collection.target_counts, inputs)
+        self._source = Vocabulary.most_frequent(source_counts, data.shortlist)
+        self._target = Vocabulary.most_frequent(target_counts, data.shortlist)
+        coverage = {
+            "source": self._source.coverage(source_counts),
+            "target": self._target.coverage(target_counts),
+        }
+        logger.info(
+            "%d unique phrase pairs; the shortlists hold %.2f%% of the running source words and "
+            "%.2f%% of the target words",
+            len(collection), 100 * coverage["source"], 100 * coverage["target"],
+        )  # fmt: skip
+        self._provenance = {
+            "command": command,
+            "version": __version__,
+            "inputs": inputs,
+            "shortlist_coverage": coverage,
+        }
+
+    def lesson(self, settings: TrainingSettings, folds: Folds | None, fold: int) -> _Lesson:
+        """Return all pairs, or all but those of a fold, as a network learns them."""
+        pairs = self.collection.pairs(
+            self._source, self._target,
+            settings.held_out, settings.held_out_limit, settings.seed, folds, fold,
+        )  # fmt: skip
+        provenance = {**self._provenance, "pairs": len(pairs)}
+        return _Lesson(pairs, self._source, self._target, provenance)
+
+
+def _all_pairs(data: TrainingData, inputs: list[dict[str, Any]]) -> Iterator[PhrasePair]:
+    for table in data.tables:
+        with LineReader(table) as reader:
+            yield from read_pairs(reader, data.words)
+            inputs.append(reader.provenance("table"))
+
+
+def _counts(
+    role: str,
+    text: str | None,
+    table_counts: Callable[[], dict[bytes, float]],
+    inputs: list[dict[str, Any]],
+) -> dict[bytes, float]:
+    if text is None:
+        return table_counts()
+    with LineReader(text) as reader:
+        counts = count_words(reader)
+        inputs.append(reader.provenance(role))
+    if not counts:
+        raise MosesFeatureError(f"{text}: expected words for a shortlist, found none")
+    return counts
+
+
+if __name__ == "__main__":  # torchrun … -m moses_feature.training.phrases TABLE… DIRECTORY
+    sys.argv[:1] = ["moses-feature", "train"]
+    import_module("moses_feature.cli.main").moses_feature(prog_name="moses-feature")

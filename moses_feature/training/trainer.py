@@ -1,0 +1,376 @@
+"""The loop that trains a network; see `objective.py` for what it learns."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.models.files import CONFIG
+from moses_feature.models.folds import phrase_hash
+from moses_feature.training.checkpoint import (
+    CHECKPOINT,
+    load_checkpoint,
+    restore,
+    save_checkpoint,
+    saved_tensors,
+)
+from moses_feature.training.objective import Objective, Rows, Terms
+from moses_feature.training.ranks import ALONE, Ranks, local_index
+
+logger = logging.getLogger(__name__)
+
+SECONDS_BETWEEN_CHECKPOINTS = 60.0
+INTERRUPTED = "interrupted"
+DEVICE_TYPES = ("cpu", "cuda")
+LEARNING_RATES = {"adam": 1e-3, "adadelta": 1.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """How to train, whatever is learnt; every default is written here alone.
+
+    Attributes:
+        optimizer: `adam`, or `adadelta` (the paper's; decay 0.95, epsilon 1e-6).
+        learning_rate: None for 0.001 (Adam) or 1 (Adadelta).
+        annealing: factor on the learning rate after each evaluation that is not the best so far.
+        batch_size: examples per update.
+        updates, epochs, minutes: the budget; the first that is spent ends the training.
+        evaluate_every: updates between evaluations; None for what suits the objective.
+        patience: evaluations in a row without a better held-out loss that end the training.
+        clip: largest norm of the gradient.
+        dropout: share of the components that are zero in training, where the network says.
+        seed: of the weights, the held-out share and the order of the examples.
+        dtype: of the matrix products; the weights are float32 either way.
+    """
+
+    optimizer: Literal["adam", "adadelta"] = "adam"
+    learning_rate: float | None = None
+    annealing: float = 0.5
+    batch_size: int = 64
+    updates: int | None = None
+    epochs: float | None = None
+    minutes: float | None = None
+    evaluate_every: int | None = None
+    patience: int = 5
+    clip: float = 1.0
+    dropout: float = 0.0
+    seed: int = 1
+    dtype: Literal["float32", "bfloat16"] = "float32"
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in LEARNING_RATES:
+            valid = ", ".join(LEARNING_RATES)
+            raise UsageError(f"unknown optimizer {self.optimizer!r}: expected one of {valid}")
+        if self.dtype not in ("float32", "bfloat16"):
+            raise UsageError(f"unknown dtype {self.dtype!r}: expected float32 or bfloat16")
+        positive = (self.learning_rate, self.epochs, self.minutes, self.annealing, self.clip)
+        if not all(value is None or 0 < value < math.inf for value in positive):
+            raise UsageError("learning rate, budgets, annealing and clip must be above zero")
+        if not 0 <= self.dropout < 1:
+            raise UsageError(f"dropout: expected 0 or more and below 1, found {self.dropout}")
+
+
+@dataclass
+class TrainingState:
+    """Where a training run stands; with the weights and the optimiser's state, all of it.
+
+    Losses are in nats per word, the symbol at the end counted as a word.
+    """
+
+    update: int = 0
+    seconds: float = 0.0
+    best_held_out_loss: float = math.inf
+    evaluations_without_gain: int = 0
+    last_evaluation: int = 0
+    summed_loss: float = 0.0
+    summed_words: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device of that name; `auto` is a GPU where there is one, `cuda` this process's.
+
+    Raises:
+        UsageError: there is no such device on this machine.
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(f"cuda:{local_index()}" if name == "cuda" else name)
+        if device.type not in DEVICE_TYPES:
+            raise UsageError(f"device {name!r} cannot be used: expected auto, cpu or cuda")
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UsageError(f"device {name!r} cannot be used: {reason}") from None
+    return device
+
+
+class Trainer:
+    """One training run, resumable bit by bit on the same machine.
+
+    Args:
+        objective: what is learnt.
+        settings: how to train.
+        directory: where the best model and the checkpoint are kept.
+        device: where the products are computed.
+        provenance: kept in the model's config: command, version, inputs.
+        ranks: the processes that train together, all with the same arguments; each takes its
+            share of every batch, so that an update is the same whatever their number, but for
+            the order of sums.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        settings: RunSettings,
+        directory: Path,
+        device: torch.device,
+        provenance: dict[str, Any],
+        ranks: Ranks = ALONE,
+    ) -> None:
+        self._objective = objective
+        self._settings = settings
+        self._directory = directory
+        self._device = device
+        self._provenance = provenance
+        self.state = TrainingState()
+        self.network = objective.network
+        self._evaluate_every = settings.evaluate_every or objective.evaluate_every
+        self._optimizer = _optimizer(settings, self.network)
+        self._ranks = ranks
+        self._parallel = ranks.parallel(self.network)
+
+    def resume(self) -> None:
+        """Go on from the checkpoint in the model directory.
+
+        Raises:
+            MosesFeatureError: there is none, or it belongs to other data or settings.
+        """
+        saved = load_checkpoint(self._directory, self.network, self._optimizer, self._identity())
+        self.state = TrainingState(**saved)
+        logger.info("resumed at update %d", self.state.update)
+
+    def run(
+        self,
+        stop: Callable[[], bool] = lambda: False,
+        report: Callable[[TrainingState], None] = lambda _: None,
+    ) -> str:
+        """Train until the budget is spent, patience is lost or `stop` says so.
+
+        Returns:
+            The reason for stopping.
+
+        Raises:
+            MosesFeatureError: the loss is no longer a number.
+        """
+        if self._ranks.count > 1:
+            self._begin_as_the_first()
+        if self.state.update == 0:
+            self._save_checkpoint()
+        started = time.monotonic() - self.state.seconds
+        saved_at = self.state.seconds
+        interrupted = False
+        while (reason := self._finished()) is None and not interrupted:
+            loss, words = self._update()
+            seconds = stopped = 0.0
+            if self._ranks.first:  # whose clock and keyboard are those of all
+                seconds, stopped = time.monotonic() - started, float(stop())
+            loss, words, seconds, stopped = self._ranks.sums((loss, words, seconds, stopped))
+            self.state.summed_loss += loss
+            self.state.summed_words += int(words)
+            self.state.seconds = seconds
+            interrupted = stopped > 0
+            if self.state.update % self._evaluate_every == 0:
+                self._evaluate()
+                self._save_checkpoint()
+                saved_at = self.state.seconds
+            elif self.state.seconds - saved_at > SECONDS_BETWEEN_CHECKPOINTS:
+                self._save_checkpoint()
+                saved_at = self.state.seconds
+            report(self.state)
+        if reason is not None and self.state.last_evaluation != self.state.update:
+            self._evaluate()
+        self._save_checkpoint()
+        return reason or INTERRUPTED
+
+    def _begin_as_the_first(self) -> None:
+        """Have state, weights and optimiser from the first process, which may have resumed."""
+        found = self._ranks.from_first(
+            lambda: (
+                asdict(self.state),
+                saved_tensors(self.network, self._optimizer),
+                self._optimizer.param_groups[0]["lr"],
+            )
+        )
+        state, tensors, learning_rate = found
+        if not self._ranks.first:
+            self.state = TrainingState(**state)
+            restore(self.network, self._optimizer, tensors, learning_rate)
+
+    def _finished(self) -> str | None:
+        settings, state = self._settings, self.state
+        if state.evaluations_without_gain >= settings.patience:
+            return f"no better held-out loss in {settings.patience} evaluations"
+        if settings.updates is not None and state.update >= settings.updates:
+            return f"{state.update} updates done"
+        epochs = state.update / self._objective.updates_per_epoch
+        if settings.epochs is not None and epochs >= settings.epochs:
+            return f"{settings.epochs:g} epochs done"
+        if settings.minutes is not None and state.seconds >= 60 * settings.minutes:
+            return f"{settings.minutes:g} minutes spent"
+        return None
+
+    def _update(self) -> tuple[float, float]:
+        """Do an update; return the loss and the words of this process's share."""
+        rows = self._objective.batch(self.state.update)
+        mine, weight = self._ranks.share(rows)
+        # A resumed run drops what the uninterrupted one would; no two processes drop the same.
+        place = (self._settings.seed, self.state.update, self._ranks.index)
+        torch.manual_seed(phrase_hash([b"%d %d %d" % place]))
+        terms = self._terms(self._parallel, mine)
+        loss = -terms.log_probs.sum()
+        minimised = loss
+        if terms.log_norms is not None:
+            minimised = loss + self._objective.norm_penalty * terms.log_norms.square().sum()
+        self._optimizer.zero_grad()
+        weight *= self._ranks.count  # gradients are the means over the processes
+        torch.autograd.backward(minimised * weight / len(rows))
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self._settings.clip)
+        if not (math.isfinite(loss.item()) and math.isfinite(norm.item())):
+            raise self._diverged(
+                self.state.update + 1, f"the loss is {loss.item():g}, its gradient {norm.item():g}"
+            )
+        self._optimizer.step()
+        self.state.update += 1
+        return (loss.item(), len(terms.log_probs)) if weight else (0.0, 0.0)
+
+    def _diverged(self, update: int, what: str) -> MosesFeatureError:
+        return MosesFeatureError(
+            f"update {update}: {what}; the last good checkpoint is in {self._directory}, a "
+            "smaller --learning-rate may help"
+        )
+
+    def _terms(self, network: nn.Module, rows: Rows) -> Terms:
+        bfloat16 = self._settings.dtype == "bfloat16"
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=bfloat16):
+            return self._objective.terms(network, rows)
+
+    def _held_out(self) -> dict[str, float]:
+        """Return the loss, nats per word, and the mean of |log Z| where it is of interest."""
+        loss, words, log_norms, normed_words = 0.0, 0, 0.0, 0
+        batches = self._objective.held_out_batches()
+        self.network.eval()
+        with torch.no_grad():
+            for rows in islice(batches, self._ranks.index, None, self._ranks.count):
+                terms = self._terms(self.network, rows)
+                loss -= terms.log_probs.double().sum().item()
+                words += len(terms.log_probs)
+                if terms.log_norms is not None:
+                    log_norms += terms.log_norms.double().abs().sum().item()
+                    normed_words += len(terms.log_norms)
+        self.network.train()
+        sums = self._ranks.sums((loss, words, log_norms, normed_words))
+        found = {"held_out_loss": sums[0] / sums[1]}
+        if sums[3]:
+            found["mean_absolute_log_norm"] = sums[2] / sums[3]
+        return found
+
+    def _evaluate(self) -> None:
+        state = self.state
+        held_out = self._held_out()
+        held_out_loss = held_out["held_out_loss"]
+        if not math.isfinite(held_out_loss):
+            raise self._diverged(state.update, f"the held-out loss is {held_out_loss:g}")
+        training_loss = state.summed_loss / max(1, state.summed_words)
+        better = held_out_loss < state.best_held_out_loss
+        state.history.append(
+            {
+                "update": state.update,
+                "minutes": round(state.seconds / 60, 3),
+                "training_loss": training_loss,
+                **held_out,
+            }
+        )
+        epochs = state.update / self._objective.updates_per_epoch
+        logger.info(
+            "update %d  epoch %.2f  %.1f min  %s: training %.4f  held-out %s%s",
+            state.update, epochs, state.seconds / 60, self._objective.loss_name, training_loss,
+            self._objective.shown(held_out), "  (best)" if better else "",
+        )  # fmt: skip
+        state.last_evaluation = state.update
+        state.summed_loss, state.summed_words = 0.0, 0
+        if better:
+            state.best_held_out_loss = held_out_loss
+            state.evaluations_without_gain = 0
+            if self._ranks.first:
+                self._objective.save(self._directory, self._training(held_out))
+        else:
+            state.evaluations_without_gain += 1
+            for group in self._optimizer.param_groups:
+                group["lr"] *= self._settings.annealing
+
+    def _training(self, held_out: dict[str, float]) -> dict[str, Any]:
+        """Return what is to be known of the training in the model's config."""
+        return {
+            "settings": asdict(self._settings),
+            **held_out,
+            "history": self.state.history,
+            "processes": self._ranks.count,
+            **self._provenance,
+        }
+
+    def _save_checkpoint(self) -> None:
+        if not all(bool(torch.isfinite(p).all()) for p in self.network.parameters()):
+            raise self._diverged(self.state.update, "a weight is no longer a number")
+        if not self._ranks.first:
+            return
+        save_checkpoint(
+            self._directory, self.network, self._optimizer, asdict(self.state), self._identity()
+        )
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what must be the same for a run to go on; the budget may grow."""
+        settings = asdict(self._settings)
+        for budget in ("updates", "epochs", "minutes", "patience"):
+            del settings[budget]
+        inputs = [[entry["role"], entry["sha256"]] for entry in self._provenance["inputs"]]
+        return {"settings": settings, "inputs": inputs, **self._objective.identity()}
+
+
+def holds_model(directory: Path) -> bool:
+    """Tell whether a directory holds a model, or a checkpoint of one."""
+    return (directory / CONFIG).exists() or (directory / CHECKPOINT).exists()
+
+
+def run_or_resume(
+    trainer: Trainer,
+    directory: Path,
+    stop: Callable[[], bool],
+    report: Callable[[TrainingState], None],
+    ranks: Ranks = ALONE,
+) -> str:
+    """Train until the end, from the checkpoint in the directory if there is one."""
+    ranks.from_first(lambda: trainer.resume() if holds_model(directory) else None)
+    reason = trainer.run(stop, report)
+    best = trainer.state.best_held_out_loss
+    gained = f"; best held-out loss {best:.4f} nats per word" if best < math.inf else ""
+    logger.info("training ended: %s%s", reason, gained)
+    return reason
+
+
+def _optimizer(settings: RunSettings, network: nn.Module) -> torch.optim.Optimizer:
+    rate = settings.learning_rate or LEARNING_RATES[settings.optimizer]
+    if settings.optimizer == "adam":
+        return torch.optim.Adam(network.parameters(), lr=rate, fused=True)
+    return torch.optim.Adadelta(network.parameters(), lr=rate, rho=0.95, eps=1e-6)
