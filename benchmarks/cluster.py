@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from moses_feature.scoring.of_model import packer_of
 
 from moses_feature.cluster.actors import Crew
 from moses_feature.cluster.connection import Cluster, connected
-from moses_feature.models.cross_fitting import load_any_model, packer_of
-from moses_feature.moses.phrase_table import LineReader
+from moses_feature.models.cross_fitting import load_any_model
+from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
 from moses_feature.tables.augment import LINES_PER_PART, AugmentSettings, augment
 from moses_feature.tables.columns import Grower, GrownPart

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moses_feature.errors import MosesFeatureError
-from moses_feature.moses.phrase_table import LineReader, tokens
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import tokens
 
 Sentence = tuple[bytes, ...]
 

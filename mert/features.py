@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from moses_feature.errors import MosesFeatureError
 from moses_feature.moses.ini import Feature, MosesIni
+from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
 
 STATEFUL = ("LexicalReordering", "Distortion", "KENLM", "NeuralLM")
 """Classes whose values Moses prints first (`moses/ScoreComponentCollection.cpp`)."""
 UNTUNEABLE = "UnknownWordPenalty"
-LOWEST_LOG_SCORE = -100.0
-"""Moses' floor of a feature value, a natural log (`moses/Util.h`)."""
 
 Floats = NDArray[np.float64]
 

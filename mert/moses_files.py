@@ -14,7 +14,7 @@ from mert.bleu import STATISTICS
 from mert.optimisers.candidates import Candidates, Floats
 from moses_feature.errors import FormatError, shown
 from moses_feature.files import whole_file
-from moses_feature.moses.phrase_table import LineReader
+from moses_feature.moses.lines import LineReader
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from mert.features import FeatureSet
 from moses_feature.errors import FormatError, MosesFeatureError, shown
-from moses_feature.moses.phrase_table import LineReader, tokens
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import tokens
 
 Floats = NDArray[np.float64]
 

@@ -34,6 +34,7 @@ from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.files import locked_directory, write_json, write_whole
 from moses_feature.models.files import file_identity
 from moses_feature.moses.ini import MosesIni
+from moses_feature.run_identity import difference
 
 logger = logging.getLogger(__name__)
 
@@ -363,24 +364,9 @@ def _read_state(directory: Path, identity: dict[str, Any]) -> TuningState:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(path, "the state of a tuning run", f"a damaged file ({error})") from error
-    for key, value in identity.items():
-        known = state.identity.get(key)
-        if known != value:
-            expected, found = _differences(value, known)
-            raise UsageError(
-                f"{directory} holds a run with other {key}: expected {expected}, found {found}; "
-                "use another --work-dir"
-            )
+    if other := difference(identity, state.identity):
+        raise UsageError(
+            f"{directory} holds a run with other {other.key}: expected {other.expected}, found "
+            f"{other.found}; use another --work-dir"
+        )
     return state
-
-
-def _differences(expected: Any, found: Any) -> tuple[str, str]:
-    """Return what differs, of two objects only those members."""
-    if not (isinstance(expected, dict) and isinstance(found, dict)):
-        return json.dumps(expected), json.dumps(found)
-    differing = [key for key in {**expected, **found} if expected.get(key) != found.get(key)]
-    one, other = (
-        ", ".join(f"{key} {json.dumps(of[key])}" if key in of else f"no {key}" for key in differing)
-        for of in (expected, found)
-    )
-    return one, other

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 
 class MosesFeatureError(Exception):
     """Bad data, a file that cannot be used, or a run that cannot go on. Exit code 1."""
 
     exit_code = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pass through pipes between processes: the class and the message."""
+        return _again, (type(self), str(self))
 
 
 class UsageError(MosesFeatureError):
@@ -25,7 +30,11 @@ class LostProcessError(MosesFeatureError):
     """A process that did a part of the work ended before it was done."""
 
 
-class FormatError(MosesFeatureError):
+class DataError(MosesFeatureError):
+    """The data are bad: the same input will be refused again."""
+
+
+class FormatError(DataError):
     """Data that are not in the format that they should be in.
 
     The message names the file, the line (1-based, where there is one), what was expected and
@@ -43,3 +52,10 @@ def shown(content: bytes, limit: int = 60) -> str:
     """Return bytes as text for an error message, cut to `limit` characters."""
     text = repr(content.decode("utf-8", errors="backslashreplace"))
     return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def _again(kind: type[MosesFeatureError], message: str) -> MosesFeatureError:
+    """Return an error of a class whose constructor may take something else than the message."""
+    error = kind.__new__(kind)
+    Exception.__init__(error, message)
+    return error

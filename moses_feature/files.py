@@ -1,21 +1,37 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and what their names say."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from safetensors import SafetensorError
+from xopen import xopen
 
 from moses_feature.errors import OutputError
 
-_UMASK = os.umask(0o022)
-os.umask(_UMASK)
+Json = dict[str, Any]
+"""A JSON object."""
+
+COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+STANDARD_STREAM = "-"
+
+
+def is_compressed(path: str | Path) -> bool:
+    """Tell whether a file is to be compressed, by its name."""
+    return Path(path).suffix.lower() in COMPRESSION_SUFFIXES
+
+
+def without_compression_suffix(path: str | Path) -> Path:
+    """Return the path without `.gz`, `.bz2`, `.xz` or `.zst` at its end."""
+    path = Path(path)
+    return path.with_suffix("") if is_compressed(path) else path
 
 
 @contextmanager
@@ -30,8 +46,10 @@ def whole_file(path: Path) -> Iterator[Path]:
     path = path.resolve() if path.is_symlink() else path
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        temporary.touch()
+        permissions = stat.S_IMODE(temporary.stat().st_mode)
         yield temporary
-        temporary.chmod(0o666 & ~_UMASK)  # some writers make files that others cannot read
+        temporary.chmod(permissions)  # some writers make files that others cannot read
         temporary.replace(path)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
@@ -39,6 +57,22 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise OutputError(f"{path}: cannot be written: {error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def open_output(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that appears when it is whole, compressed as the suffix of its name says.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    with whole_file(path) as temporary:
+        if is_compressed(path):
+            opened = xopen(temporary, "wb", format=path.suffix.lower()[1:], threads=0)
+        else:
+            opened = temporary.open("wb")
+        with opened as file:
+            yield file
 
 
 @contextmanager
@@ -74,6 +108,6 @@ def write_whole(path: Path, content: bytes) -> None:
         temporary.write_bytes(content)
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
+def write_json(path: Path, content: Json) -> None:
     """Write a JSON object, indented, so that it appears whole or not at all."""
     write_whole(path, json.dumps(content, indent=2).encode() + b"\n")

@@ -21,7 +21,8 @@ from test_encoder_decoder import reference_log_probs
 
 from moses_feature.models.phrase_model import PhraseModel, load_model, save_model
 from moses_feature.models.vocabulary import Vocabulary
-from moses_feature.moses.phrase_table import LineReader, tokens
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import WordOptions, unescape
 from moses_feature.tables import augment as augment_module
 from moses_feature.tables import pipeline

@@ -8,14 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from moses_feature.scoring.of_model import scorer_of
 from test_training import TINY, write_pairs
 
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
-from moses_feature.models.cross_fitting import CrossFittedModel, load_any_model, scorer_of
+from moses_feature.models.cross_fitting import CrossFittedModel, load_any_model
 from moses_feature.models.folds import Folds, phrase_hash
 from moses_feature.models.phrase_model import load_model
 from moses_feature.models.vocabulary import Vocabulary
-from moses_feature.moses.phrase_table import LineReader
+from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
 from moses_feature.training.phrase_objective import TrainingSettings
 from moses_feature.training.phrase_pairs import PairCollection, read_pairs

@@ -11,14 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_feature.errors import FormatError, MosesFeatureError
-from moses_feature.moses.phrase_table import (
-    LineReader,
-    append_scores,
-    count_scores,
-    split_fields,
-    tokens,
-    without_compression_suffix,
-)
+from moses_feature.files import without_compression_suffix
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import append_scores, count_scores, split_fields, tokens
 
 TEXT = st.binary(max_size=20).filter(lambda b: b"|" not in b and b"\n" not in b)
 NUMBERS = st.lists(

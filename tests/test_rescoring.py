@@ -17,7 +17,7 @@ from moses_feature.errors import FormatError, UsageError
 from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.lm.scorer import ARCHITECTURE
 from moses_feature.models.files import write_model_files
-from moses_feature.moses.phrase_table import LineReader
+from moses_feature.moses.lines import LineReader
 from moses_feature.rescoring.nbest import CslmScorer, named, read_weights, rescore
 
 LISTS = b"""0 ||| A B  ||| LM0= -2 TM0= -1 -0.5 ||| -3.5

@@ -311,7 +311,7 @@ def test_sizes_of_the_wrong_type(tmp_path, run, sizes):
 
 
 def test_reader_of_a_stream_read_twice(monkeypatch):
-    from moses_feature.moses.phrase_table import LineReader
+    from moses_feature.moses.lines import LineReader
 
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"a\n"))))
     with LineReader("-") as reader:

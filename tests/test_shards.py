@@ -9,7 +9,7 @@ import pytest
 from conftest import read_gz, write_gz
 from test_augment import LONG_TABLE
 
-from moses_feature.moses.phrase_table import LineReader
+from moses_feature.moses.lines import LineReader
 from moses_feature.tables import augment as augment_module
 from moses_feature.tables.parts import PartReader
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from moses_feature.scoring.of_model import scorer_of
 
 from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.models.cross_fitting import scorer_of
 from moses_feature.models.encoder_decoder import Sizes
 from moses_feature.models.phrase_model import load_model
 from moses_feature.training.objective import Terms

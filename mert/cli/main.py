@@ -39,9 +39,8 @@ from mert.tune import RESCORING_WEIGHTS, TUNED_INI, TuningSettings, identity_of,
 from moses_feature import __version__
 from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.files import whole_file, write_whole
+from moses_feature.files import STANDARD_STREAM, whole_file, write_whole
 from moses_feature.moses.ini import MosesIni
-from moses_feature.moses.phrase_table import STANDARD_STREAM
 from moses_feature.rescoring.nbest import named
 
 

@@ -30,6 +30,7 @@ from moses_feature import __version__
 from moses_feature.errors import UsageError
 from moses_feature.files import locked_directory, write_json
 from moses_feature.moses.ini import MosesIni
+from moses_feature.run_identity import difference
 
 logger = logging.getLogger(__name__)
 
@@ -360,9 +361,11 @@ def _check_directory(directory: Path, dev: Corpus, test: Corpus, decoder: Decode
     }
     path = directory / IDENTITY
     if path.exists():
-        there = json.loads(path.read_bytes())
-        if there != identity:
-            raise UsageError(f"{directory} holds another comparison: use another --work-dir")
+        if other := difference(identity, json.loads(path.read_bytes())):
+            raise UsageError(
+                f"{directory} holds a comparison with other {other.key}: expected "
+                f"{other.expected}, found {other.found}; use another --work-dir"
+            )
     elif any(directory.iterdir()):
         raise UsageError(f"{directory}: expected a new or empty directory")
     else:

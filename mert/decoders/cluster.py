@@ -159,4 +159,4 @@ class ShardWorker:
                 self._decoder.write_nbest(features, count, path)
                 return path.read_bytes()
         except MosesFeatureError as error:
-            return MosesFeatureError(str(error))
+            return error

@@ -10,7 +10,8 @@ from xopen import xopen
 from mert.source_phrases import Sentence, SourcePhrases
 from moses_feature.errors import UsageError
 from moses_feature.moses.ini import MosesIni
-from moses_feature.moses.phrase_table import SEPARATOR, SOURCE, LineReader
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import SEPARATOR, SOURCE
 
 FILTERED = ("PhraseDictionaryMemory", "LexicalReordering")
 LONGEST = 20

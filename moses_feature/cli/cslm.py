@@ -20,11 +20,13 @@ from moses_feature.cli.options import (
     prepare_device,
 )
 from moses_feature.cli.training_run import training_run
+from moses_feature.files import STANDARD_STREAM
 from moses_feature.lm.nplm import load_neural_lm, write_nplm
 from moses_feature.lm.scorer import NeuralLM
 from moses_feature.lm.training import LmData, train_language_model
 from moses_feature.models.vocabulary import UNKNOWN
-from moses_feature.moses.phrase_table import STANDARD_STREAM, LineReader, tokens
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import tokens
 
 SENTENCES_TOGETHER = 256
 

@@ -34,19 +34,17 @@ from moses_feature.cli.rescore import rescore_command
 from moses_feature.cli.select import select_command
 from moses_feature.cli.training_run import training_run
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError, shown
+from moses_feature.files import STANDARD_STREAM, without_compression_suffix
 from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.lm.scorer import ARCHITECTURE as LANGUAGE_MODEL
 from moses_feature.lm.scorer import NeuralLM
-from moses_feature.models.cross_fitting import CrossFittedModel, load_any_model, scorer_of
+from moses_feature.models.cross_fitting import CrossFittedModel, load_any_model
 from moses_feature.models.files import CONFIG, architecture_of
 from moses_feature.models.phrase_model import PhraseModel
-from moses_feature.moses.phrase_table import (
-    STANDARD_STREAM,
-    LineReader,
-    tokens,
-    without_compression_suffix,
-)
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import WordError, WordOptions
+from moses_feature.scoring.of_model import scorer_of
 from moses_feature.scoring.scorer import Dtype
 from moses_feature.tables.add_to_ini import START_WEIGHT, add_language_model, add_to_ini
 from moses_feature.tables.augment import (

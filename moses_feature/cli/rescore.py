@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
 
 import click
-from xopen import xopen
 
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.errors import UsageError
-from moses_feature.files import whole_file
+from moses_feature.files import STANDARD_STREAM, open_output
 from moses_feature.lm.nplm import load_neural_lm
-from moses_feature.moses.phrase_table import STANDARD_STREAM, LineReader, is_compressed
+from moses_feature.moses.lines import LineReader
 from moses_feature.rescoring.nbest import (
     CslmScorer,
     SentenceScorer,
@@ -76,19 +74,10 @@ def rescore_command(
     lines = 0
     with (
         LineReader(n_best) as reader,
-        whole_file(Path(output)) as temporary,
-        _opened(temporary, output) as file,
+        open_output(Path(output)) as file,
     ):
         for line in rescore(reader, scorers, weights):
             file.write(line)
             lines += 1
     names = ", ".join(scorer.name for scorer in scorers) or "a new order"
     click.echo(f"{output}: {names} of {lines:,} translations", err=True)
-
-
-def _opened(temporary: Path, output: str) -> BinaryIO:
-    """Open a temporary file for what the name of the output asks for."""
-    if is_compressed(output):
-        kind = Path(output).suffix.lower()[1:]
-        return xopen(temporary, "wb", format=kind, threads=0)
-    return temporary.open("wb")

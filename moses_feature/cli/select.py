@@ -6,17 +6,15 @@ import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 import numpy as np
-from xopen import xopen
 
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.progress import Progress
 from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.files import locked_directory, whole_file
-from moses_feature.moses.phrase_table import STANDARD_STREAM, is_compressed
+from moses_feature.files import STANDARD_STREAM, locked_directory, open_output
 from moses_feature.selection.selector import (
     EMPTY,
     UNEQUAL,
@@ -144,23 +142,15 @@ def _chosen_by_dev(selector: Selector, ranking: Ranking) -> int:
 def _write(directory: Path, texts: Sequence[str], ranking: Ranking, chosen: np.ndarray) -> None:
     """Write the chosen lines of each text, and the scores of all."""
     with ExitStack() as stack:
-        files = []
-        for text in texts:
-            temporary = stack.enter_context(whole_file(directory / Path(text).name))
-            files.append(stack.enter_context(_opened(temporary, text)))
+        outputs = [directory / Path(text).name for text in texts]
+        files = [stack.enter_context(open_output(output)) for output in outputs]
         for lines, flag in zip(raw_lines(texts), chosen.tolist(), strict=True):
             if flag:
                 for file, line in zip(files, lines, strict=True):
                     file.write(line if line.endswith(b"\n") else line + b"\n")
-    with whole_file(directory / SCORES) as temporary, _opened(temporary, SCORES) as file:
+    with open_output(directory / SCORES) as file:
         for score, kind in zip(ranking.scores.tolist(), ranking.kinds.tolist(), strict=True):
             file.write((WORDS_OF_KINDS.get(kind) or b"%.6g" % score) + b"\n")
-
-
-def _opened(temporary: Path, name: str) -> BinaryIO:
-    if is_compressed(name):
-        return xopen(temporary, "wb", format=Path(name).suffix.lower()[1:], threads=0)
-    return temporary.open("wb")
 
 
 def _report(directory: Path, ranking: Ranking, chosen: np.ndarray, count: int) -> None:

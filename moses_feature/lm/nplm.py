@@ -21,7 +21,7 @@ from moses_feature.files import whole_file
 from moses_feature.lm.scorer import NeuralLM
 from moses_feature.lm.sizes import LmSizes
 from moses_feature.models.vocabulary import SYMBOLS, Vocabulary
-from moses_feature.moses.phrase_table import LineReader
+from moses_feature.moses.lines import LineReader
 
 BEGIN, NULL = b"<s>", b"<null>"
 MATRICES = {

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from moses_feature import __version__
 from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.files import locked_directory
+from moses_feature.files import STANDARD_STREAM, locked_directory
 from moses_feature.lm.ngrams import Ngrams, Text
 from moses_feature.lm.objective import LmSettings, NgramObjective
 from moses_feature.models.vocabulary import Vocabulary
-from moses_feature.moses.phrase_table import STANDARD_STREAM, LineReader
+from moses_feature.moses.lines import LineReader
 from moses_feature.training.ranks import ALONE, Ranks
 from moses_feature.training.trainer import Trainer, TrainingState, holds_model, run_or_resume
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
@@ -24,8 +23,6 @@ from moses_feature.models.folds import Folds, Hashes
 from moses_feature.models.phrase_model import PhraseModel, load_model
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.words import WordOptions
-from moses_feature.scoring.packing import AnyPacker, CrossFittedPacker, Packer
-from moses_feature.scoring.scorer import Dtype, Scorer
 
 FOLDS = "folds.json"
 SOURCES = "sources.safetensors"
@@ -160,26 +157,6 @@ def load_any_model(directory: Path) -> PhraseModel | CrossFittedModel:
             expected = "the shortlists and words of fold-1"
             raise FormatError(fold_directory(directory, fold), expected, "others")
     return CrossFittedModel(networks, folds, _read_sources(directory / SOURCES))
-
-
-def scorer_of(
-    model: PhraseModel | CrossFittedModel,
-    device: torch.device,
-    dtype: Dtype = "float32",
-    threads: int | None = None,
-) -> Scorer:
-    """Return what scores phrase pairs with a model; see `Scorer`."""
-    parts = model.networks if isinstance(model, CrossFittedModel) else (model,)
-    networks = [part.network for part in parts]
-    return Scorer(networks, packer_of(model), device, dtype, threads)
-
-
-def packer_of(model: PhraseModel | CrossFittedModel) -> AnyPacker:
-    """Return what turns words into what the networks of a model score."""
-    packer = Packer(model.source, model.target)
-    if isinstance(model, PhraseModel):
-        return packer
-    return CrossFittedPacker(packer, model.folds, model.sources)
 
 
 def _read_folds(path: Path) -> Folds:

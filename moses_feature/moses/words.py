@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from moses_feature.errors import MosesFeatureError, shown
+from moses_feature.errors import DataError, shown
 from moses_feature.moses.phrase_table import tokens
 
 Escaping = Literal["as-is", "unescape", "escape"]
@@ -37,7 +37,7 @@ _LINK = re.compile(rb"(?<![^ \t])([0-9]{1,9})-([0-9]{1,9})(?![^ \t\r\n])")
 _LEFT_HAND_SIDE = re.compile(rb"\[[^\[\]]+\]")
 
 
-class WordError(MosesFeatureError):
+class WordError(DataError):
     """A phrase that cannot be turned into words as asked."""
 
 

@@ -18,7 +18,8 @@ import numpy as np
 
 from moses_feature.errors import FormatError, UsageError, shown
 from moses_feature.lm.scorer import NeuralLM
-from moses_feature.moses.phrase_table import NUMBER, LineReader, tokens
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import NUMBER, tokens
 
 UNTUNEABLE = ("UnknownWordPenalty0",)
 """Features that Moses leaves out of its n-best lists."""

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from moses_feature.errors import MosesFeatureError
-from moses_feature.models.cross_fitting import load_any_model, scorer_of
-from moses_feature.moses.phrase_table import LineReader
+from moses_feature.models.cross_fitting import load_any_model
+from moses_feature.moses.lines import LineReader
+from moses_feature.scoring.of_model import scorer_of
 from moses_feature.tables.augment import AugmentSettings
 from moses_feature.training.trainer import choose_device
 

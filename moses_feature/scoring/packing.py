@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.models.folds import Folds, Hashes, phrase_hash
+from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.scoring.prefix_tree import Integers, Level, prefix_levels
-from moses_feature.training.phrase_pairs import Phrases
 
 Words = Sequence[bytes]
 WordPair = tuple[Words, Words]

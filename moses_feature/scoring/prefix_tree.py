@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import END
-from moses_feature.training.phrase_pairs import Phrases
 
 Integers = NDArray[np.int64]
 

@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_feature.models.encoder_decoder import EncoderDecoder
+from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import END
-from moses_feature.scoring.arena import Arena
 from moses_feature.scoring.elementwise import elementwise_for
 from moses_feature.scoring.packing import AnyPacker, Packed, PackedPairs, WordPair
 from moses_feature.scoring.prefix_tree import Integers, Level
 from moses_feature.scoring.steps import FoldedNetwork, Sources, Steps
-from moses_feature.training.phrase_pairs import Phrases
 
 BLOCK_ROWS = {"cpu": 512, "cuda": 2048}
 WORDS_TOGETHER = {"cpu": 1024, "cuda": 4096}
@@ -125,6 +124,25 @@ class _Nodes:
     source: Integers
 
 
+class _Arena:
+    """Hands out float32 tensors by name, each time in the memory of the last one of that name.
+
+    Fresh memory can cost more time than what is done with it.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._memory: dict[str, Tensor] = {}
+
+    def tensor(self, name: str, rows: int, width: int) -> Tensor:
+        """Return a tensor (rows, width) of anything; it lives until its name is asked for again."""
+        memory = self._memory.get(name)
+        if memory is None or len(memory) < rows * width:
+            self._memory.pop(name, None)
+            memory = self._memory[name] = torch.empty(rows * width, device=self._device)
+        return memory[: rows * width].view(rows, width)
+
+
 class _NetworkScorer:
     """Scores phrase pairs with one network."""
 
@@ -141,7 +159,7 @@ class _NetworkScorer:
         self._hidden = network.sizes.hidden
         self._network = FoldedNetwork.of(network, dtype, WORDS_TOGETHER[device.type])
         self._executor = executor
-        self._arena = Arena(device)
+        self._arena = _Arena(device)
         self._steps: SimpleQueue[Steps] = SimpleQueue()
         for _ in range(workers):
             self._steps.put(Steps(self._network, self._rows, elementwise_for(device)))

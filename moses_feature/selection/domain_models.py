@@ -14,7 +14,8 @@ from pathlib import Path
 import kenlm
 
 from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.moses.phrase_table import LineReader, tokens
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import tokens
 
 BINARY = b"mmap lm http://kheafield.com/code"
 ARPA = b"\\data\\"

@@ -10,7 +10,8 @@ from pathlib import Path
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.moses.ini import MosesIni, moses_path
-from moses_feature.moses.phrase_table import SCORES, LineReader, count_scores, split_fields
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import SCORES, count_scores, split_fields
 from moses_feature.tables.features_json import features_json, read_columns
 
 START_WEIGHT = 0.1

@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from moses_feature import __version__
-from moses_feature.errors import LostProcessError, MosesFeatureError, OutputError, UsageError
-from moses_feature.models.cross_fitting import AnyModel, CrossFittedModel, packer_of
+from moses_feature.errors import DataError, MosesFeatureError, UsageError
+from moses_feature.files import STANDARD_STREAM
+from moses_feature.models.cross_fitting import AnyModel, CrossFittedModel
 from moses_feature.models.phrase_model import PhraseModel
-from moses_feature.moses.phrase_table import STANDARD_STREAM, LineReader
+from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
+from moses_feature.scoring.of_model import packer_of
 from moses_feature.scoring.scorer import Dtype
 from moses_feature.tables.columns import Grower, GrownPart
 from moses_feature.tables.features_json import write_features
-from moses_feature.tables.input_filter import phrases_in_texts
-from moses_feature.tables.parts import Part, PartReader
+from moses_feature.tables.parts import Part, PartReader, phrases_in_texts
 from moses_feature.tables.pipeline import OpenPool, Pool
 from moses_feature.tables.shards import Shard
 from moses_feature.tables.writer import TableWriter
@@ -201,9 +202,7 @@ def augment(
         try:
             with open_pool(grower) as pool:
                 _grow(own, pool, finish)
-        except (OutputError, LostProcessError):  # what has been written is good
-            raise
-        except MosesFeatureError:  # bad data: what has been written is of no use
+        except DataError:  # else what has been written is good: --resume goes on with it
             writer.discard()
             raise
         progress.lines, progress.digest = reader.line_number, reader.digest()

@@ -14,8 +14,10 @@ from pathlib import Path
 
 from moses_feature.errors import FormatError, shown
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import (
     ALIGNMENT,
+    LOWEST_LOG_SCORE,
     NUMBER,
     PROPERTIES,
     SCORES,
@@ -23,12 +25,11 @@ from moses_feature.moses.phrase_table import (
     SOURCE,
     SPARSE,
     TARGET,
-    LineReader,
     split_fields,
     tokens,
 )
 
-LOWEST_SCORE = math.exp(-100)
+LOWEST_SCORE = math.exp(LOWEST_LOG_SCORE)
 """Below this, Moses takes a score for its floor, a natural log of -100."""
 LARGEST_SCORE = 3.4028235e38
 LINES_SHOWN = 5

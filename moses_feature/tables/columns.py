@@ -18,14 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.moses.phrase_table import ALIGNMENT, SOURCE, TARGET, append_scores
+from moses_feature.moses.phrase_table import (
+    ALIGNMENT,
+    LOWEST_LOG_SCORE,
+    SOURCE,
+    TARGET,
+    append_scores,
+)
 from moses_feature.moses.words import WordError, WordOptions
 from moses_feature.scoring.packing import AnyPacker, Packed
 from moses_feature.tables.parts import Part, checked_fields
 from moses_feature.tables.writer import compressed
-
-LOWEST_LOG_PROB = -100.0
-"""Moses' floor of a feature value, a natural log (`moses/Util.h`)."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ class Grower:
         return GrownPart(
             compressed(content, self._output),
             len(fields),
-            int(np.count_nonzero(log_probs < LOWEST_LOG_PROB)),
+            int(np.count_nonzero(log_probs < LOWEST_LOG_SCORE)),
             int(packed.unknown_source.sum()),
             int(packed.unknown_target.sum()),
         )
@@ -113,11 +116,11 @@ class Grower:
     def _columns(self, log_probs: NDArray[np.float64], packed: Packed) -> Iterator[bytes]:
         """Yield the text of the new columns, six significant digits, line after line."""
         values = [
-            np.exp(np.clip(log_probs, LOWEST_LOG_PROB, 0.0)),
-            np.exp(-np.minimum(packed.unknown_target, -LOWEST_LOG_PROB)),
+            np.exp(np.clip(log_probs, LOWEST_LOG_SCORE, 0.0)),
+            np.exp(-np.minimum(packed.unknown_target, -LOWEST_LOG_SCORE)),
         ]
         if self._unknown_source:
-            values.append(np.exp(-np.minimum(packed.unknown_source, -LOWEST_LOG_PROB)))
+            values.append(np.exp(-np.minimum(packed.unknown_source, -LOWEST_LOG_SCORE)))
         text = " ".join(["%.6g"] * len(values))
         for row in zip(*(column.tolist() for column in values), strict=True):
             yield (text % row).encode()

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Literal
 
 from moses_feature.errors import FormatError, MosesFeatureError, shown
+from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import (
     COUNTS,
     NUMBER,
     SCORES,
     SOURCE,
     TARGET,
-    LineReader,
     count_scores,
     split_fields,
     tokens,

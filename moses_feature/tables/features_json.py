@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_feature.errors import FormatError, MosesFeatureError
-from moses_feature.files import write_json
-from moses_feature.moses.phrase_table import without_compression_suffix
+from moses_feature.files import without_compression_suffix, write_json
 
 
 def features_json(table: str | Path) -> Path:

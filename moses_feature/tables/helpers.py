@@ -117,4 +117,4 @@ def _answer(method: Callable[..., Any], arguments: list[Any]) -> Any:
     try:
         return method(*arguments)
     except MosesFeatureError as error:
-        return MosesFeatureError(str(error))
+        return error

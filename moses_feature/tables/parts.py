@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from moses_feature.errors import FormatError, MosesFeatureError
+from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import (
     SCORES,
     SEPARATOR,
     SOURCE,
-    LineReader,
     count_scores,
     split_fields,
     tokens,
 )
+
+MAX_LENGTH = 10
+"""Tokens of the longest phrase that is looked for in a text, as in Moses' script."""
 
 
 @dataclass(frozen=True)
@@ -147,3 +150,21 @@ class PartReader:
 
 def _source(line: bytes) -> bytes:
     return line.partition(SEPARATOR)[SOURCE]
+
+
+def phrases_in_texts(paths: Iterable[str]) -> tuple[set[bytes], list[str]]:
+    """Return all substrings of up to 10 tokens of the texts' lines, and the texts' SHA-256.
+
+    Tokens of a phrase are one space apart. The rule is that of Moses'
+    `scripts/training/filter-model-given-input.pl`.
+    """
+    phrases, digests = set(), []
+    for path in paths:
+        with LineReader(path) as reader:
+            for line in reader:
+                words = tokens(line)
+                for start in range(len(words)):
+                    for end in range(start + 1, min(start + MAX_LENGTH, len(words)) + 1):
+                        phrases.add(b" ".join(words[start:end]))
+            digests.append(reader.digest())
+    return phrases, digests

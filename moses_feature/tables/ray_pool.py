@@ -14,8 +14,9 @@ import torch
 from moses_feature.cluster.actors import Crew
 from moses_feature.cluster.connection import Cluster, connected
 from moses_feature.errors import LostProcessError, MosesFeatureError, UsageError
-from moses_feature.models.cross_fitting import CrossFittedModel, scorer_of
+from moses_feature.models.cross_fitting import CrossFittedModel
 from moses_feature.models.phrase_model import PhraseModel
+from moses_feature.scoring.of_model import scorer_of
 from moses_feature.scoring.scorer import Dtype
 from moses_feature.tables.columns import Grower, GrownPart
 from moses_feature.tables.parts import Part
@@ -106,7 +107,7 @@ class PartWorker:
         except LostProcessError:
             os._exit(1)
         except MosesFeatureError as error:
-            return MosesFeatureError(str(error))
+            return error
 
 
 class RayPool:

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
-from moses_feature.files import whole_file, write_json
-from moses_feature.moses.phrase_table import STANDARD_STREAM
+from moses_feature.files import STANDARD_STREAM, whole_file, write_json
 from moses_feature.tables.features_json import features_json, read_features
 
 SUMMED = ("lines_written", "clipped_scores", "unknown_source_words", "unknown_target_words")

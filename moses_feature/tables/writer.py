@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 from xopen import xopen
 
 from moses_feature.errors import FormatError, OutputError, UsageError
-from moses_feature.files import write_whole
-from moses_feature.moses.phrase_table import STANDARD_STREAM, is_compressed
+from moses_feature.files import STANDARD_STREAM, is_compressed, write_whole
+from moses_feature.run_identity import difference
 
 GZIP_LEVEL = 6
 
@@ -93,10 +93,9 @@ class TableWriter:
             self.start()
             return {}
         journal = self._read_journal()
-        for key, value in json.loads(json.dumps(identity)).items():
-            if journal["identity"].get(key) != value:
-                found = f"{journal['identity'].get(key)}"
-                raise FormatError(self._journal, f"a run with {key} {value}", found)
+        if other := difference(identity, journal["identity"]):
+            expected = f"a run with {other.key} {other.expected}"
+            raise FormatError(self._journal, expected, other.found)
         if not self._partial.exists() and self._path.exists():
             with self._path.open("rb") as file:  # killed between the last two steps of `finish`?
                 self._check_content(file, self._path, journal)

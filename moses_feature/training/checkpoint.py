@@ -13,6 +13,7 @@ from torch import nn
 
 from moses_feature.errors import FormatError, MosesFeatureError
 from moses_feature.files import whole_file
+from moses_feature.run_identity import difference
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -74,7 +75,8 @@ def load_checkpoint(
     except SafetensorError as error:
         raise FormatError(path, "a checkpoint", f"a damaged file ({error})") from error
     try:
-        _check_identity(path, json.loads(metadata["identity"]), identity)
+        if other := difference(identity, json.loads(metadata["identity"])):
+            raise FormatError(path, f"a run with {other.key} {other.expected}", other.found)
         state: dict[str, Any] = json.loads(metadata["state"])
         restore(network, optimizer, tensors, json.loads(metadata["learning_rate"]))
         if state["update"] and len(optimizer.state_dict()["state"]) != len(
@@ -110,16 +112,3 @@ def restore(
     optimizer.load_state_dict(saved)
     for group in optimizer.param_groups:
         group["lr"] = learning_rate
-
-
-def _check_identity(path: Path, found: dict[str, Any], expected: dict[str, Any]) -> None:
-    expected = json.loads(json.dumps(expected))
-    for key, value in expected.items():
-        other = found.get(key)
-        if other == value:
-            continue
-        if isinstance(value, dict) and isinstance(other, dict):
-            names = [name for name in value if other.get(name) != value[name]]
-            value = ", ".join(f"{name} {value[name]}" for name in names)
-            other = ", ".join(f"{name} {other.get(name)}" for name in names)
-        raise FormatError(path, f"a run with {key} {value}", f"{other}")

@@ -17,8 +17,9 @@ from moses_feature.models.encoder_decoder import PRESETS, EncoderDecoder, Sizes
 from moses_feature.models.phrase_model import PhraseModel, save_model
 from moses_feature.models.vocabulary import END, Vocabulary
 from moses_feature.moses.words import WordOptions
+from moses_feature.training.batches import BatchSampler
 from moses_feature.training.objective import Rows, Terms
-from moses_feature.training.phrase_pairs import BatchSampler, PhrasePairs
+from moses_feature.training.phrase_pairs import PhrasePairs
 from moses_feature.training.trainer import RunSettings
 
 logger = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""The unique phrase pairs of one or more tables as packed integer arrays, and batches of them.
+"""The unique phrase pairs of one or more tables as packed integer arrays.
 
 Memory a pair, with L words on both sides together: while tables are read, 4 L bytes of
 provisional ids, 8 of lengths, 16 of hashes and 4 of counts; numbered, 2 L bytes of ids (4 L with
@@ -12,16 +12,17 @@ of two epochs stay.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.errors import FormatError, MosesFeatureError, shown
 from moses_feature.models.folds import Folds, Hashes, mixed, phrase_hash
+from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import UNKNOWN, Vocabulary
+from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import (
     ALIGNMENT,
     COUNTS,
@@ -30,7 +31,6 @@ from moses_feature.moses.phrase_table import (
     SEPARATOR,
     SOURCE,
     TARGET,
-    LineReader,
     count_scores,
     split_fields,
     tokens,
@@ -38,8 +38,6 @@ from moses_feature.moses.phrase_table import (
 from moses_feature.moses.words import WordError, WordOptions
 
 LARGEST_COUNT = 1e15
-POOL = 100
-"""Batches that are sorted by length together."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +64,7 @@ def read_pairs(reader: LineReader, options: WordOptions) -> Iterator[PhrasePair]
         try:
             yield parse(line, reader, options)
         except WordError as error:
-            raise MosesFeatureError(
-                f"{reader.path} at line {reader.line_number}: {error}"
-            ) from None
+            raise WordError(f"{reader.path} at line {reader.line_number}: {error}") from None
 
 
 def _table_pair(line: bytes, reader: LineReader, options: WordOptions) -> PhrasePair:
@@ -95,52 +91,6 @@ def _tab_separated_pair(line: bytes, reader: LineReader, options: WordOptions) -
             reader.line_number,
         )
     return PhrasePair(*options.pair(columns[0], columns[1]), 1.0)
-
-
-class Phrases:
-    """Phrases of word ids, packed one after the other.
-
-    Attributes:
-        ids: (total words,) word ids, without end-of-phrase symbols.
-        offsets: (n + 1,) where each phrase begins, and the end of the last.
-    """
-
-    def __init__(self, ids: NDArray[Any], offsets: NDArray[np.int64]) -> None:
-        self.ids = ids
-        self.offsets = offsets
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return the lengths in words of the phrases in `rows`."""
-        lengths: NDArray[np.int64] = self.offsets[rows + 1] - self.offsets[rows]
-        return lengths
-
-    def padded(
-        self, rows: NDArray[np.integer], padding: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the phrases in `rows` as one array, and their lengths.
-
-        Returns:
-            ids (len(rows), longest + 1), `padding` after the end of each phrase (at least once),
-            and lengths (len(rows),).
-        """
-        lengths = self.lengths(rows)
-        width = int(lengths.max(initial=0)) + 1
-        column = np.arange(width)
-        inside = column < lengths[:, None]
-        padded = np.full((len(rows), width), padding, dtype=np.int64)
-        padded[inside] = self.ids[(self.offsets[rows][:, None] + column)[inside]]
-        return padded, lengths
-
-    @classmethod
-    def pack(cls, phrases: Sequence[Sequence[int]]) -> Phrases:
-        """Pack lists of word ids."""
-        offsets = np.zeros(len(phrases) + 1, dtype=np.int64)
-        np.cumsum([len(phrase) for phrase in phrases], out=offsets[1:])
-        flat = [word for phrase in phrases for word in phrase]
-        return cls(np.array(flat, dtype=np.uint32), offsets)
 
 
 @dataclass(frozen=True)
@@ -284,48 +234,3 @@ def count_words(lines: Iterable[bytes]) -> dict[bytes, float]:
         for word in tokens(line):
             counts[word] = counts.get(word, 0.0) + 1.0
     return counts
-
-
-class BatchSampler:
-    """Which pairs make up each update: uniform over the pairs, batches of similar lengths.
-
-    An epoch is a random order of all rows: each pair is drawn once. The order is cut into pools
-    of `POOL` batches; a pool is sorted by target and source length and cut into batches, which
-    are taken in random order. So every pair has the same chance to be in any given update, and
-    little is padded. The batch of an update depends on (seed, update) alone, so that a resumed
-    run goes on with the same batches.
-    """
-
-    def __init__(
-        self, pairs: PhrasePairs, rows: NDArray[np.int64], batch_size: int, seed: int
-    ) -> None:
-        self._pairs = pairs
-        self._rows = rows.astype(np.uint32)
-        self._batch_size = batch_size
-        self._seed = seed
-        self._order: tuple[int, NDArray[np.uint32]] | None = None
-        self._pool: tuple[tuple[int, int], list[NDArray[np.uint32]]] | None = None
-        self.updates_per_epoch = -(-len(rows) // batch_size)
-
-    def batch(self, update: int) -> NDArray[np.uint32]:
-        """Return the rows of the pairs for the update (counted from 0)."""
-        epoch, index = divmod(update, self.updates_per_epoch)
-        pool, position = divmod(index, POOL)
-        if self._pool is None or self._pool[0] != (epoch, pool):
-            self._pool = (epoch, pool), self._batches(epoch, pool)
-        return self._pool[1][position]
-
-    def _batches(self, epoch: int, pool: int) -> list[NDArray[np.uint32]]:
-        size = POOL * self._batch_size
-        rows = self._epoch_order(epoch)[pool * size : (pool + 1) * size]
-        lengths = (self._pairs.source.lengths(rows), self._pairs.target.lengths(rows))
-        rows = rows[np.lexsort(lengths)]
-        batches = np.split(rows, range(self._batch_size, len(rows), self._batch_size))
-        np.random.default_rng([self._seed, epoch, pool]).shuffle(batches)
-        return batches
-
-    def _epoch_order(self, epoch: int) -> NDArray[np.uint32]:
-        if self._order is None or self._order[0] != epoch:
-            order = np.random.default_rng([self._seed, epoch]).permutation(self._rows)
-            self._order = epoch, order
-        return self._order[1]

@@ -16,11 +16,11 @@ import torch
 
 from moses_feature import __version__
 from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.files import locked_directory
+from moses_feature.files import STANDARD_STREAM, locked_directory
 from moses_feature.models.cross_fitting import FOLDS, fold_directory, save_folds
 from moses_feature.models.folds import Folds
 from moses_feature.models.vocabulary import Vocabulary
-from moses_feature.moses.phrase_table import STANDARD_STREAM, LineReader
+from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
 from moses_feature.training.phrase_objective import PhraseObjective, TrainingSettings
 from moses_feature.training.phrase_pairs import (

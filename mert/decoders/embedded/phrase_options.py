@@ -20,8 +20,8 @@ from mert.decoders.embedded.records import WINDOW, Options
 from mert.decoders.embedded.system import MOST_OPTIONS, ReorderingTable, System
 from mert.decoders.embedded.tables import Pair, TargetPhrases, read_reordering, read_table
 from mert.source_phrases import Sentence, SourcePhrases
+from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
 
-UNKNOWN_SCORE = -100.0
 DEFAULT_LONGEST_PHRASE = 20
 """Source words of a phrase, at most (`max-phrase-length`)."""
 
@@ -142,7 +142,7 @@ class PhraseOptions:
         for kind, values in (
             ("WordPenalty", -words),
             ("PhrasePenalty", 1.0),
-            ("UnknownWordPenalty", np.where(self._table < 0, UNKNOWN_SCORE, 0.0)),
+            ("UnknownWordPenalty", np.where(self._table < 0, LOWEST_LOG_SCORE, 0.0)),
         ):
             if kind in system.names:
                 fixed[:, features.columns(system.names[kind])[0]] = values

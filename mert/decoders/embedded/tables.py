@@ -9,14 +9,8 @@ from mert.decoders.embedded.system import PhraseTable, ReorderingTable
 from mert.features import log_score
 from mert.source_phrases import SourcePhrases, surface_words
 from moses_feature.errors import FormatError, shown
-from moses_feature.moses.phrase_table import (
-    SCORES,
-    SEPARATOR,
-    SOURCE,
-    TARGET,
-    LineReader,
-    split_fields,
-)
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import SCORES, SEPARATOR, SOURCE, TARGET, split_fields
 
 
 class TargetPhrases:

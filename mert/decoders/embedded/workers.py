@@ -161,7 +161,7 @@ def _work(
     except (EOFError, KeyboardInterrupt, BrokenPipeError):
         return
     except MosesFeatureError as error:
-        connection.send(MosesFeatureError(str(error)))
+        connection.send(error)
 
 
 class _Reporter:

@@ -1,0 +1,167 @@
+"""The lines of a text file as bytes, compressed or not.
+
+gzip, bzip2, xz and Zstandard, of one member or of several.
+"""
+
+from __future__ import annotations
+
+import bz2
+import hashlib
+import io
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from lzma import LZMADecompressor, LZMAError
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from xopen import xopen
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdError
+else:
+    from backports.zstd import ZstdError
+
+from moses_feature.errors import DataError, FormatError, MosesFeatureError
+from moses_feature.files import STANDARD_STREAM, Json, is_compressed
+
+
+class LineReader:
+    r"""The lines of a text file, compressed or not, as bytes with their line ends.
+
+    Lines end in `\n` alone. The compression is recognised by content, else by suffix; `-` is the
+    standard input. `line_number` is that of the last line read (1-based), `digest()` the SHA-256
+    of the uncompressed lines read so far, `fraction()` the share of the file's bytes consumed.
+
+    Raises:
+        DataError: while lines are read, the file is damaged or ends too early.
+        MosesFeatureError: it cannot be opened, or the device fails while it is read.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        self.line_number = 0
+        self._hash = hashlib.sha256()
+        self._ahead = b""
+        self._raw = self._open_raw()
+        self._size = 0 if self.path == STANDARD_STREAM else Path(self.path).stat().st_size
+        try:
+            self._lines = self._decompressed()
+        except _READ_ERRORS as error:
+            self._raw.close()
+            raise MosesFeatureError(f"{self.path}: cannot be read: {error}") from error
+
+    def _open_raw(self) -> io.BufferedReader:
+        if self.path == STANDARD_STREAM:
+            if sys.stdin is None or sys.stdin.closed:
+                raise MosesFeatureError("the standard input is closed, or has been read already")
+            return cast(io.BufferedReader, sys.stdin.buffer)
+        if Path(self.path).is_dir():
+            raise MosesFeatureError(f"{self.path}: expected a file, found a directory")
+        try:
+            if is_compressed(self.path) and Path(self.path).stat().st_size == 0:
+                raise FormatError(self.path, f"a {Path(self.path).suffix} file", "an empty file")
+            return Path(self.path).open("rb")
+        except OSError as error:
+            raise MosesFeatureError(f"{self.path}: {error.strerror}") from error
+
+    def _decompressed(self) -> BinaryIO:
+        start = self._raw.peek(6)
+        for magic, decompressor in _MEMBERS_TO_CHECK.items():
+            if start.startswith(magic):
+                members: io.RawIOBase = _Members(self._raw, decompressor)
+                return io.BufferedReader(members)
+        lines: BinaryIO = xopen(self._raw, "rb", threads=0)
+        return lines
+
+    def __enter__(self) -> LineReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lines.close()
+        if self.path != STANDARD_STREAM:
+            self._raw.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            while line := self._ahead or next(self._lines, b""):
+                self._ahead = b""
+                self.line_number += 1
+                self._hash.update(line)
+                yield line
+        except _READ_ERRORS as error:
+            raise self._failed(error) from error
+
+    def peek(self) -> bytes:
+        """Return the line after the last one that was read, empty at the end of the file."""
+        try:
+            self._ahead = self._ahead or next(self._lines, b"")
+        except _READ_ERRORS as error:
+            raise self._failed(error) from error
+        return self._ahead
+
+    def _failed(self, error: Exception) -> MosesFeatureError:
+        where = f"{self.path} after line {self.line_number}"
+        if isinstance(error, OSError) and error.errno is not None:  # of the device, not of the data
+            return MosesFeatureError(f"{where}: cannot be read: {error.strerror}")
+        return DataError(f"{where}: expected more data, found a damaged file ({error})")
+
+    def provenance(self, role: str) -> Json:
+        """Return what was read, as JSON for a model's config."""
+        return {
+            "role": role,
+            "path": self.path,
+            "lines": self.line_number,
+            "sha256": self.digest(),
+        }
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the uncompressed lines read so far, in hexadecimal."""
+        return self._hash.hexdigest()
+
+    def fraction(self) -> float | None:
+        """Return the share of the file that has been read, 0 to 1, or None for a stream."""
+        return self._raw.tell() / self._size if self._size else None
+
+
+_READ_ERRORS = (EOFError, OSError, zlib.error, LZMAError, ZstdError)
+_MEMBERS_TO_CHECK: dict[bytes, Callable[[], bz2.BZ2Decompressor | LZMADecompressor]] = {
+    b"BZh": bz2.BZ2Decompressor,
+    b"\xfd7zXZ\x00": LZMADecompressor,
+}
+
+
+class _Members(io.RawIOBase):
+    """Decompresses bzip2 or xz members one after the other.
+
+    The standard library takes what follows a member and is damaged for the end of the file, so
+    that the rest of a table would be lost without a word.
+    """
+
+    def __init__(
+        self, raw: BinaryIO, make: Callable[[], bz2.BZ2Decompressor | LZMADecompressor]
+    ) -> None:
+        self._raw = raw
+        self._make = make
+        self._member = make()
+        self._unused = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        content = b""
+        while not content:
+            if self._member.eof:
+                self._unused = self._member.unused_data or self._raw.read(io.DEFAULT_BUFFER_SIZE)
+                if not self._unused:
+                    return 0
+                self._member = self._make()
+            elif self._member.needs_input and not self._unused:
+                self._unused = self._raw.read(io.DEFAULT_BUFFER_SIZE)
+                if not self._unused:
+                    raise EOFError("compressed data end in the middle of a member")
+            content = self._member.decompress(self._unused, len(buffer))
+            self._unused = b""
+        buffer[: len(content)] = content
+        return len(content)

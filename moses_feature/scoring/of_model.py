@@ -1,0 +1,30 @@
+"""The scorer and the packer of a model, of one network or of several."""
+
+from __future__ import annotations
+
+import torch
+
+from moses_feature.models.cross_fitting import CrossFittedModel
+from moses_feature.models.phrase_model import PhraseModel
+from moses_feature.scoring.packing import AnyPacker, CrossFittedPacker, Packer
+from moses_feature.scoring.scorer import Dtype, Scorer
+
+
+def scorer_of(
+    model: PhraseModel | CrossFittedModel,
+    device: torch.device,
+    dtype: Dtype = "float32",
+    threads: int | None = None,
+) -> Scorer:
+    """Return what scores phrase pairs with a model; see `Scorer`."""
+    parts = model.networks if isinstance(model, CrossFittedModel) else (model,)
+    networks = [part.network for part in parts]
+    return Scorer(networks, packer_of(model), device, dtype, threads)
+
+
+def packer_of(model: PhraseModel | CrossFittedModel) -> AnyPacker:
+    """Return what turns words into what the networks of a model score."""
+    packer = Packer(model.source, model.target)
+    if isinstance(model, PhraseModel):
+        return packer
+    return CrossFittedPacker(packer, model.folds, model.sources)
