@@ -29,16 +29,17 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from moses_feature.scoring.of_model import scorer_of
 from torch import nn
 from twin import BATCH, padded, twin_log_probs
 from xopen import xopen
 
-from moses_feature.models.encoder_decoder import PRESETS, EncoderDecoder, Sizes
+from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.phrase_model import PhraseModel, load_model, save_model
+from moses_feature.models.sizes import PRESETS, Sizes
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
+from moses_feature.scoring.of_model import scorer_of
 from moses_feature.scoring.packing import Packed, WordPair
 from moses_feature.scoring.scorer import BLOCK_ROWS, WORDS_TOGETHER, Scorer
 from moses_feature.tables.augment import LINES_PER_PART

@@ -19,16 +19,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from moses_feature.models.phrases import Phrases
-from moses_feature.training.batches import BatchSampler
 from twin import padded, twin_log_probs
 
-from moses_feature.models.encoder_decoder import PRESETS, EncoderDecoder
+from moses_feature.models.encoder_decoder import EncoderDecoder
+from moses_feature.models.phrases import Phrases
+from moses_feature.models.sizes import PRESETS
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
-from moses_feature.training.phrase_objective import PhraseObjective, TrainingSettings
+from moses_feature.training.batches import BatchSampler
+from moses_feature.training.phrase_objective import PhraseObjective
 from moses_feature.training.phrase_pairs import PairCollection, PhrasePairs, read_pairs
+from moses_feature.training.settings import TrainingSettings
 from moses_feature.training.trainer import Trainer
 
 CPU = torch.device("cpu")

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 from click.testing import CliRunner, Result
-from moses_feature.scoring.of_model import scorer_of
 
 from moses_feature.cli.main import augment_phrase_table, moses_feature
-from moses_feature.models.encoder_decoder import EncoderDecoder, Sizes
+from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.phrase_model import PhraseModel, load_model, save_model
+from moses_feature.models.sizes import Sizes
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.words import WordOptions
+from moses_feature.scoring.of_model import scorer_of
 from moses_feature.scoring.scorer import Scorer
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from moses_feature.scoring.of_model import scorer_of
 from test_training import TINY, write_pairs
 
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
@@ -18,9 +17,10 @@ from moses_feature.models.phrase_model import load_model
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
-from moses_feature.training.phrase_objective import TrainingSettings
+from moses_feature.scoring.of_model import scorer_of
 from moses_feature.training.phrase_pairs import PairCollection, read_pairs
-from moses_feature.training.phrases import TrainingData, train
+from moses_feature.training.phrases import train
+from moses_feature.training.settings import TrainingData, TrainingSettings
 
 CPU = torch.device("cpu")
 SETTINGS = TrainingSettings(sizes=TINY, updates=7, batch_size=17)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 from conftest import random_model
-from moses_feature.models.phrases import Phrases
-from moses_feature.scoring.of_model import scorer_of
 
-from moses_feature.models.encoder_decoder import PRESETS, EncoderDecoder
+from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.phrase_model import PhraseModel
+from moses_feature.models.phrases import Phrases
+from moses_feature.models.sizes import PRESETS
 from moses_feature.models.vocabulary import END
+from moses_feature.scoring.of_model import scorer_of
 from moses_feature.scoring.packing import pack_ids
 
 

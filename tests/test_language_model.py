@@ -14,10 +14,10 @@ from moses_feature.lm.directory import save_language_model
 from moses_feature.lm.network import FeedForwardLM
 from moses_feature.lm.ngrams import Text
 from moses_feature.lm.nplm import load_neural_lm, read_nplm, write_nplm
-from moses_feature.lm.objective import LmSettings
 from moses_feature.lm.scorer import NeuralLM
+from moses_feature.lm.settings import LmData, LmSettings
 from moses_feature.lm.sizes import LmSizes
-from moses_feature.lm.training import LmData, train_language_model
+from moses_feature.lm.training import train_language_model
 from moses_feature.models.vocabulary import END, UNKNOWN, Vocabulary
 
 CPU = torch.device("cpu")

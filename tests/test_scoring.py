@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 import torch
 from conftest import random_model
-from moses_feature.models.phrases import Phrases
-from moses_feature.scoring.of_model import scorer_of
 from test_encoder_decoder import random_pairs
 
+from moses_feature.models.phrases import Phrases
+from moses_feature.models.sizes import Dtype
 from moses_feature.models.vocabulary import END
 from moses_feature.scoring import scorer as scoring
 from moses_feature.scoring.elementwise import IN_TORCH
+from moses_feature.scoring.of_model import scorer_of
 from moses_feature.scoring.packing import pack_ids
 from moses_feature.scoring.prefix_tree import prefix_levels
-from moses_feature.scoring.scorer import Dtype, Scorer
+from moses_feature.scoring.scorer import Scorer
 
 CPU = torch.device("cpu")
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from moses_feature.scoring.of_model import scorer_of
 
 from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.models.encoder_decoder import Sizes
 from moses_feature.models.phrase_model import load_model
+from moses_feature.models.sizes import Sizes
+from moses_feature.scoring.of_model import scorer_of
+from moses_feature.training.device import choose_device
 from moses_feature.training.objective import Terms
-from moses_feature.training.phrase_objective import TrainingSettings
-from moses_feature.training.phrases import TrainingData, train
-from moses_feature.training.trainer import choose_device
+from moses_feature.training.phrases import train
+from moses_feature.training.settings import TrainingData, TrainingSettings
 
 CPU = torch.device("cpu")
 TINY = Sizes(hidden=11, embedding=5, maxout=7, rank=3)

@@ -23,7 +23,8 @@ from moses_feature.cli.training_run import training_run
 from moses_feature.files import STANDARD_STREAM
 from moses_feature.lm.nplm import load_neural_lm, write_nplm
 from moses_feature.lm.scorer import NeuralLM
-from moses_feature.lm.training import LmData, train_language_model
+from moses_feature.lm.settings import LmData
+from moses_feature.lm.training import train_language_model
 from moses_feature.models.vocabulary import UNKNOWN
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens

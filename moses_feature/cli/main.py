@@ -41,11 +41,11 @@ from moses_feature.lm.scorer import NeuralLM
 from moses_feature.models.cross_fitting import CrossFittedModel, load_any_model
 from moses_feature.models.files import CONFIG, architecture_of
 from moses_feature.models.phrase_model import PhraseModel
+from moses_feature.models.sizes import Dtype
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import WordError, WordOptions
 from moses_feature.scoring.of_model import scorer_of
-from moses_feature.scoring.scorer import Dtype
 from moses_feature.tables.add_to_ini import START_WEIGHT, add_language_model, add_to_ini
 from moses_feature.tables.augment import (
     PROBABILITY_COLUMN,

@@ -12,15 +12,17 @@ import torch
 from click.core import ParameterSource
 
 from moses_feature.errors import UsageError
-from moses_feature.lm.objective import LmSettings
+from moses_feature.lm.settings import LmData, LmSettings
 from moses_feature.lm.sizes import LARGEST_ORDER, LM_PRESETS, LmSizes
-from moses_feature.lm.training import LmData
-from moses_feature.models.encoder_decoder import LARGEST_SIZE, PRESETS, Sizes
+from moses_feature.models.sizes import LARGEST_SIZE, PRESETS, Dtype, Sizes
 from moses_feature.moses.words import WordOptions
-from moses_feature.scoring.scorer import Dtype
-from moses_feature.training.phrase_objective import TrainingSettings
-from moses_feature.training.phrases import TrainingData
-from moses_feature.training.trainer import LEARNING_RATES, RunSettings, choose_device
+from moses_feature.training.device import choose_device
+from moses_feature.training.settings import (
+    LEARNING_RATES,
+    RunSettings,
+    TrainingData,
+    TrainingSettings,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", Sizes, LmSizes)

@@ -12,7 +12,8 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from moses_feature.tables.augment import AugmentProgress
-from moses_feature.training.trainer import RunSettings, TrainingState
+from moses_feature.training.settings import RunSettings
+from moses_feature.training.trainer import TrainingState
 
 logger = logging.getLogger(__name__)
 

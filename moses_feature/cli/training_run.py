@@ -18,7 +18,8 @@ from moses_feature.cli.command import INTERRUPTED
 from moses_feature.cli.progress import Progress, TrainingReporter
 from moses_feature.errors import MosesFeatureError
 from moses_feature.training.ranks import Ranks, joined
-from moses_feature.training.trainer import RunSettings, TrainingState
+from moses_feature.training.settings import RunSettings
+from moses_feature.training.trainer import TrainingState
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ import hashlib
 import logging
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,46 +13,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from moses_feature.errors import UsageError
 from moses_feature.lm.directory import save_language_model
 from moses_feature.lm.network import FeedForwardLM
 from moses_feature.lm.ngrams import Ngrams
-from moses_feature.lm.sizes import LM_PRESETS, LmSizes
+from moses_feature.lm.settings import LmSettings
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.training.objective import Rows, Terms
-from moses_feature.training.trainer import RunSettings
 
 logger = logging.getLogger(__name__)
 
 EVALUATION_BATCH = 1024
-
-
-@dataclass(frozen=True, kw_only=True)
-class LmSettings(RunSettings):
-    """How to train a language model (Cho et al. 2014, section 4.1.2).
-
-    Attributes:
-        sizes: order and layer sizes.
-        held_out: share of the sentences that measure the held-out loss.
-        fewest_held_out: sentences that are held out at least, a tenth of all at most.
-        self_normalisation: factor of (log Z)^2 in the loss; 0 for none (Devlin et al. 2014).
-    """
-
-    sizes: LmSizes = LM_PRESETS["small"]
-    batch_size: int = 128
-    patience: int = 10
-    held_out: float = 0.001
-    fewest_held_out: int = 100
-    self_normalisation: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.held_out < 1:
-            raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
-        if not 0 <= self.self_normalisation < math.inf:
-            raise UsageError(
-                f"self-normalisation: expected 0 or more, found {self.self_normalisation}"
-            )
 
 
 class NgramObjective:

@@ -17,28 +17,14 @@ from moses_feature import __version__
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import STANDARD_STREAM, locked_directory
 from moses_feature.lm.ngrams import Ngrams, Text
-from moses_feature.lm.objective import LmSettings, NgramObjective
+from moses_feature.lm.objective import NgramObjective
+from moses_feature.lm.settings import LmData, LmSettings
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.training.ranks import ALONE, Ranks
 from moses_feature.training.trainer import Trainer, TrainingState, holds_model, run_or_resume
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class LmData:
-    """What to train a language model on.
-
-    Attributes:
-        text: a file with a sentence on each line, tokenised.
-        shortlist: words that the network knows; all others are UNK.
-        min_count: how often a word of the shortlist occurs at least, so that UNK occurs, too.
-    """
-
-    text: str
-    shortlist: int = 15_000
-    min_count: int = 2
 
 
 def train_language_model(

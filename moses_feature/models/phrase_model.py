@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from moses_feature.errors import FormatError
-from moses_feature.models.encoder_decoder import EncoderDecoder, Sizes
+from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.files import (
     CONFIG,
     WEIGHTS,
@@ -18,6 +18,7 @@ from moses_feature.models.files import (
     read_model_files,
     write_model_files,
 )
+from moses_feature.models.sizes import Sizes
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.words import WordOptions, any_escaped
 

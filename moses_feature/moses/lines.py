@@ -104,7 +104,8 @@ class LineReader:
         where = f"{self.path} after line {self.line_number}"
         if isinstance(error, OSError) and error.errno is not None:  # of the device, not of the data
             return MosesFeatureError(f"{where}: cannot be read: {error.strerror}")
-        return DataError(f"{where}: expected more data, found a damaged file ({error})")
+        found = f"a damaged or truncated file ({error})"
+        return DataError(f"{where}: expected more data, found {found}")
 
     def provenance(self, role: str) -> Json:
         """Return what was read, as JSON for a model's config."""

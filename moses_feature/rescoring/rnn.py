@@ -10,7 +10,7 @@ from moses_feature.models.cross_fitting import load_any_model
 from moses_feature.moses.lines import LineReader
 from moses_feature.scoring.of_model import scorer_of
 from moses_feature.tables.augment import AugmentSettings
-from moses_feature.training.trainer import choose_device
+from moses_feature.training.device import choose_device
 
 
 class RnnScorer:

@@ -6,8 +6,9 @@ import torch
 
 from moses_feature.models.cross_fitting import CrossFittedModel
 from moses_feature.models.phrase_model import PhraseModel
+from moses_feature.models.sizes import Dtype
 from moses_feature.scoring.packing import AnyPacker, CrossFittedPacker, Packer
-from moses_feature.scoring.scorer import Dtype, Scorer
+from moses_feature.scoring.scorer import Scorer
 
 
 def scorer_of(

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Literal
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from torch import Tensor
 
 from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.phrases import Phrases
+from moses_feature.models.sizes import Dtype
 from moses_feature.models.vocabulary import END
 from moses_feature.scoring.elementwise import elementwise_for
 from moses_feature.scoring.packing import AnyPacker, Packed, PackedPairs, WordPair
@@ -33,8 +33,6 @@ WORDS_TOGETHER = {"cpu": 1024, "cuda": 4096}
 
 THREADS_PER_HELPER = 4
 GPU_HELPERS = max(1, min(16, (os.cpu_count() or 1) - 1))
-
-Dtype = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from moses_feature.errors import DataError, MosesFeatureError, UsageError
 from moses_feature.files import STANDARD_STREAM
 from moses_feature.models.cross_fitting import AnyModel, CrossFittedModel
 from moses_feature.models.phrase_model import PhraseModel
+from moses_feature.models.sizes import Dtype
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
 from moses_feature.scoring.of_model import packer_of
-from moses_feature.scoring.scorer import Dtype
 from moses_feature.tables.columns import Grower, GrownPart
 from moses_feature.tables.features_json import write_features
 from moses_feature.tables.parts import Part, PartReader, phrases_in_texts

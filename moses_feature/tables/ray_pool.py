@@ -16,8 +16,8 @@ from moses_feature.cluster.connection import Cluster, connected
 from moses_feature.errors import LostProcessError, MosesFeatureError, UsageError
 from moses_feature.models.cross_fitting import CrossFittedModel
 from moses_feature.models.phrase_model import PhraseModel
+from moses_feature.models.sizes import Dtype
 from moses_feature.scoring.of_model import scorer_of
-from moses_feature.scoring.scorer import Dtype
 from moses_feature.tables.columns import Grower, GrownPart
 from moses_feature.tables.parts import Part
 from moses_feature.tables.pipeline import OpenPool, Pipeline, Pool

@@ -5,47 +5,26 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from moses_feature.errors import UsageError
-from moses_feature.models.encoder_decoder import PRESETS, EncoderDecoder, Sizes
+from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.phrase_model import PhraseModel, save_model
 from moses_feature.models.vocabulary import END, Vocabulary
 from moses_feature.moses.words import WordOptions
 from moses_feature.training.batches import BatchSampler
 from moses_feature.training.objective import Rows, Terms
 from moses_feature.training.phrase_pairs import PhrasePairs
-from moses_feature.training.trainer import RunSettings
+from moses_feature.training.settings import TrainingSettings
 
 logger = logging.getLogger(__name__)
 
 EVALUATION_BATCH = 256
 EVALUATE_AT_MOST_EVERY = 5000
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingSettings(RunSettings):
-    """How to train an encoder-decoder.
-
-    Attributes:
-        sizes: layer sizes.
-        held_out: share of the source phrases that measure the held-out loss.
-        held_out_limit: the most source phrases that are held out.
-    """
-
-    sizes: Sizes = PRESETS["small"]
-    held_out: float = 0.01
-    held_out_limit: int = 10_000
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.held_out < 1:
-            raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
 
 
 class PhraseObjective:

@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -21,8 +21,7 @@ from moses_feature.models.cross_fitting import FOLDS, fold_directory, save_folds
 from moses_feature.models.folds import Folds
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.words import WordOptions
-from moses_feature.training.phrase_objective import PhraseObjective, TrainingSettings
+from moses_feature.training.phrase_objective import PhraseObjective
 from moses_feature.training.phrase_pairs import (
     PairCollection,
     PhrasePair,
@@ -31,6 +30,7 @@ from moses_feature.training.phrase_pairs import (
     read_pairs,
 )
 from moses_feature.training.ranks import ALONE, Ranks
+from moses_feature.training.settings import TrainingData, TrainingSettings
 from moses_feature.training.trainer import (
     INTERRUPTED,
     Trainer,
@@ -40,28 +40,6 @@ from moses_feature.training.trainer import (
 )
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class TrainingData:
-    """What to train on.
-
-    Attributes:
-        tables: phrase tables, or tab-separated files of phrase pairs.
-        source_text, target_text: texts whose word frequencies make the shortlists; None for the
-            tables themselves, each pair weighted by its joint count.
-        shortlist: words of each side that the network knows; all others are UNK.
-        words: how tokens become words.
-        folds: networks to train, each on all source phrases but its fold's; 1 for one network,
-            trained on all of them.
-    """
-
-    tables: Sequence[str]
-    source_text: str | None = None
-    target_text: str | None = None
-    shortlist: int = 15_000
-    words: WordOptions = field(default_factory=WordOptions)
-    folds: int = 1
 
 
 def train(

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import nn
 
-from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.errors import MosesFeatureError
 from moses_feature.models.files import CONFIG
 from moses_feature.models.folds import phrase_hash
 from moses_feature.training.checkpoint import (
@@ -25,59 +25,13 @@ from moses_feature.training.checkpoint import (
     saved_tensors,
 )
 from moses_feature.training.objective import Objective, Rows, Terms
-from moses_feature.training.ranks import ALONE, Ranks, local_index
+from moses_feature.training.ranks import ALONE, Ranks
+from moses_feature.training.settings import LEARNING_RATES, RunSettings
 
 logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_CHECKPOINTS = 60.0
 INTERRUPTED = "interrupted"
-DEVICE_TYPES = ("cpu", "cuda")
-LEARNING_RATES = {"adam": 1e-3, "adadelta": 1.0}
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunSettings:
-    """How to train, whatever is learnt; every default is written here alone.
-
-    Attributes:
-        optimizer: `adam`, or `adadelta` (the paper's; decay 0.95, epsilon 1e-6).
-        learning_rate: None for 0.001 (Adam) or 1 (Adadelta).
-        annealing: factor on the learning rate after each evaluation that is not the best so far.
-        batch_size: examples per update.
-        updates, epochs, minutes: the budget; the first that is spent ends the training.
-        evaluate_every: updates between evaluations; None for what suits the objective.
-        patience: evaluations in a row without a better held-out loss that end the training.
-        clip: largest norm of the gradient.
-        dropout: share of the components that are zero in training, where the network says.
-        seed: of the weights, the held-out share and the order of the examples.
-        dtype: of the matrix products; the weights are float32 either way.
-    """
-
-    optimizer: Literal["adam", "adadelta"] = "adam"
-    learning_rate: float | None = None
-    annealing: float = 0.5
-    batch_size: int = 64
-    updates: int | None = None
-    epochs: float | None = None
-    minutes: float | None = None
-    evaluate_every: int | None = None
-    patience: int = 5
-    clip: float = 1.0
-    dropout: float = 0.0
-    seed: int = 1
-    dtype: Literal["float32", "bfloat16"] = "float32"
-
-    def __post_init__(self) -> None:
-        if self.optimizer not in LEARNING_RATES:
-            valid = ", ".join(LEARNING_RATES)
-            raise UsageError(f"unknown optimizer {self.optimizer!r}: expected one of {valid}")
-        if self.dtype not in ("float32", "bfloat16"):
-            raise UsageError(f"unknown dtype {self.dtype!r}: expected float32 or bfloat16")
-        positive = (self.learning_rate, self.epochs, self.minutes, self.annealing, self.clip)
-        if not all(value is None or 0 < value < math.inf for value in positive):
-            raise UsageError("learning rate, budgets, annealing and clip must be above zero")
-        if not 0 <= self.dropout < 1:
-            raise UsageError(f"dropout: expected 0 or more and below 1, found {self.dropout}")
 
 
 @dataclass
@@ -95,25 +49,6 @@ class TrainingState:
     summed_loss: float = 0.0
     summed_words: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
-
-
-def choose_device(name: str) -> torch.device:
-    """Return the device of that name; `auto` is a GPU where there is one, `cuda` this process's.
-
-    Raises:
-        UsageError: there is no such device on this machine.
-    """
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(f"cuda:{local_index()}" if name == "cuda" else name)
-        if device.type not in DEVICE_TYPES:
-            raise UsageError(f"device {name!r} cannot be used: expected auto, cpu or cuda")
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise UsageError(f"device {name!r} cannot be used: {reason}") from None
-    return device
 
 
 class Trainer:

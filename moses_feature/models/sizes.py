@@ -1,0 +1,36 @@
+"""The layer sizes of an encoder-decoder, and the formats of its products; free of torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Dtype = Literal["float32", "bfloat16"]
+"""Of the large matrix products; weights are float32 either way."""
+
+LARGEST_SIZE = 1 << 15
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Layer sizes: hidden units, embedding, maxout units (S outputs from 2 S inputs), output rank.
+
+    The rank is that of the product G_l G_r in place of one output matrix.
+    """
+
+    hidden: int
+    embedding: int
+    maxout: int
+    rank: int
+
+    def __post_init__(self) -> None:
+        for name, size in vars(self).items():
+            if type(size) is not int or not 1 <= size <= LARGEST_SIZE:
+                raise ValueError(f"{name}: expected 1 to {LARGEST_SIZE}, found {size!r}")
+
+
+PRESETS = {
+    "paper": Sizes(hidden=1000, embedding=100, maxout=500, rank=100),  # section 4.1.1
+    "supplement": Sizes(hidden=1000, embedding=500, maxout=500, rank=500),
+    "small": Sizes(hidden=256, embedding=100, maxout=250, rank=100),
+}

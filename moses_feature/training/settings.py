@@ -1,0 +1,102 @@
+"""How to train, and on what; free of torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from moses_feature.errors import UsageError
+from moses_feature.models.sizes import PRESETS, Dtype, Sizes
+from moses_feature.moses.words import WordOptions
+
+LEARNING_RATES = {"adam": 1e-3, "adadelta": 1.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """How to train, whatever is learnt; every default is written here alone.
+
+    Attributes:
+        optimizer: `adam`, or `adadelta` (the paper's; decay 0.95, epsilon 1e-6).
+        learning_rate: None for 0.001 (Adam) or 1 (Adadelta).
+        annealing: factor on the learning rate after each evaluation that is not the best so far.
+        batch_size: examples per update.
+        updates, epochs, minutes: the budget; the first that is spent ends the training.
+        evaluate_every: updates between evaluations; None for what suits the objective.
+        patience: evaluations in a row without a better held-out loss that end the training.
+        clip: largest norm of the gradient.
+        dropout: share of the components that are zero in training, where the network says.
+        seed: of the weights, the held-out share and the order of the examples.
+        dtype: of the matrix products; the weights are float32 either way.
+    """
+
+    optimizer: Literal["adam", "adadelta"] = "adam"
+    learning_rate: float | None = None
+    annealing: float = 0.5
+    batch_size: int = 64
+    updates: int | None = None
+    epochs: float | None = None
+    minutes: float | None = None
+    evaluate_every: int | None = None
+    patience: int = 5
+    clip: float = 1.0
+    dropout: float = 0.0
+    seed: int = 1
+    dtype: Dtype = "float32"
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in LEARNING_RATES:
+            valid = ", ".join(LEARNING_RATES)
+            raise UsageError(f"unknown optimizer {self.optimizer!r}: expected one of {valid}")
+        if self.dtype not in get_args(Dtype):
+            valid = " or ".join(get_args(Dtype))
+            raise UsageError(f"unknown dtype {self.dtype!r}: expected {valid}")
+        positive = (self.learning_rate, self.epochs, self.minutes, self.annealing, self.clip)
+        if not all(value is None or 0 < value < math.inf for value in positive):
+            raise UsageError("learning rate, budgets, annealing and clip must be above zero")
+        if not 0 <= self.dropout < 1:
+            raise UsageError(f"dropout: expected 0 or more and below 1, found {self.dropout}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings(RunSettings):
+    """How to train an encoder-decoder.
+
+    Attributes:
+        sizes: layer sizes.
+        held_out: share of the source phrases that measure the held-out loss.
+        held_out_limit: the most source phrases that are held out.
+    """
+
+    sizes: Sizes = PRESETS["small"]
+    held_out: float = 0.01
+    held_out_limit: int = 10_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.held_out < 1:
+            raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What to train on.
+
+    Attributes:
+        tables: phrase tables, or tab-separated files of phrase pairs.
+        source_text, target_text: texts whose word frequencies make the shortlists; None for the
+            tables themselves, each pair weighted by its joint count.
+        shortlist: words of each side that the network knows; all others are UNK.
+        words: how tokens become words.
+        folds: networks to train, each on all source phrases but its fold's; 1 for one network,
+            trained on all of them.
+    """
+
+    tables: Sequence[str]
+    source_text: str | None = None
+    target_text: str | None = None
+    shortlist: int = 15_000
+    words: WordOptions = field(default_factory=WordOptions)
+    folds: int = 1
