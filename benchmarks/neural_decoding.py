@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from mert.corpus import read_text
 from mert.decoders.embedded.decoder import EmbeddedDecoder
-from mert.decoders.embedded.language_model import BUFFER, LanguageModels
+from mert.decoders.embedded.language_model import BUFFER
 from mert.decoders.embedded.system import System
 from mert.source_phrases import Sentence
 from moses_feature.lm.scorer import NeuralLM
@@ -28,10 +28,10 @@ from moses_feature.moses.ini import MosesIni
 
 
 def decoder_of(
-    system: System, sentences: list[Sentence], normalised: bool = False
+    system: System, sentences: list[Sentence], normalised: bool = False, buffer: int = BUFFER
 ) -> EmbeddedDecoder:
     """Return a decoder."""
-    decoder = EmbeddedDecoder(system, sentences)
+    decoder = EmbeddedDecoder(system, sentences, buffer=buffer)
     for model in decoder._options.models._models:
         if normalised and isinstance(model, NeuralLM):
             model.normalised = True
@@ -75,9 +75,7 @@ def main() -> None:
     decoder_of(system, sentences[:1]).translate(0)  # compiles
     without = decoder_of(replace(system, language_models=plain), sentences)
     rate = measure("without", without, count, None)
-    LanguageModels.__init__.__defaults__ = (0,)  # type: ignore[misc]
-    measure("with it, no buffer", decoder_of(system, sentences), count, rate)
-    LanguageModels.__init__.__defaults__ = (BUFFER,)  # type: ignore[misc]
+    measure("with it, no buffer", decoder_of(system, sentences, buffer=0), count, rate)
     buffered = decoder_of(system, sentences)
     measure(f"with it, buffer of {BUFFER:,}", buffered, count, rate)
     weights = buffered.features.weights[buffered.features.tuneable]

@@ -22,7 +22,8 @@ from xopen import xopen
 
 from mert.moses_files import read_candidates, read_init
 from mert.optimisers.candidates import Candidates
-from mert.optimisers.mert import SearchSpace, mert
+from mert.optimisers.mert import mert
+from mert.optimisers.space import SearchSpace
 
 RESTARTS = 20
 SEEDS = (1, 2, 3)

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from mert.hash_table import mixed, place_of, size_for
+from moses_feature.arrays import Floats, Integers
+from moses_feature.compiled import compiled, inner
 
 MAX_N = 4
 STATISTICS = 2 * MAX_N + 1
 
 Tokens = Sequence[bytes]
-Integers = NDArray[np.int64]
 
 
 class References:
@@ -30,12 +32,12 @@ class References:
     def __init__(self, references: Sequence[Tokens]) -> None:
         self._numbers: dict[bytes, int] = {}
         self._lengths = np.array(sorted(len(reference) for reference in references))
-        self._slots, self._most = _table(*self._flat(references), self._lengths.sum())
+        self._hashes, self._most = _table(*self._flat(references), self._lengths.sum())
 
     def statistics(self, hypotheses: Sequence[Tokens]) -> Integers:
         """Return the nine counts (n, 9) of n hypotheses."""
         words, offsets = self._flat(hypotheses)
-        counts: Integers = _statistics(words, offsets, self._slots, self._most, self._lengths)
+        counts: Integers = _statistics(words, offsets, self._hashes, self._most, self._lengths)
         return counts
 
     def _flat(self, texts: Sequence[Tokens]) -> tuple[Integers, Integers]:
@@ -47,57 +49,56 @@ class References:
         return np.array(flat, dtype=np.int64), offsets
 
 
-@njit(cache=True)
-def _slot_of(slots, ngram):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Return where an n-gram, given as a 64-bit hash, stands in a table, or may be put."""
-    place = (ngram ^ (ngram >> 32)) & (len(slots) - 1)
-    while slots[place] != 0 and slots[place] != ngram:
-        place = (place + 1) & (len(slots) - 1)
-    return place
+@compiled
+def _table(words: Integers, offsets: Integers, total: int) -> tuple[Integers, Integers]:
+    """Make a hash table of the n-grams of texts.
 
+    Args:
+        words: (total,) the words of all texts.
+        offsets: (texts + 1,) where each text begins.
+        total: the number of words.
 
-@njit(cache=True)
-def _longer(ngram, word):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Return the hash of an n-gram (0 if it is empty) and one more word."""
-    mixed = (ngram ^ word) * -7046029254386353131
-    mixed ^= mixed >> 29
-    return mixed if mixed != 0 else 1
-
-
-@njit(cache=True)
-def _table(words, offsets, total):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Return the n-grams of texts, and how often the text with most of them has each."""
-    size = 16
-    while size < 2 * MAX_N * total:
-        size *= 2
-    slots = np.zeros(size, np.int64)
-    most = np.zeros(size, np.int64)
+    Returns:
+        hashes of n-grams, and how often the text with most of them has each.
+    """
+    hashes = np.zeros(size_for(MAX_N * total), np.int64)
+    most = np.zeros(len(hashes), np.int64)
     for text in range(len(offsets) - 1):
-        count = np.zeros(size, np.int64)
+        count = np.zeros(len(hashes), np.int64)
         for start in range(offsets[text], offsets[text + 1]):
             ngram = 0
             for place in range(start, min(start + MAX_N, offsets[text + 1])):
                 ngram = _longer(ngram, words[place])
-                slot = _slot_of(slots, ngram)
-                slots[slot] = ngram
+                slot = place_of(hashes, ngram)
+                hashes[slot] = ngram
                 count[slot] += 1
                 most[slot] = max(most[slot], count[slot])
-    return slots, most
+    return hashes, most
 
 
-@njit(cache=True)
-def _statistics(words, offsets, slots, most, lengths):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Return the counts of texts (n, 9); `lengths` of the references, ascending."""
+@compiled
+def _statistics(
+    words: Integers, offsets: Integers, hashes: Integers, most: Integers, lengths: Integers
+) -> Integers:
+    """Return the counts (texts, 9) of texts.
+
+    Args:
+        words: the words of all texts.
+        offsets: (texts + 1,) where each text begins.
+        hashes: of the references' n-grams; see `_table`.
+        most: how often a reference has each.
+        lengths: of the references, ascending.
+    """
     texts = len(offsets) - 1
     statistics = np.zeros((texts, STATISTICS), np.int64)
     for text in range(texts):
-        count = np.zeros(len(slots), np.int64)
+        count = np.zeros(len(hashes), np.int64)
         for start in range(offsets[text], offsets[text + 1]):
             ngram = 0
             for place in range(start, min(start + MAX_N, offsets[text + 1])):
                 ngram = _longer(ngram, words[place])
-                slot = _slot_of(slots, ngram)
-                if slots[slot] == ngram and count[slot] < most[slot]:
+                slot = place_of(hashes, ngram)
+                if hashes[slot] == ngram and count[slot] < most[slot]:
                     count[slot] += 1
                     statistics[text, 2 * (place - start)] += 1
         length = offsets[text + 1] - offsets[text]
@@ -111,11 +112,25 @@ def _statistics(words, offsets, slots, most, lengths):  # type: ignore[no-untype
     return statistics
 
 
+@inner
+def _longer(ngram: int, word: int) -> int:
+    """Return the hash of an n-gram (0 if it is empty) and one more word."""
+    hashed = mixed(ngram, word)
+    return hashed if hashed != 0 else 1
+
+
+@compiled
+def bleu_of(statistics: Floats) -> float:
+    """Return BLEU, 0 to 1, of summed statistics (9,), in compiled code."""
+    product = 1.0
+    for column in range(0, STATISTICS - 1, 2):
+        if statistics[column] <= 0.0:
+            return 0.0
+        product *= statistics[column] / statistics[column + 1]
+    brevity = np.exp(min(0.0, 1.0 - statistics[STATISTICS - 1] / statistics[1]))
+    return float(product ** (1.0 / MAX_N) * brevity)
+
+
 def corpus_bleu(statistics: NDArray[np.integer]) -> float:
     """Return BLEU, 0 to 1, of summed statistics (9,)."""
-    matches, totals = statistics[0:-1:2].astype(float), statistics[1:-1:2].astype(float)
-    if matches.min() <= 0:
-        return 0.0
-    length, reference = float(totals[0]), float(statistics[-1])
-    log_penalty = min(0.0, 1.0 - reference / length)
-    return float(np.exp(np.log(matches / totals).mean() + log_penalty))
+    return bleu_of(statistics.astype(np.float64))

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.arrays import Floats
 from moses_feature.errors import MosesFeatureError
 from moses_feature.moses.ini import Feature, MosesIni
 from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
@@ -17,8 +18,6 @@ from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
 STATEFUL = ("LexicalReordering", "Distortion", "KENLM", "NeuralLM")
 """Classes whose values Moses prints first (`moses/ScoreComponentCollection.cpp`)."""
 UNTUNEABLE = "UnknownWordPenalty"
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mert.features import FeatureSet
+from moses_feature.arrays import Floats
 from moses_feature.errors import FormatError, MosesFeatureError, shown
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ import numpy as np
 
 from mert.bleu import STATISTICS, References
 from mert.nbest import Hypothesis
-from mert.optimisers.candidates import Candidates, Integers
+from mert.optimisers.candidates import Candidates
+from moses_feature.arrays import Integers
 
 
 class Pool:

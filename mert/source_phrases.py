@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from moses_feature.arrays import Integers
 from moses_feature.moses.phrase_table import tokens
 
-Integers = NDArray[np.int64]
 Sentence = Sequence[bytes]
 
 

@@ -27,7 +27,7 @@ from mert.moses_files import write_candidates
 from mert.nbest import read_nbest
 from mert.optimisers.candidates import Candidates
 from mert.optimisers.choice import optimizer
-from mert.optimisers.mert import SearchSpace
+from mert.optimisers.space import SearchSpace, normalised
 from mert.pool import Pool
 from moses_feature import __version__
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
@@ -258,7 +258,7 @@ class _Run:
             optimum = self._optimize(
                 candidates, SearchSpace.around(start), settings.seed * 1000 + number
             )
-            change = np.abs(_normalised(optimum.weights) - _normalised(start)).max()
+            change = np.abs(normalised(optimum.weights) - normalised(start)).max()
             iteration.next_weights = optimum.weights.tolist()
             iteration.optimised_bleu = optimum.bleu
             iteration.change = float(change)
@@ -286,7 +286,7 @@ class _Run:
             logger.info(
                 "  optimised in %.1f s: BLEU %.2f on all hypotheses; greatest change %.4f\n  %s",
                 iteration.seconds[1], 100 * iteration.optimised_bleu, iteration.change or 0.0,
-                (self._features.template() % tuple(_normalised(iteration.next_weights))).decode(),
+                (self._features.template() % tuple(normalised(iteration.next_weights))).decode(),
             )  # fmt: skip
 
     def write_results(self, command: str) -> None:
@@ -317,12 +317,6 @@ class _Run:
             ]
             write_whole(self._directory / RESCORING_WEIGHTS, "".join(lines).encode())
         self._ini.with_weights(weights, comments).write(self._tuned_ini)
-
-
-def _normalised(weights: Any) -> np.ndarray:
-    array = np.asarray(weights, dtype=np.float64)
-    total = np.abs(array).sum()
-    return array / total if total else array
 
 
 def _check_bleu(bleu: float, best: float) -> None:

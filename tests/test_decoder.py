@@ -12,9 +12,7 @@ from toy import TYPE, Toy, all_derivations, features_of, make_toy
 
 from mert.bleu import References, corpus_bleu
 from mert.decoders.embedded import language_model
-from mert.decoders.embedded.compiled import drop_stale_code
 from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
-from mert.decoders.embedded.language_model import LanguageModels
 from mert.decoders.embedded.reordering import ReorderingType
 from mert.decoders.embedded.search import future_scores
 from mert.decoders.embedded.system import System
@@ -107,23 +105,21 @@ def test_features_are_those_of_the_derivation(tmp_path, types):
     assert compared > 50
 
 
-def buffered(
-    toy: Toy, sentences: list[str], buffer: int, monkeypatch: pytest.MonkeyPatch
-) -> EmbeddedDecoder:
-    monkeypatch.setattr(LanguageModels.__init__, "__defaults__", (buffer,))
-    return decoder_of(toy, sentences, SearchLimits(20, 10))
+def buffered(toy: Toy, sentences: list[str], buffer: int) -> EmbeddedDecoder:
+    tokens = [sentence.encode().split() for sentence in sentences]
+    return EmbeddedDecoder(System.of_ini(toy.ini), tokens, SearchLimits(20, 10), buffer=buffer)
 
 
 def test_buffered_and_unbuffered_decoding_are_the_same(tmp_path, monkeypatch):
     """To the bit, with a table that is too small and a buffer that runs over."""
     toy = make_toy(tmp_path / "toy", neural=1, options=5)
     sentences = ["a b c d a c", "d c x b a a b", "b"]
-    plain = buffered(toy, sentences, 0, monkeypatch)
+    plain = buffered(toy, sentences, 0)
     expected = [plain.translate(number, 30) for number in range(3)]
     for buffer, slots in ((1, 1 << 16), (7, 1 << 16), (4096, 1 << 16), (4096, 64), (50, 64)):
         monkeypatch.setattr(language_model, "FIRST_SLOTS", slots)
         monkeypatch.setattr(language_model, "FIRST_CONTEXTS", slots)
-        decoder = buffered(toy, sentences, buffer, monkeypatch)
+        decoder = buffered(toy, sentences, buffer)
         for _ in range(2):
             for number in range(3):
                 found = decoder.translate(number, 30)
@@ -486,20 +482,3 @@ def test_real_moses_has_the_same_features(golden, multi30k):
             assert unknown == pytest.approx(round(unknown / 100) * 100, abs=1e-6)
     assert compared > 10_000
     assert other_derivations < 0.02 * compared
-
-
-def test_stale_code_is_dropped(tmp_path):
-    """When a file changes, so must the code compiled from the files that call it."""
-    cache = tmp_path / "__pycache__"
-    cache.mkdir()
-    (tmp_path / "a.py").write_text("1")
-    (tmp_path / "b.py").write_text("2")
-    for expected in (False, True):
-        drop_stale_code(tmp_path)
-        assert (cache / "b.f-1.nbi").exists() is expected
-        (cache / "b.f-1.nbi").touch()
-    drop_stale_code(tmp_path)
-    assert (cache / "b.f-1.nbi").exists()
-    (tmp_path / "a.py").write_text("3")
-    drop_stale_code(tmp_path)
-    assert not (cache / "b.f-1.nbi").exists()

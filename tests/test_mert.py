@@ -20,7 +20,8 @@ from mert.cli.main import mert_optimize
 from mert.moses_files import read_candidates, read_init
 from mert.optimisers.candidates import Candidates
 from mert.optimisers.line_search import LineSearch
-from mert.optimisers.mert import SearchSpace, mert, normalised
+from mert.optimisers.mert import mert
+from mert.optimisers.space import SearchSpace, normalised
 from moses_feature.errors import FormatError
 
 INFINITY = np.inf

@@ -27,8 +27,8 @@ from mert.decoders.embedded.system import System
 from mert.features import FeatureSet
 from mert.moses_files import read_candidates
 from mert.optimisers.choice import OPTIMIZERS, optimizer
-from mert.optimisers.mert import SearchSpace, normalised
 from mert.optimisers.pro import sentence_bleu
+from mert.optimisers.space import SearchSpace, normalised
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import locked_directory
 from moses_feature.moses.ini import MosesIni

@@ -32,11 +32,12 @@ from mert.decoders.embedded.system import System
 from mert.decoders.embedded.workers import embedded_decoder
 from mert.moses_files import read_candidates, read_init
 from mert.nbest import read_nbest
-from mert.optimisers.candidates import Candidates, Floats
+from mert.optimisers.candidates import Candidates
 from mert.optimisers.choice import OPTIMIZERS, optimizer
-from mert.optimisers.mert import SearchSpace
+from mert.optimisers.space import SearchSpace
 from mert.tune import RESCORING_WEIGHTS, TUNED_INI, TuningSettings, identity_of, tune
 from moses_feature import __version__
+from moses_feature.arrays import Floats
 from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import STANDARD_STREAM, whole_file, write_whole

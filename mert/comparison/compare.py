@@ -25,6 +25,7 @@ from mert.decoders.choice import DecoderSettings
 from mert.decoders.decoder import Decoder
 from mert.features import FeatureSet
 from mert.nbest import read_nbest
+from mert.optimisers.space import normalised
 from mert.tune import TuningSettings, identity_of, tune
 from moses_feature import __version__
 from moses_feature.errors import UsageError
@@ -215,7 +216,7 @@ def _runs(
             dev_bleu, _ = dev_scorer.score(dev_path, features)
             test_bleu, statistics = test_scorer.score(path, features)
             _write_translations(path, features, len(test), folder / f"{TEST}.out")
-            weights = dict(zip(features.names, _normalised(state.best.weights), strict=True))
+            weights = dict(zip(features.names, normalised(state.best.weights), strict=True))
             runs.append(
                 Run(
                     seed.seed,
@@ -228,7 +229,7 @@ def _runs(
                     statistics,
                 )
             )
-    average = np.mean([_normalised(state.best.weights) for state in states], axis=0)
+    average = np.mean([normalised(state.best.weights) for state in states], axis=0)
     comment = f"weights averaged over {len(states)} tuning runs by moses-feature {__version__}"
     candidate.ini.with_weights(features.with_weights(average).by_name(), [comment]).write(
         home / AVERAGE_INI
@@ -308,11 +309,6 @@ def _write_translations(nbest: Path, features: FeatureSet, size: int, path: Path
         for list_ in read_nbest(nbest, features, size)
     ]
     path.write_bytes(b"".join(lines))
-
-
-def _normalised(weights: Sequence[float]) -> list[float]:
-    total = sum(map(abs, weights))
-    return [weight / total for weight in weights] if total else list(weights)
 
 
 def _compared(name: str, runs: tuple[Run, ...], baseline: tuple[Run, ...]) -> SystemResult:

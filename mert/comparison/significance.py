@@ -8,15 +8,13 @@ each system tells little (Clark et al., ACL 2011).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-from mert.bleu import corpus_bleu
+from mert.bleu import bleu_of, corpus_bleu
+from moses_feature.arrays import Floats, Integers
+from moses_feature.compiled import compiled
 
 TRIALS = 10_000
 RESAMPLES = 1_000
-
-Integers = NDArray[np.int64]
 
 
 def mean_bleu(statistics: Integers) -> float:
@@ -56,8 +54,8 @@ def paired_bootstrap(system: Integers, baseline: Integers, seed: int = 1) -> flo
     return (int(np.count_nonzero(moved >= observed - 1e-12)) + 1) / (RESAMPLES + 1)
 
 
-@njit(cache=True)
-def _shuffled_differences(both, trials, seed):  # type: ignore[no-untyped-def]  # pragma: no cover
+@compiled
+def _shuffled_differences(both: Floats, trials: int, seed: int) -> Floats:
     """Return the difference of the mean BLEU in each trial; both (sentences, 2 runs, 9)."""
     np.random.seed(seed)  # noqa: NPY002  # compiled code has its own
     sentences, slots, width = both.shape
@@ -75,17 +73,7 @@ def _shuffled_differences(both, trials, seed):  # type: ignore[no-untyped-def]  
                     totals[slot, column] += both[sentence, order[slot], column]
         difference = 0.0
         for slot in range(slots):
-            bleu = _bleu(totals[slot])
+            bleu = bleu_of(totals[slot])
             difference += bleu if slot < runs else -bleu
         differences[trial] = difference / runs
     return differences
-
-
-@njit(cache=True)
-def _bleu(statistics):  # type: ignore[no-untyped-def]  # pragma: no cover
-    product = 1.0
-    for column in range(0, len(statistics) - 1, 2):
-        if statistics[column] <= 0.0:
-            return 0.0
-        product *= statistics[column] / statistics[column + 1]
-    return product**0.25 * np.exp(min(0.0, 1.0 - statistics[-1] / statistics[1]))

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
 from mert.bleu import corpus_bleu
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from moses_feature.arrays import Floats, Integers
+from moses_feature.compiled import compiler
 
 
 @dataclass(frozen=True)
@@ -54,8 +51,9 @@ class Candidates:
         return Candidates(self.features[first], self.statistics[first], offsets, self.names)
 
 
-@njit(cache=True, nogil=True)
-def _chosen(scores, offsets):  # type: ignore[no-untyped-def]  # pragma: no cover
+@compiler(nogil=True)
+def _chosen(scores: Floats, offsets: Integers) -> Integers:
+    """Return the row with the best score of each sentence; of equal ones the first."""
     rows = np.empty(len(offsets) - 1, np.int64)
     for sentence in range(len(rows)):
         best = offsets[sentence]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mert.optimisers.candidates import Candidates
-from mert.optimisers.mert import Optimum, SearchSpace, mert
+from mert.optimisers.mert import mert
 from mert.optimisers.mira import mira
 from mert.optimisers.pro import pro
+from mert.optimisers.space import Optimum, SearchSpace
 from moses_feature.errors import UsageError
 
 Optimizer = Callable[[Candidates, SearchSpace, int], Optimum]

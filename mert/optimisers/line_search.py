@@ -8,16 +8,22 @@ change; between two such places BLEU is constant, so that the best γ is found w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from mert.optimisers.candidates import Candidates, Floats
+from mert.bleu import bleu_of
+from mert.optimisers.candidates import Candidates
+from moses_feature.arrays import Floats, Integers
+from moses_feature.compiled import compiler
 
 OUTSIDE = 0.1
 """How far beyond the last change γ goes when the best interval has no end (weights sum to 1)."""
 TIE = 1e-12
 """BLEU values closer than this are equal."""
+
+_exact = compiler(nogil=True)
+_fast = compiler(nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "reassoc"})
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,20 @@ class Step:
 
     gamma: float
     bleu: float
+
+
+class Changes(NamedTuple):
+    """Where along a line the best hypotheses of all sentences change.
+
+    Attributes:
+        gammas: (changes,) ascending.
+        statistics: (changes, 9) by how much the summed statistics change there.
+        start: (9,) their sum at the smallest γ.
+    """
+
+    gammas: Floats
+    statistics: Floats
+    start: Floats
 
 
 class LineSearch:
@@ -59,16 +79,14 @@ class LineSearch:
         """
         feature = _single(direction)
         if feature is None:
-            gammas, changes, start = _changes(
-                scores, slopes, self._statistics, self._offsets, lowest, highest
-            )
+            changes = _changes(scores, slopes, self._statistics, self._offsets, lowest, highest)
         else:
             order = self._ascending[feature]
-            gammas, changes, start = _changes_of_sorted(
+            changes = _changes_of_sorted(
                 scores[order], self._sorted[feature], order,
                 self._statistics, self._offsets, lowest, highest,
             )  # fmt: skip
-        return Step(*_best_interval(gammas, changes, start, lowest, highest))
+        return Step(*_best_interval(changes, lowest, highest))
 
 
 def _single(direction: Floats) -> int | None:
@@ -77,11 +95,16 @@ def _single(direction: Floats) -> int | None:
     return int(moving[0]) if len(moving) == 1 and direction[moving[0]] == 1.0 else None
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "reassoc"})
-def _changes(  # type: ignore[no-untyped-def]  # pragma: no cover
-    scores, slopes, statistics, offsets, lowest, highest
-):
-    """Return where envelopes change, by how much the statistics do, and their sum at `lowest`.
+@_fast
+def _changes(
+    scores: Floats,
+    slopes: Floats,
+    statistics: Floats,
+    offsets: Integers,
+    lowest: float,
+    highest: float,
+) -> Changes:
+    """Follow the envelope of each sentence from `lowest` to `highest`; see `Changes`.
 
     From the hypothesis that is best at `lowest`, the envelope goes on to the one whose line is
     crossed first, of several the steepest. Looking at all lines for each step of the envelope
@@ -118,13 +141,19 @@ def _changes(  # type: ignore[no-untyped-def]  # pragma: no cover
             current = following
     ascending = np.argsort(gammas[:found])
     changes = statistics[after[ascending]] - statistics[before[ascending]]
-    return gammas[ascending], changes, start
+    return Changes(gammas[ascending], changes, start)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "reassoc"})
-def _changes_of_sorted(  # type: ignore[no-untyped-def]  # pragma: no cover
-    scores, slopes, ascending, statistics, offsets, lowest, highest
-):
+@_fast
+def _changes_of_sorted(
+    scores: Floats,
+    slopes: Floats,
+    ascending: Integers,
+    statistics: Floats,
+    offsets: Integers,
+    lowest: float,
+    highest: float,
+) -> Changes:
     """Do the same for lines that are in ascending order by slope, sentence by sentence.
 
     `ascending` gives their rows among the statistics.
@@ -161,11 +190,11 @@ def _changes_of_sorted(  # type: ignore[no-untyped-def]  # pragma: no cover
             current = following
     order = np.argsort(gammas[:found])
     changes = statistics[after[order]] - statistics[before[order]]
-    return gammas[order], changes, start
+    return Changes(gammas[order], changes, start)
 
 
-@njit(cache=True, nogil=True)
-def _best_at(scores, slopes, first, last, gamma):  # type: ignore[no-untyped-def]  # pragma: no cover
+@_exact
+def _best_at(scores: Floats, slopes: Floats, first: int, last: int, gamma: float) -> int:
     """Return the line that is highest at γ and just behind it; γ may be minus infinity."""
     best = first
     for line in range(first + 1, last):
@@ -180,16 +209,14 @@ def _best_at(scores, slopes, first, last, gamma):  # type: ignore[no-untyped-def
     return best
 
 
-@njit(cache=True, nogil=True)
-def _best_interval(  # type: ignore[no-untyped-def]  # pragma: no cover
-    gammas, changes, start, lowest, highest
-):
+@_exact
+def _best_interval(changes: Changes, lowest: float, highest: float) -> tuple[float, float]:
     """Return the middle of the best interval and BLEU on it.
 
     Of equally good intervals the widest is taken, and of equally wide ones the leftmost; one
     without an end counts, and is entered, as if it were 0.2 wide.
     """
-    current = start.copy()
+    gammas, current = changes.gammas, changes.start.copy()
     best_bleu = -1.0
     best_gamma = 0.0
     best_width = -1.0
@@ -197,7 +224,7 @@ def _best_interval(  # type: ignore[no-untyped-def]  # pragma: no cover
     for interval in range(found + 1):
         if interval > 0:
             for column in range(len(current)):
-                current[column] += changes[interval - 1, column]
+                current[column] += changes.statistics[interval - 1, column]
         left = gammas[interval - 1] if interval > 0 else lowest
         right = gammas[interval] if interval < found else highest
         if left == -np.inf and right == np.inf:
@@ -209,20 +236,9 @@ def _best_interval(  # type: ignore[no-untyped-def]  # pragma: no cover
         width = right - left
         if width <= 0.0:
             continue
-        bleu = _bleu(current)
+        bleu = bleu_of(current)
         if bleu > best_bleu + TIE or (bleu > best_bleu - TIE and width > best_width):
             best_bleu = bleu
             best_gamma = (left + right) / 2.0
             best_width = width
     return best_gamma, best_bleu
-
-
-@njit(cache=True, nogil=True)
-def _bleu(statistics):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Return BLEU of summed statistics, as `mert.bleu.corpus_bleu` does."""
-    product = 1.0
-    for column in range(0, len(statistics) - 1, 2):
-        if statistics[column] <= 0.0:
-            return 0.0
-        product *= statistics[column] / statistics[column + 1]
-    return product**0.25 * np.exp(min(0.0, 1.0 - statistics[-1] / statistics[1]))

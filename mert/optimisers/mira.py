@@ -8,11 +8,15 @@ wins. Settings are those of Moses' `kbmira`.
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from typing import NamedTuple
 
+import numpy as np
+
+from mert.bleu import bleu_of
 from mert.optimisers.candidates import Candidates
-from mert.optimisers.mert import Optimum, SearchSpace
+from mert.optimisers.space import Optimum, SearchSpace
+from moses_feature.arrays import Floats, Integers
+from moses_feature.compiled import compiled
 
 EPOCHS = 60
 LARGEST_STEP = 0.01
@@ -26,21 +30,21 @@ def mira(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
     generator = np.random.default_rng(seed)
     sentences = len(candidates.offsets) - 1
     statistics = candidates.statistics.astype(np.float64)
-    free = (~space.fixed).astype(np.float64)
-    weights = space.start.astype(np.float64).copy()
-    background = np.full(statistics.shape[1], 1e-8)
-    start_bleu = candidates.bleu(weights)
-    best, best_bleu, best_epoch = weights.copy(), start_bleu, 0
+    start = space.start.astype(np.float64)
+    learner = Learner(
+        weights=start.copy(),
+        background=np.full(statistics.shape[1], 1e-8),
+        total=np.zeros(len(start)),
+        updates=np.zeros(1),
+    )
+    bounds = Bounds((~space.fixed).astype(np.float64), space.lowest, space.highest)
+    start_bleu = candidates.bleu(start)
+    best, best_bleu, best_epoch = start, start_bleu, 0
     of_epochs = [start_bleu]
-    total = np.zeros_like(weights)
-    updates = np.zeros(1)
     for epoch in range(1, EPOCHS + 1):
         order = generator.permutation(sentences)
-        _epoch(
-            candidates.features, statistics, candidates.offsets, order, weights, background,
-            total, updates, free, space.lowest, space.highest,
-        )  # fmt: skip
-        average = np.where(space.fixed, space.start, total / updates[0])
+        _epoch(candidates.features, statistics, candidates.offsets, order, learner, bounds)
+        average = np.where(space.fixed, space.start, learner.total / learner.updates[0])
         of_epochs.append(candidates.bleu(average))
         if of_epochs[-1] > best_bleu:
             best, best_bleu, best_epoch = average, of_epochs[-1], epoch
@@ -48,11 +52,42 @@ def mira(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
     return Optimum(best, best_bleu, start_bleu, reason, of_epochs)
 
 
-@njit(cache=True)
-def _epoch(  # type: ignore[no-untyped-def]  # pragma: no cover
-    features, statistics, offsets, order, weights, background, total, updates, free, lowest, highest
-):
-    """Go once through the sentences; changes weights, background, total and updates."""
+class Learner(NamedTuple):
+    """What an epoch changes.
+
+    Attributes:
+        weights: (d,)
+        background: (9,) statistics of the sentences before, fading.
+        total: (d,) the sum of the weights after each sentence.
+        updates: (1,) how many they are.
+    """
+
+    weights: Floats
+    background: Floats
+    total: Floats
+    updates: Floats
+
+
+class Bounds(NamedTuple):
+    """Where weights may be: (d,) 1 for those that may move, and the least and greatest values."""
+
+    free: Floats
+    lowest: Floats
+    highest: Floats
+
+
+@compiled
+def _epoch(
+    features: Floats,
+    statistics: Floats,
+    offsets: Integers,
+    order: Integers,
+    learner: Learner,
+    bounds: Bounds,
+) -> None:
+    """Go once through the sentences, in an order."""
+    weights, background = learner.weights, learner.background
+    with_background = np.empty_like(background)
     for sentence in order:
         first, last = offsets[sentence], offsets[sentence + 1]
         model = hope = fear = first
@@ -62,34 +97,24 @@ def _epoch(  # type: ignore[no-untyped-def]  # pragma: no cover
             score = 0.0
             for column in range(len(weights)):
                 score += weights[column] * features[row, column]
-            bleu = _bleu_with(statistics[row], background)
+            for column in range(len(background)):
+                with_background[column] = statistics[row, column] + background[column]
+            bleu = bleu_of(with_background) * with_background[-1]  # in words of the reference
             if score > model_score:
                 model, model_score = row, score
             if score + bleu > hope_score:
                 hope, hope_score, hope_bleu = row, score + bleu, bleu
             if score - bleu > fear_score:
                 fear, fear_score, fear_bleu = row, score - bleu, bleu
-        difference = (features[hope] - features[fear]) * free
+        difference = (features[hope] - features[fear]) * bounds.free
         loss = hope_bleu - fear_bleu - np.sum(weights * (features[hope] - features[fear]))
         norm = np.sum(difference * difference)
         if hope_bleu > fear_bleu and loss > 0.0 and norm > 0.0:
             weights += min(LARGEST_STEP, loss / norm) * difference
             for column in range(len(weights)):
-                weights[column] = min(max(weights[column], lowest[column]), highest[column])
+                bounded = max(weights[column], bounds.lowest[column])
+                weights[column] = min(bounded, bounds.highest[column])
         background *= DECAY
         background += statistics[model]
-        total += weights
-        updates[0] += 1.0
-
-
-@njit(cache=True)
-def _bleu_with(statistics, background):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Return BLEU of a sentence on top of the background, times the reference length of both."""
-    product = 1.0
-    for column in range(0, len(background) - 1, 2):
-        product *= (statistics[column] + background[column]) / (
-            statistics[column + 1] + background[column + 1]
-        )
-    length = statistics[1] + background[1]
-    reference = statistics[-1] + background[-1]
-    return product**0.25 * np.exp(min(0.0, 1.0 - reference / length)) * reference
+        learner.total[:] += weights
+        learner.updates[0] += 1.0

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mert.optimisers.candidates import Candidates, Floats, Integers
-from mert.optimisers.mert import Optimum, SearchSpace, normalised
+from mert.optimisers.candidates import Candidates
+from mert.optimisers.space import Optimum, SearchSpace, normalised
+from moses_feature.arrays import Floats, Integers
 from moses_feature.errors import UsageError
 
 SAMPLES = 5000

@@ -11,11 +11,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.arrays import Integers
 from moses_feature.models.folds import mixed, phrase_hash
 from moses_feature.models.vocabulary import END, UNKNOWN, Vocabulary
 from moses_feature.moses.phrase_table import tokens
-
-Integers = NDArray[np.int64]
 
 
 class Text:

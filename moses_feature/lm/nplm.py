@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from moses_feature.arrays import Floats32
 from moses_feature.errors import FormatError, MosesFeatureError, shown
 from moses_feature.files import whole_file
 from moses_feature.lm.scorer import NeuralLM
@@ -34,8 +34,6 @@ MATRICES = {
     b"\\output_biases": "output.bias",
 }
 SIZES = ("ngram_size", "input_embedding_dimension", "num_hidden", "output_embedding_dimension")
-
-Floats = NDArray[np.float32]
 
 
 def load_neural_lm(path: str | Path) -> NeuralLM:
@@ -155,7 +153,7 @@ def _sections(reader: LineReader) -> Iterator[tuple[bytes, list[bytes]]]:
         raise FormatError(reader.path, "\\end", "the end of the file", reader.line_number)
 
 
-def _matrix(path: Path, section: bytes, lines: list[bytes], shape: tuple[int, ...]) -> Floats:
+def _matrix(path: Path, section: bytes, lines: list[bytes], shape: tuple[int, ...]) -> Floats32:
     try:
         rows = [np.array(line.split(), dtype=np.float32) for line in lines]
         matrix = np.stack(rows) if len(shape) == 2 else np.concatenate(rows)

@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.arrays import Floats32, Integers
 from moses_feature.errors import FormatError
+from moses_feature.lm.kernels import first_layer
 from moses_feature.lm.sizes import LmSizes
 from moses_feature.models.files import CONFIG, WEIGHTS, check_weights, read_model_files
 from moses_feature.models.vocabulary import END, Vocabulary
-from moses_feature.scoring.kernels import add_exps, first_layer, logits_at
+from moses_feature.scoring.kernels import add_exps, logits_at
 
 ARCHITECTURE = "feed-forward-lm"
 VOCABULARY = "words.vocab"
@@ -30,9 +32,6 @@ ROWS = 64
 WORDS_TOGETHER = 1024
 MOST_REMEMBERED = 1 << 21
 NO_LOGIT = -1e30
-
-Floats = NDArray[np.float32]
-Integers = NDArray[np.int64]
 
 
 class NeuralLM:
@@ -61,7 +60,7 @@ class NeuralLM:
     def __init__(
         self,
         sizes: LmSizes,
-        weights: dict[str, Floats],
+        weights: dict[str, Floats32],
         vocabulary: Vocabulary,
         normalised: bool,
         training: dict[str, Any],
@@ -107,7 +106,7 @@ class NeuralLM:
         """Return the ids of words."""
         return self.vocabulary.ids(words)
 
-    def log_probs(self, contexts: NDArray[np.integer], words: Integers) -> Floats:
+    def log_probs(self, contexts: NDArray[np.integer], words: Integers) -> Floats32:
         """Return log p (N,) of words.
 
         Args:
@@ -128,11 +127,11 @@ class NeuralLM:
             scores -= self._norms(list(index), features)[row]
         return scores
 
-    def log_norms(self, contexts: NDArray[np.integer]) -> Floats:
+    def log_norms(self, contexts: NDArray[np.integer]) -> Floats32:
         """Return log Z (N,) of contexts (N, order - 1)."""
         return self._sums(self._features(np.ascontiguousarray(contexts, dtype=np.int32)))
 
-    def _features(self, contexts: NDArray[np.int32]) -> Floats:
+    def _features(self, contexts: NDArray[np.int32]) -> Floats32:
         """Return the units of the second layer (N, S)."""
         count = len(contexts)
         features = np.empty((-(-count // ROWS) * ROWS, self._second.shape[1]), dtype=np.float32)
@@ -146,7 +145,7 @@ class NeuralLM:
             np.maximum(block, 0.0, out=block)
         return features[:count]
 
-    def _norms(self, keys: list[bytes], features: Floats) -> Floats:
+    def _norms(self, keys: list[bytes], features: Floats32) -> Floats32:
         """Return log Z (C,) of contexts, from memory where it is known."""
         norms = np.array([self._log_norms.get(key, np.nan) for key in keys], dtype=np.float32)
         new = np.flatnonzero(np.isnan(norms))
@@ -157,7 +156,7 @@ class NeuralLM:
             self._log_norms.update(zip([keys[n] for n in new], norms[new].tolist(), strict=True))
         return norms
 
-    def _sums(self, features: Floats) -> Floats:
+    def _sums(self, features: Floats32) -> Floats32:
         """Return the logarithms of the sums of exp(logit) (C,)."""
         sums = np.empty(len(features), dtype=np.float32)
         operand = np.zeros((ROWS, features.shape[1]), dtype=np.float32)
@@ -173,7 +172,7 @@ class NeuralLM:
             sums[start : start + ROWS] = (np.log(total) + top)[: len(block)]
         return sums
 
-    def sentence_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[Floats]:
+    def sentence_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[Floats32]:
         """Return log p of the words of each sentence, and of its end."""
         contexts, words = [], []
         for sentence in sentences:

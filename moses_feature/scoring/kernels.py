@@ -10,12 +10,10 @@ Every row is worked on by itself and in the same order, whatever stands beside i
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from moses_feature.scoring.prefix_tree import Integers
-
-Floats = NDArray[np.float32]
+from moses_feature.arrays import Floats32, Integers
+from moses_feature.compiled import compiler
 
 F = np.float32
 _LOWEST, _HIGHEST = F(-87.0), F(88.0)
@@ -30,8 +28,8 @@ _LEAST = np.int32(-(2**31))
 _RUN = 128  # logits that are looked at together
 
 # Contraction (a b + c in one rounding) is safe; a sum may be reordered only where it is one.
-_exact = njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-_summing = njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+_exact = compiler(nogil=True, fastmath={"contract"}, error_model="numpy")
+_summing = compiler(nogil=True, fastmath={"contract", "reassoc", "nsz"})
 
 
 @_exact
@@ -65,7 +63,7 @@ def tanh(x: np.float32) -> np.float32:
 
 @_exact
 def encoder_gates(
-    gates: Floats, inputs: Floats, word: Integers, state: Floats, reset: Floats
+    gates: Floats32, inputs: Floats32, word: Integers, state: Floats32, reset: Floats32
 ) -> None:
     """See `elementwise.encoder_gates`."""
     hidden = state.shape[1]
@@ -80,7 +78,7 @@ def encoder_gates(
 
 @_exact
 def encoder_state(
-    gates: Floats, candidate: Floats, inputs: Floats, word: Integers, state: Floats
+    gates: Floats32, candidate: Floats32, inputs: Floats32, word: Integers, state: Floats32
 ) -> None:
     """See `elementwise.encoder_state`."""
     hidden = state.shape[1]
@@ -93,12 +91,12 @@ def encoder_state(
 
 @_exact
 def decoder_state(
-    recurrent: Floats,
-    inputs: Floats,
+    recurrent: Floats32,
+    inputs: Floats32,
     word: Integers,
-    summaries: Floats,
+    summaries: Floats32,
     source: Integers,
-    state: Floats,
+    state: Floats32,
 ) -> None:
     """See `elementwise.decoder_state`."""
     hidden = state.shape[1]
@@ -115,12 +113,12 @@ def decoder_state(
 
 @_exact
 def maxout(
-    pieces: Floats,
-    inputs: Floats,
+    pieces: Floats32,
+    inputs: Floats32,
     word: Integers,
-    summaries: Floats,
+    summaries: Floats32,
     source: Integers,
-    units: Floats,
+    units: Floats32,
 ) -> None:
     """See `elementwise.maxout`."""
     for row in range(len(units)):
@@ -133,7 +131,7 @@ def maxout(
 
 
 @_exact
-def tanh_in_place(x: Floats) -> None:
+def tanh_in_place(x: Floats32) -> None:
     """See `elementwise.tanh_in_place`."""
     for row in range(len(x)):
         own = x[row]
@@ -142,7 +140,7 @@ def tanh_in_place(x: Floats) -> None:
 
 
 @_exact
-def add_exps(logits: Floats, bias: Floats, top: Floats, total: Floats) -> None:
+def add_exps(logits: Floats32, bias: Floats32, top: Floats32, total: Floats32) -> None:
     """See `elementwise.add_exps`."""
     for row in range(len(logits)):
         own = logits[row]
@@ -151,7 +149,7 @@ def add_exps(logits: Floats, bias: Floats, top: Floats, total: Floats) -> None:
 
 
 @_exact
-def _add(bias: Floats, logits: Floats) -> np.float32:
+def _add(bias: Floats32, logits: Floats32) -> np.float32:
     """Add a bias in place; return the largest sum."""
     largest = _LEAST
     for k in range(len(logits)):
@@ -163,8 +161,8 @@ def _add(bias: Floats, logits: Floats) -> np.float32:
 
 @_exact
 def add_exps_of_most(
-    logits: NDArray[np.int16], bias: Floats, first: int, top: Floats, total: Floats,
-    best: Floats, best_word: Integers,
+    logits: NDArray[np.int16], bias: Floats32, first: int, top: Floats32, total: Floats32,
+    best: Floats32, best_word: Integers,
 ) -> None:  # fmt: skip
     """See `elementwise.add_exps_of_most`; `logits` holds the bits of bfloat16 numbers."""
     own = np.empty(logits.shape[1], dtype=np.float32)
@@ -181,7 +179,7 @@ def add_exps_of_most(
 
 
 @_exact
-def _widen(short: NDArray[np.int16], bias: Floats, logits: Floats) -> np.float32:
+def _widen(short: NDArray[np.int16], bias: Floats32, logits: Floats32) -> np.float32:
     """Write the sums of short logits and a bias; return the largest one."""
     largest = _LEAST
     for k in range(len(logits)):
@@ -192,14 +190,14 @@ def _widen(short: NDArray[np.int16], bias: Floats, logits: Floats) -> np.float32
 
 
 @_exact
-def _raise_top(top: Floats, total: Floats, row: int, highest: np.float32) -> None:
+def _raise_top(top: Floats32, total: Floats32, row: int, highest: np.float32) -> None:
     if highest > top[row]:
         total[row] *= exp(top[row] - highest)
         top[row] = highest
 
 
 @_exact
-def _sum_of_exps(x: Floats, shift: np.float32) -> np.float32:
+def _sum_of_exps(x: Floats32, shift: np.float32) -> np.float32:
     """Return the sum of exp(x - shift), no x being larger than shift; x is overwritten."""
     for k in range(len(x)):
         x[k] = _exp_of_low(x[k] - shift)
@@ -207,7 +205,7 @@ def _sum_of_exps(x: Floats, shift: np.float32) -> np.float32:
 
 
 @_exact
-def _sum(x: Floats) -> np.float32:
+def _sum(x: Floats32) -> np.float32:
     """Return the sum of x, which is overwritten.
 
     Halves are added up, in this order whoever calls: a compiler that may choose the order can
@@ -226,7 +224,7 @@ def _sum(x: Floats) -> np.float32:
 
 
 @_exact
-def _keep_best(logits: Floats, first: int, best: Floats, best_word: Integers) -> None:
+def _keep_best(logits: Floats32, first: int, best: Floats32, best_word: Integers) -> None:
     """Put large logits in their places among the best, largest first."""
     for k in range(len(logits)):
         if logits[k] > best[-1]:
@@ -248,7 +246,12 @@ def _ordered(bits: np.int32) -> np.int32:
 
 @_summing
 def logits_at(
-    features: Floats, words: Floats, bias: Floats, row: Integers, word: Integers, logits: Floats
+    features: Floats32,
+    words: Floats32,
+    bias: Floats32,
+    row: Integers,
+    word: Integers,
+    logits: Floats32,
 ) -> None:
     """See `elementwise.logits_at`."""
     for edge in range(len(row)):
@@ -257,24 +260,3 @@ def logits_at(
         for k in range(len(f)):
             product += f[k] * w[k]
         logits[edge] = product + bias[word[edge]]
-
-
-@_exact
-def first_layer(table: Floats, bias: Floats, contexts: NDArray[np.int32], units: Floats) -> None:
-    """Write max(0, bias + the rows of the context words, one of each position).
-
-    Args:
-        table: (positions, words, F).
-        bias: (F,)
-        contexts: (n, positions) words.
-        units: (n or more, F), overwritten.
-    """
-    for row in range(len(contexts)):
-        own = units[row]
-        own[:] = bias
-        for position in range(contexts.shape[1]):
-            of_word = table[position, contexts[row, position]]
-            for k in range(len(own)):
-                own[k] += of_word[k]
-        for k in range(len(own)):
-            own[k] = max(own[k], F(0.0))

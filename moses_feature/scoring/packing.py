@@ -13,10 +13,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.arrays import Integers
 from moses_feature.models.folds import Folds, Hashes, phrase_hash
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import UNKNOWN, Vocabulary
-from moses_feature.scoring.prefix_tree import Integers, Level, prefix_levels
+from moses_feature.scoring.prefix_tree import Level, prefix_levels
 
 Words = Sequence[bytes]
 WordPair = tuple[Words, Words]

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.arrays import Integers
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import END
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from moses_feature.arrays import Integers
 from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.sizes import Dtype
 from moses_feature.models.vocabulary import END
 from moses_feature.scoring.elementwise import elementwise_for
 from moses_feature.scoring.packing import AnyPacker, Packed, PackedPairs, WordPair
-from moses_feature.scoring.prefix_tree import Integers, Level
+from moses_feature.scoring.prefix_tree import Level
 from moses_feature.scoring.steps import FoldedNetwork, Sources, Steps
 
 BLOCK_ROWS = {"cpu": 512, "cuda": 2048}

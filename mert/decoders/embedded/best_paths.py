@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mert.decoders.embedded.compiled import compiled, inner
 from mert.decoders.embedded.heap import grown, pop, push
 from mert.decoders.embedded.language_model import END_OF_SENTENCE, score_word
-from mert.decoders.embedded.records import HASH_FACTOR, Floats, Integers
+from mert.decoders.embedded.records import Graph, Layout, Lookups, Options
 from mert.decoders.embedded.search import orientation
+from mert.hash_table import mixed, place_of, size_for
+from moses_feature.arrays import Floats, Integers, Record, Records
+from moses_feature.compiled import compiled, inner
 
 CANDIDATE = np.dtype(
     [
@@ -27,16 +28,29 @@ CANDIDATE = np.dtype(
 )
 
 
-class _Candidates(NamedTuple):
-    """Paths that were not taken yet: `CANDIDATE` records, their scores, and a heap of them."""
+class Candidates(NamedTuple):
+    """Paths that were not taken yet.
 
-    records: NDArray[np.void]
+    Attributes:
+        records: (room,) `CANDIDATE` records.
+        score: (room,) log-linear scores.
+        heap: (room,) a heap of those that wait, by score.
+        counts: (2,) how many are in use, and how many wait.
+    """
+
+    records: Records
     score: Floats
     heap: Integers
+    counts: Integers
+
+
+USED, WAITING = range(2)
 
 
 @compiled
-def best_paths(graph, options, count, most_paths, distinct):  # type: ignore[no-untyped-def]  # pragma: no cover
+def best_paths(
+    graph: Graph, options: Options, count: int, most_paths: int, distinct: bool
+) -> tuple[Integers, Integers]:
     """Find the best paths.
 
     Args:
@@ -54,26 +68,25 @@ def best_paths(graph, options, count, most_paths, distinct):  # type: ignore[no-
     taken = np.empty((most_paths, longest), np.int64)
     lengths = np.empty(most_paths, np.int64)
     wanted = np.empty(count, np.int64)
-    seen = np.zeros(_slots_for(most_paths), np.int64)
-    candidates = _Candidates(np.empty(64, CANDIDATE), np.empty(64), np.empty(64, np.int64))
-    used = in_heap = 0
+    seen = np.zeros(size_for(most_paths), np.int64)
+    candidates = Candidates(
+        np.empty(64, CANDIDATE), np.empty(64), np.empty(64, np.int64), np.zeros(2, np.int64)
+    )
     for best in graph.complete:
-        score = graph.hypotheses[best].score
-        candidates, used, in_heap = _add(candidates, used, in_heap, graph, best, score, -1, 0)
+        candidates = _add(candidates, graph, best, 0.0, -1, 0)
     paths = found = 0
-    while in_heap > 0 and found < count and paths < most_paths:
-        number = pop(candidates.heap, candidates.score, in_heap)
-        in_heap -= 1
+    while candidates.counts[WAITING] > 0 and found < count and paths < most_paths:
+        number = pop(candidates.heap, candidates.score, candidates.counts[WAITING])
+        candidates.counts[WAITING] -= 1
         record = candidates.records[number]
         place = record.place
         score = candidates.score[number]
         lengths[paths] = _write(record, taken, paths, graph.hypotheses)
+        # Its deviations: further back than its own, or paths would be reached twice.
         for deviation in range(place + 1, lengths[paths]):
-            other = graph.hypotheses[taken[paths, deviation]].next_worse
-            difference = score - graph.hypotheses[taken[paths, deviation]].score
-            candidates, used, in_heap = _add(
-                candidates, used, in_heap, graph, other, difference, paths, deviation
-            )
+            there = graph.hypotheses[taken[paths, deviation]]
+            around = score - there.score
+            candidates = _add(candidates, graph, there.next_worse, around, paths, deviation)
         if not distinct or _is_new(taken[paths, : lengths[paths]], graph, options, seen):
             wanted[found] = paths
             found += 1
@@ -83,37 +96,46 @@ def best_paths(graph, options, count, most_paths, distinct):  # type: ignore[no-
 
 
 @compiled
-def _add(candidates, used, in_heap, graph, hypothesis, score, parent, place):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Add a hypothesis and the worse ones behind it; `score` is that of what is around them.
+def _add(
+    candidates: Candidates, graph: Graph, hypothesis: int, around: float, parent: int, place: int
+) -> Candidates:
+    """Add a hypothesis and the worse ones behind it.
 
-    For complete hypotheses (without a parent) there is nothing around.
+    Args:
+        candidates: to which they are added; returned, or larger ones.
+        graph: of the search.
+        hypothesis: the best of those that stand at the place; -1 for none.
+        around: score of what is around them on the path.
+        parent: the path that they deviate from, -1 for none.
+        place: where, counted from the last phrase.
     """
     while hypothesis >= 0:
+        used = candidates.counts[USED]
         if used == len(candidates.records):
-            candidates = _Candidates(
+            candidates = Candidates(
                 grown(candidates.records, 2 * used),
                 grown(candidates.score, 2 * used),
                 grown(candidates.heap, 2 * used),
+                candidates.counts,
             )
         record = candidates.records[used]
         record.parent = parent
         record.place = place
         record.hypothesis = hypothesis
-        of_hypothesis = graph.hypotheses[hypothesis].score
-        candidates.score[used] = of_hypothesis if parent < 0 else score + of_hypothesis
-        push(candidates.heap, candidates.score, in_heap, used)
-        used += 1
-        in_heap += 1
+        candidates.score[used] = around + graph.hypotheses[hypothesis].score
+        push(candidates.heap, candidates.score, candidates.counts[WAITING], used)
+        candidates.counts[USED] += 1
+        candidates.counts[WAITING] += 1
         hypothesis = graph.hypotheses[hypothesis].next_worse
-    return candidates, used, in_heap
+    return candidates
 
 
 @inner
-def _write(candidate, taken, path, hypotheses):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _write(candidate: Record, taken: Integers, path: int, hypotheses: Records) -> int:
     """Write a candidate as a row of `taken`, and return its length."""
     for place in range(candidate.place):
         taken[path, place] = taken[candidate.parent, place]
-    length = candidate.place
+    length: int = candidate.place
     hypothesis = candidate.hypothesis
     while hypothesis > 0:
         taken[path, length] = hypothesis
@@ -123,33 +145,24 @@ def _write(candidate, taken, path, hypotheses):  # type: ignore[no-untyped-def] 
 
 
 @inner
-def _is_new(path, graph, options, seen):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _is_new(path: Integers, graph: Graph, options: Options, seen: Integers) -> bool:
     """Tell whether no path before had the same words, by a 64-bit hash."""
-    mixed = 1
+    hashed = 1
     for place in range(len(path) - 1, -1, -1):
         target = options.target[graph.hypotheses[path[place]].option]
         for word in range(options.word_offsets[target], options.word_offsets[target + 1]):
-            mixed = (mixed ^ (options.words[word] + 1)) * HASH_FACTOR
-            mixed ^= mixed >> 29
-    mixed = mixed if mixed != 0 else 1
-    slot = (mixed ^ (mixed >> 32)) & (len(seen) - 1)
-    while seen[slot] != 0 and seen[slot] != mixed:
-        slot = (slot + 1) & (len(seen) - 1)
+            hashed = mixed(hashed, options.words[word] + 1)
+    hashed = hashed if hashed != 0 else 1
+    slot = place_of(seen, hashed)
     new = seen[slot] == 0
-    seen[slot] = mixed
+    seen[slot] = hashed
     return new
 
 
-@inner
-def _slots_for(count):  # type: ignore[no-untyped-def]  # pragma: no cover
-    slots = 16
-    while slots < 2 * count:
-        slots *= 2
-    return slots
-
-
 @compiled
-def path_features(graph, options, path, layout, lookups):  # type: ignore[no-untyped-def]  # pragma: no cover
+def path_features(
+    graph: Graph, options: Options, path: Integers, layout: Layout, lookups: Lookups
+) -> Floats:
     """Return the feature values (features,) of a path, natural logs or minus counts.
 
     Args:
@@ -188,7 +201,14 @@ def path_features(graph, options, path, layout, lookups):  # type: ignore[no-unt
 
 
 @inner
-def _add_models(values, states, target, options, lookups, layout):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _add_models(
+    values: Floats,
+    states: Integers,
+    target: int,
+    options: Options,
+    lookups: Lookups,
+    layout: Layout,
+) -> None:
     """Add the language models' scores of a target phrase to the values, and move the states."""
     for model in range(len(states)):
         for place in range(options.word_offsets[target], options.word_offsets[target + 1]):

@@ -6,32 +6,14 @@ finds them there.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from mert.decoders.embedded.compiled import compiled, inner
-from mert.decoders.embedded.records import HASH_FACTOR
+from mert.decoders.embedded.records import Contexts
+from mert.hash_table import first_place, mixed, next_place
+from moses_feature.compiled import compiled, inner
 
 SLOTS_PER_ROW = 4
-
-
-class Contexts(NamedTuple):
-    """Contexts of one or more models.
-
-    Attributes:
-        rows: (room, 1 + width) the model's number, then the ids of the words before, the nearest
-            one last; 0 in front where the model looks back less far than `width` words.
-        slots: row and one; 0 where there is none.
-        used: (1,) rows in use.
-        widths: (models,) words that each model looks back; 0 for one that is not neural.
-    """
-
-    rows: NDArray[np.int32]
-    slots: NDArray[np.int32]
-    used: NDArray[np.int64]
-    widths: NDArray[np.int64]
 
 
 def new_contexts(room: int, widths: NDArray[np.int64]) -> Contexts:
@@ -53,20 +35,21 @@ def copied(contexts: Contexts, room: int, count: int) -> Contexts:
 
 
 @compiled
-def _renumber(contexts, count):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _renumber(contexts: Contexts, count: int) -> None:
+    """Enter the first rows into the hash table, in order, so that each gets its old number."""
     for _ in range(count):
         _number_last(contexts)
 
 
 @compiled
-def number_of(contexts, row):  # type: ignore[no-untyped-def]  # pragma: no cover
+def number_of(contexts: Contexts, row: NDArray[np.int32]) -> int:
     """Return the number of a context; there must be room."""
     contexts.rows[contexts.used[0]] = row
     return _number_last(contexts)
 
 
 @inner
-def number_after(contexts, before, word):  # type: ignore[no-untyped-def]  # pragma: no cover
+def number_after(contexts: Contexts, before: int, word: int) -> int:
     """Return the number of a context and one more word, -1 if there is no room."""
     count = contexts.used[0]
     if count == len(contexts.rows):
@@ -82,15 +65,15 @@ def number_after(contexts, before, word):  # type: ignore[no-untyped-def]  # pra
 
 
 @inner
-def _number_last(contexts):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _number_last(contexts: Contexts) -> int:
     """Return the number of the row behind those in use; if it is new, it is in use then."""
     count = contexts.used[0]
     row = contexts.rows[count]
-    mixed = 0
+    hashed = 0
     for place in range(len(row)):
-        mixed = (mixed ^ row[place]) * HASH_FACTOR
-        mixed ^= mixed >> 32
-    slot = mixed & (len(contexts.slots) - 1)
+        hashed = mixed(hashed, row[place])
+    size = len(contexts.slots)
+    slot = first_place(hashed, size)
     while contexts.slots[slot] != 0:
         known = contexts.slots[slot] - 1
         same = True
@@ -98,7 +81,7 @@ def _number_last(contexts):  # type: ignore[no-untyped-def]  # pragma: no cover
             same = same and contexts.rows[known, place] == row[place]
         if same:
             return known
-        slot = (slot + 1) & (len(contexts.slots) - 1)
+        slot = next_place(slot, size)
     contexts.slots[slot] = count + 1
     contexts.used[0] += 1
     return count

@@ -11,13 +11,15 @@ import numpy as np
 from xopen import xopen
 
 from mert.decoders.embedded.best_paths import best_paths, path_features
+from mert.decoders.embedded.language_model import BUFFER
 from mert.decoders.embedded.phrase_options import PhraseOptions
-from mert.decoders.embedded.records import Graph, Integers, Limits, Options, Task
+from mert.decoders.embedded.records import Graph, Limits, Options, Task
 from mert.decoders.embedded.search import search
 from mert.decoders.embedded.system import System
 from mert.features import FeatureSet
 from mert.nbest import Hypothesis, format_nbest
 from mert.source_phrases import Sentence, surface
+from moses_feature.arrays import Integers
 from moses_feature.files import whole_file
 
 DEFAULT_POPS = 200
@@ -57,6 +59,7 @@ class EmbeddedDecoder:
         sentences: the sentences, as tokens.
         limits: of the search.
         first: the number of the first sentence in n-best lists.
+        buffer: n-grams that neural models score together, at most; 0 for each by itself.
     """
 
     def __init__(
@@ -65,8 +68,10 @@ class EmbeddedDecoder:
         sentences: Sequence[Sentence],
         limits: SearchLimits | None = None,
         first: int = 0,
+        buffer: int = BUFFER,
     ) -> None:
-        self._options = PhraseOptions(system, [surface(sentence) for sentence in sentences])
+        surfaces = [surface(sentence) for sentence in sentences]
+        self._options = PhraseOptions(system, surfaces, buffer)
         self._limits = (limits or SearchLimits()).of(system)
         self._first = first
         self.features: FeatureSet = system.features

@@ -1,14 +1,23 @@
-"""A binary heap of item numbers, highest priority first, and arrays that grow; compiled."""
+"""A binary heap of item numbers, highest priority first, and arrays that grow; compiled.
+
+The heap is an array of which the first `used` entries count; `priority` is that of each item.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, TypeVar
 
-from mert.decoders.embedded.compiled import compiled, inner
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_feature.arrays import Floats, Integers
+from moses_feature.compiled import compiled, inner
+
+A = TypeVar("A", bound=NDArray[Any])
 
 
 @inner
-def push(heap, priority, used, item):  # type: ignore[no-untyped-def]  # pragma: no cover
+def push(heap: Integers, priority: Floats, used: int, item: int) -> None:
     """Put an item into a heap that holds `used` items."""
     place = used
     while place > 0:
@@ -21,7 +30,7 @@ def push(heap, priority, used, item):  # type: ignore[no-untyped-def]  # pragma:
 
 
 @inner
-def sink(heap, priority, used, place):  # type: ignore[no-untyped-def]  # pragma: no cover
+def sink(heap: Integers, priority: Floats, used: int, place: int) -> None:
     """Move the item at a place down to where it belongs."""
     item = heap[place]
     while True:
@@ -38,7 +47,7 @@ def sink(heap, priority, used, place):  # type: ignore[no-untyped-def]  # pragma
 
 
 @inner
-def pop(heap, priority, used):  # type: ignore[no-untyped-def]  # pragma: no cover
+def pop(heap: Integers, priority: Floats, used: int) -> int:
     """Take the item of highest priority out of a heap that holds `used` items."""
     item = heap[0]
     heap[0] = heap[used - 1]
@@ -47,15 +56,15 @@ def pop(heap, priority, used):  # type: ignore[no-untyped-def]  # pragma: no cov
 
 
 @inner
-def heapify(heap, priority, used):  # type: ignore[no-untyped-def]  # pragma: no cover
+def heapify(heap: Integers, priority: Floats, used: int) -> None:
     """Make a heap of any order of items."""
     for place in range(used // 2 - 1, -1, -1):
         sink(heap, priority, used, place)
 
 
 @compiled
-def grown(array, size):  # type: ignore[no-untyped-def]  # pragma: no cover
+def grown(array: A, size: int) -> A:
     """Return a copy of an array with room for more."""
-    grown = np.empty(size, array.dtype)
-    grown[: len(array)] = array
-    return grown
+    larger = np.empty(size, array.dtype)
+    larger[: len(array)] = array
+    return larger  # type: ignore[return-value]

@@ -17,19 +17,20 @@ import ctypes
 import logging
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
-from mert.decoders.embedded.compiled import compiled, inner
-from mert.decoders.embedded.contexts import Contexts, copied, new_contexts, number_after, number_of
+from mert.decoders.embedded.contexts import copied, new_contexts, number_after, number_of
 from mert.decoders.embedded.kenlm_model import KenlmModel
 from mert.decoders.embedded.ngram_scorer import NgramScorer
-from mert.decoders.embedded.records import HASH_FACTOR
+from mert.decoders.embedded.records import Lookups
+from mert.hash_table import first_place, mixed, place_of
+from moses_feature.arrays import Floats, Integers
+from moses_feature.compiled import compiled, inner
 from moses_feature.errors import MosesFeatureError
 
 logger = logging.getLogger(__name__)
@@ -50,56 +51,7 @@ RATE = 0.2
 BUFFER = 4096
 """N-grams that are scored together, at most; 0 for each as it is asked."""
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 T = TypeVar("T")
-
-
-class Lookups(NamedTuple):
-    """What compiled code needs to score words.
-
-    A state's number is even for KenLM's, odd for those of neural models: twice the number of the
-    context, and one.
-
-    Attributes:
-        keys: (slots,) state and word of each remembered look-up, 0 where there is none.
-        scores: (slots,) natural logs.
-        following: (slots,) the state after the word.
-        used: (1,) slots in use.
-        answer: (1,) where Python leaves the state after a new look-up.
-        contexts: of neural models.
-        ids: (models, words) the ids of the target words.
-        guesses: (models, words) log p of the target words: out of context at first, then a moving
-            average of what they scored.
-        pairs: (PAIRS,) by a hash of the model, the word before and the word: what the pair scored
-            last, or `NOT_KNOWN`.
-        buffer: (n, 2) states and words that are to be scored.
-        results: (n,) their scores, once they are.
-        buffered: (1,) how many they are.
-        guessed: (1,) answers that were guesses, since it was last set to 0.
-        crowded: (1,) whether the table or the contexts were full.
-        asked: (models,) look-ups of each model in search.
-        ask: address of the function that Python answers with.
-        flush: address of the function that scores what is in the buffer.
-    """
-
-    keys: Integers
-    scores: Floats
-    following: Integers
-    used: Integers
-    answer: Integers
-    contexts: Contexts
-    ids: NDArray[np.int32]
-    guesses: Floats
-    pairs: Floats
-    buffer: Integers
-    results: Floats
-    buffered: Integers
-    guessed: Integers
-    crowded: Integers
-    asked: Integers
-    ask: int
-    flush: int
 
 
 class LanguageModels:
@@ -263,23 +215,23 @@ class LanguageModels:
     def _make_table(self, slots: int, old: Lookups | None = None) -> None:
         ask, flush = (ctypes.cast(c, ctypes.c_void_p).value or 0 for c in self._callbacks)
         self._table = Lookups(
-            np.zeros(slots, dtype=np.int64),
-            np.empty(slots),
-            np.empty(slots, dtype=np.int64),
-            np.zeros(1, dtype=np.int64),
-            self._following,
-            self._contexts,
-            self._ids,
-            self._guesses,
-            self._pairs,
-            self._buffer,
-            self._results,
-            self._buffered,
-            self._guessed,
-            self._crowded,
-            self.asked,
-            ask,
-            flush,
+            keys=np.zeros(slots, dtype=np.int64),
+            scores=np.empty(slots),
+            following=np.empty(slots, dtype=np.int64),
+            used=np.zeros(1, dtype=np.int64),
+            answer=self._following,
+            contexts=self._contexts,
+            ids=self._ids,
+            guesses=self._guesses,
+            pairs=self._pairs,
+            buffer=self._buffer,
+            results=self._results,
+            buffered=self._buffered,
+            guessed=self._guessed,
+            crowded=self._crowded,
+            asked=self.asked,
+            ask=ask,
+            flush=flush,
         )
         if old is not None:
             _copy(old, self._table)
@@ -305,12 +257,11 @@ class LanguageModels:
         logger.info("the cache of the language models was full and begins anew")
 
 
-@intrinsic
-def _ask(typing_context, address, state, word):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Call the C function at an address with two integers; it returns a float."""
+def _call(typing_context: Any, address: Any, state: Any, word: Any) -> Any:  # noqa: ARG001
+    """Compile a call of the C function at an address with two integers; it returns a float."""
     signature = types.float64(types.int64, types.int64, types.int64)
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         kind = ir.FunctionType(ir.DoubleType(), [ir.IntType(64), ir.IntType(64)])
         function = builder.inttoptr(arguments[0], kind.as_pointer())
         return builder.call(function, arguments[1:])
@@ -318,29 +269,34 @@ def _ask(typing_context, address, state, word):  # type: ignore[no-untyped-def] 
     return signature, generate
 
 
-@inner
-def _slot(key, slots):  # type: ignore[no-untyped-def]  # pragma: no cover
-    mixed = key * -7046029254386353131  # 2^64 divided by the golden ratio, as a signed number
-    return (mixed ^ (mixed >> 32)) & (slots - 1)
+_ask: Any = intrinsic(_call)
+"""Takes the address of the function, and the integers."""
 
 
 @inner
-def score_word(lookups, state, word):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Return log p(word | state), a natural log, and the state after the word."""
-    key = (state << 24) + word + 1
-    slots = len(lookups.keys)
-    slot = _slot(key, slots)
-    while lookups.keys[slot] != 0:
-        if lookups.keys[slot] == key:
-            return lookups.scores[slot], lookups.following[slot]
-        slot = (slot + 1) & (slots - 1)
-    room = 8 * lookups.used[0] < 7 * slots  # a fuller table would be slow; it grows in between
+def _key(state: int, word: int) -> int:
+    """Return what a look-up is remembered by; never 0."""
+    return (state << 24) + word + 1
+
+
+@inner
+def score_word(lookups: Lookups, state: int, word: int) -> tuple[float, int]:
+    """Return log p(word | state), a natural log, and the state after the word.
+
+    What is not remembered is asked of KenLM, or guessed for a neural model.
+    """
+    key = _key(state, word)
+    slot = place_of(lookups.keys, key)
+    if lookups.keys[slot] == key:
+        return lookups.scores[slot], lookups.following[slot]
+    # A table more than 7/8 full would be slow; it grows between two searches.
+    room = 8 * lookups.used[0] < 7 * len(lookups.keys)
     if state & 1 == 1:
         if not room:
             lookups.crowded[0] = 1
             return lookups.guesses[lookups.contexts.rows[state >> 1, 0], word], state
         return _guess(lookups, state, word, slot)
-    score = _ask(lookups.ask, state, word)  # type: ignore[call-arg, var-annotated]
+    score = _ask(lookups.ask, state, word)
     following = lookups.answer[0]
     if room:
         _remember(lookups, slot, key, score, following)
@@ -348,7 +304,8 @@ def score_word(lookups, state, word):  # type: ignore[no-untyped-def]  # pragma:
 
 
 @inner
-def _remember(lookups, slot, key, score, following):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _remember(lookups: Lookups, slot: int, key: int, score: float, following: int) -> None:
+    """Put an answer into a free place of the table."""
     lookups.keys[slot] = key
     lookups.scores[slot] = score
     lookups.following[slot] = following
@@ -356,7 +313,7 @@ def _remember(lookups, slot, key, score, following):  # type: ignore[no-untyped-
 
 
 @inner
-def _guess(lookups, state, word, slot):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _guess(lookups: Lookups, state: int, word: int, slot: int) -> tuple[float, int]:
     """Return a guess, or the score if there is no buffer, and the state after the word."""
     contexts = lookups.contexts
     model = contexts.rows[state >> 1, 0]
@@ -368,10 +325,10 @@ def _guess(lookups, state, word, slot):  # type: ignore[no-untyped-def]  # pragm
         lookups.crowded[0] = 1
         return guess, state
     following = 2 * after + 1
-    _remember(lookups, slot, (state << 24) + word + 1, guess, following)
+    _remember(lookups, slot, _key(state, word), guess, following)
     if len(lookups.buffer) == 0:
         lookups.buffered[0] = 1
-        _ask(lookups.flush, state, word)  # type: ignore[call-arg]
+        _ask(lookups.flush, state, word)
         return lookups.results[0], following
     if lookups.buffered[0] == len(lookups.buffer):
         flush(lookups)
@@ -385,29 +342,24 @@ def _guess(lookups, state, word, slot):  # type: ignore[no-untyped-def]  # pragm
 
 
 @inner
-def _pair(lookups, state, word):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _pair(lookups: Lookups, state: int, word: int) -> int:
     """Return the place of the last word of a context and a word among the pairs."""
     row = lookups.contexts.rows[state >> 1]
-    mixed = (row[0] * HASH_FACTOR + row[-1]) * HASH_FACTOR + lookups.ids[row[0], word]
-    mixed *= HASH_FACTOR
-    return (mixed ^ (mixed >> 32)) & (len(lookups.pairs) - 1)
+    hashed = mixed(mixed(mixed(0, row[0]), row[-1]), lookups.ids[row[0], word])
+    return first_place(hashed, len(lookups.pairs))
 
 
 @inner
-def flush(lookups):  # type: ignore[no-untyped-def]  # pragma: no cover
+def flush(lookups: Lookups) -> bool:
     """Score what is in the buffer; tell whether that was possible."""
-    return _ask(lookups.flush, 0, 0) >= 0.0  # type: ignore[call-arg]
+    return _ask(lookups.flush, 0, 0) >= 0.0
 
 
 @compiled
-def _put_scores(lookups, states, words, scores):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _put_scores(lookups: Lookups, states: Integers, words: Integers, scores: Floats) -> None:
     """Write scores in the place of guesses, and learn to guess."""
-    slots = len(lookups.keys)
     for place in range(len(states)):
-        key = (states[place] << 24) + words[place] + 1
-        slot = _slot(key, slots)
-        while lookups.keys[slot] != key:
-            slot = (slot + 1) & (slots - 1)
+        slot = place_of(lookups.keys, _key(states[place], words[place]))
         lookups.scores[slot] = scores[place]
         lookups.pairs[_pair(lookups, states[place], words[place])] = scores[place]
         model = lookups.contexts.rows[states[place] >> 1, 0]
@@ -416,14 +368,9 @@ def _put_scores(lookups, states, words, scores):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _copy(old, new):  # type: ignore[no-untyped-def]  # pragma: no cover
-    slots = len(new.keys)
+def _copy(old: Lookups, new: Lookups) -> None:
+    """Put what a table remembers into an empty one."""
     for place in range(len(old.keys)):
-        if old.keys[place] != 0:
-            slot = _slot(old.keys[place], slots)
-            while new.keys[slot] != 0:
-                slot = (slot + 1) & (slots - 1)
-            new.keys[slot] = old.keys[place]
-            new.scores[slot] = old.scores[place]
-            new.following[slot] = old.following[place]
-            new.used[0] += 1
+        key = old.keys[place]
+        if key != 0:
+            _remember(new, place_of(new.keys, key), key, old.scores[place], old.following[place])

@@ -12,45 +12,32 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mert.decoders.embedded.compiled import compiled
-from mert.decoders.embedded.language_model import LanguageModels, score_word
-from mert.decoders.embedded.records import WINDOW, Options
+from mert.decoders.embedded.language_model import BUFFER, LanguageModels, score_word
+from mert.decoders.embedded.records import WINDOW, Layout, Lookups, Options
 from mert.decoders.embedded.system import MOST_OPTIONS, ReorderingTable, System
 from mert.decoders.embedded.tables import Pair, TargetPhrases, read_reordering, read_table
 from mert.source_phrases import Sentence, SourcePhrases
+from moses_feature.arrays import Floats, Integers
+from moses_feature.compiled import compiled
 from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
 
 DEFAULT_LONGEST_PHRASE = 20
 """Source words of a phrase, at most (`max-phrase-length`)."""
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
-
-class Layout(NamedTuple):
-    """Where the values of features stand among all features, for compiled code.
+class OutOfContext(NamedTuple):
+    """What a language model makes of target phrases without any context.
 
     Attributes:
-        size: the number of features.
-        fixed_columns: (k,) columns of the values that do not depend on the context.
-        fixed: (options, k) these values.
-        distortion: column, -1 if there is none.
-        lm_columns: (language models,)
-        backward_columns, forward_columns: (reordering models, 4) by orientation, -1 for none.
-        backward, forward: (options, reordering models, 4) natural logs.
+        states: (words,) after each word of the phrases.
+        left: (words,) log p of the words of the phrase behind this one.
+        alone: (phrases,) log p of all its words.
     """
 
-    size: int
-    fixed_columns: Integers
-    fixed: Floats
-    distortion: int
-    lm_columns: Integers
-    backward_columns: Integers
-    forward_columns: Integers
-    backward: Floats
-    forward: Floats
+    states: Integers
+    left: Floats
+    alone: Floats
 
 
 class PhraseOptions:
@@ -64,9 +51,10 @@ class PhraseOptions:
     Args:
         system: what to read.
         sentences: the sentences to translate, as tokens.
+        buffer: n-grams that neural models score together, at most.
     """
 
-    def __init__(self, system: System, sentences: Sequence[Sentence]) -> None:
+    def __init__(self, system: System, sentences: Sequence[Sentence], buffer: int = BUFFER) -> None:
         self._system = system
         longest = system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE)
         sources = SourcePhrases(sentences, min(longest, WINDOW))
@@ -88,7 +76,7 @@ class PhraseOptions:
         self.spans = sources.spans()
         self.layout = self._layout(pairs, sources)
         self._forward_class = _classes(self.layout.forward)
-        self.models = LanguageModels([model.load() for model in system.language_models])
+        self.models = LanguageModels([model.load() for model in system.language_models], buffer)
         self.models.add_words(self.target_words[1:])
         self._score_without_context()
 
@@ -123,15 +111,15 @@ class PhraseOptions:
                 column = model.type.feature_column(direction, orientation)
                 columns[direction][number, orientation] = first + column
         return Layout(
-            len(features.weights),
-            used,
-            np.ascontiguousarray(fixed[:, used]),
-            features.columns(distortion)[0] if distortion else -1,
-            np.array(lm_columns, dtype=np.int64),
-            columns["backward"],
-            columns["forward"],
-            values["backward"],
-            values["forward"],
+            size=len(features.weights),
+            fixed_columns=used,
+            fixed=np.ascontiguousarray(fixed[:, used]),
+            distortion=features.columns(distortion)[0] if distortion else -1,
+            lm_columns=np.array(lm_columns, dtype=np.int64),
+            backward_columns=columns["backward"],
+            forward_columns=columns["forward"],
+            backward=values["backward"],
+            forward=values["forward"],
         )
 
     def _fixed_values(self, pairs: list[Pair]) -> Floats:
@@ -174,11 +162,20 @@ class PhraseOptions:
             first = 0
             while first < len(self._word_offsets) - 1:  # in parts, so that the cache can grow
                 last = min(first + 4096, len(self._word_offsets) - 1)
-                arguments = (
-                    self.models.empty[model], self._word_offsets, self._words, first, last,
-                    self._empty_states[model], self._left[model], self._alone[model],
-                )  # fmt: skip
-                self.models.settled(partial(_score_phrases, *arguments))
+                found = OutOfContext(
+                    self._empty_states[model], self._left[model], self._alone[model]
+                )
+                self.models.settled(
+                    partial(
+                        _score_phrases,
+                        self.models.empty[model],
+                        self._word_offsets,
+                        self._words,
+                        first,
+                        last,
+                        found,
+                    )
+                )
                 first = last
         self.models.keep_states()
 
@@ -196,23 +193,23 @@ class PhraseOptions:
             MOST_OPTIONS,
         )
         return Options(
-            order,
-            first,
-            count,
-            fixed,
-            estimate,
-            _weighted(layout.backward, layout.backward_columns, weights),
-            _weighted(layout.forward, layout.forward_columns, weights),
-            self._forward_class,
-            self._target,
-            self._word_offsets,
-            self._words,
-            self._empty_states,
-            self._left,
-            lm_weights,
-            self.models.begin,
-            float(weights[layout.distortion]) if layout.distortion >= 0 else 0.0,
-            bool(layout.backward_columns.size),
+            order=order,
+            first=first,
+            size=count,
+            fixed=fixed,
+            estimate=estimate,
+            backward=_weighted(layout.backward, layout.backward_columns, weights),
+            forward=_weighted(layout.forward, layout.forward_columns, weights),
+            forward_class=self._forward_class,
+            target=self._target,
+            word_offsets=self._word_offsets,
+            words=self._words,
+            empty_states=self._empty_states,
+            left=self._left,
+            lm_weights=lm_weights,
+            begin_states=self.models.begin,
+            distortion_weight=float(weights[layout.distortion]) if layout.distortion >= 0 else 0.0,
+            orientation=bool(layout.backward_columns.size),
         )
 
     def only_from(self, options: Options, reference: Integers) -> Options:
@@ -264,10 +261,28 @@ def _weighted(scores: Floats, columns: Integers, weights: Floats) -> Floats:
 
 
 @compiled
-def _score_phrases(  # type: ignore[no-untyped-def]  # pragma: no cover
-    empty, offsets, words, first_phrase, last_phrase, states, left, alone, lookups
-):
-    for phrase in range(first_phrase, last_phrase):
+def _score_phrases(
+    empty: int,
+    offsets: Integers,
+    words: Integers,
+    first: int,
+    last: int,
+    found: OutOfContext,
+    lookups: Lookups,
+) -> None:
+    """Score target phrases with one language model, from the state without any context.
+
+    Args:
+        empty: that state.
+        offsets: (phrases + 1,) where the words of each phrase begin.
+        words: the words of all phrases.
+        first: which of them to score: from this one on …
+        last: … to the one before this one.
+        found: where the results are written.
+        lookups: of the language models.
+    """
+    states, left, alone = found.states, found.left, found.alone
+    for phrase in range(first, last):
         state = empty
         total = 0.0
         for place in range(offsets[phrase], offsets[phrase + 1]):
@@ -281,10 +296,22 @@ def _score_phrases(  # type: ignore[no-untyped-def]  # pragma: no cover
 
 
 @compiled
-def _ranked(estimate, offsets, table, limits, most):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _ranked(
+    estimate: Floats, offsets: Integers, table: Integers, limits: Integers, most: int
+) -> tuple[Integers, Integers, Integers]:
     """Rank the options of each source phrase, best first, within the limits of the tables.
 
     Of equal options the earlier one in the table comes first.
+
+    Args:
+        estimate: (options,) by which they are ranked.
+        offsets: (source phrases + 1,) where the options of each begin.
+        table: (options,) that each is from, -1 for an unknown word.
+        limits: (tables,) options of a source phrase from each, 0 for all.
+        most: options of a source phrase from all tables.
+
+    Returns:
+        `order`, `first` and `size` as in `Options`.
     """
     order = np.empty(len(estimate), np.int64)
     phrases = len(offsets) - 1

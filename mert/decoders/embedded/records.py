@@ -7,13 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from moses_feature.arrays import Floats, Integers, Records
 
 WINDOW = 60
 """Source words behind the first gap that may be covered."""
-HASH_FACTOR = -7046029254386353131
-"""2^64 divided by the golden ratio, as a signed number."""
 MONOTONE, SWAP, DISCONTINUOUS_LEFT, DISCONTINUOUS_RIGHT = range(4)
 """Orientations as `mslr` models tell them apart; the others put some of them together."""
 
@@ -56,6 +53,30 @@ class Options(NamedTuple):
     begin_states: Integers
     distortion_weight: float
     orientation: bool
+
+
+class Layout(NamedTuple):
+    """Where the values of features stand among all features, for compiled code.
+
+    Attributes:
+        size: the number of features.
+        fixed_columns: (k,) columns of the values that do not depend on the context.
+        fixed: (options, k) these values.
+        distortion: column, -1 if there is none.
+        lm_columns: (language models,)
+        backward_columns, forward_columns: (reordering models, 4) by orientation, -1 for none.
+        backward, forward: (options, reordering models, 4) natural logs.
+    """
+
+    size: int
+    fixed_columns: Integers
+    fixed: Floats
+    distortion: int
+    lm_columns: Integers
+    backward_columns: Integers
+    forward_columns: Integers
+    backward: Floats
+    forward: Floats
 
 
 class Limits(NamedTuple):
@@ -112,6 +133,18 @@ ITEM = np.dtype(
 """A place in a cube."""
 
 
+class Hypotheses(NamedTuple):
+    """The hypotheses of a search, while it goes on.
+
+    Attributes:
+        records: (room,) `HYPOTHESIS` records, of which the first ones are made.
+        states: (room, m) of the language models.
+    """
+
+    records: Records
+    states: Integers
+
+
 class Graph(NamedTuple):
     """What a search found.
 
@@ -120,7 +153,7 @@ class Graph(NamedTuple):
         complete: numbers of the complete hypotheses that are best of their kind, best first.
     """
 
-    hypotheses: NDArray[np.void]
+    hypotheses: Records
     complete: Integers
 
 
@@ -153,3 +186,105 @@ class Task(NamedTuple):
     limits: Limits
     reference: Integers
     forced: bool
+
+
+class Contexts(NamedTuple):
+    """Contexts of one or more models.
+
+    Attributes:
+        rows: (room, 1 + width) the model's number, then the ids of the words before, the nearest
+            one last; 0 in front where the model looks back less far than `width` words.
+        slots: row and one; 0 where there is none.
+        used: (1,) rows in use.
+        widths: (models,) words that each model looks back; 0 for one that is not neural.
+    """
+
+    rows: NDArray[np.int32]
+    slots: NDArray[np.int32]
+    used: NDArray[np.int64]
+    widths: NDArray[np.int64]
+
+
+class Lookups(NamedTuple):
+    """What compiled code needs to score words.
+
+    A state's number is even for KenLM's, odd for those of neural models: twice the number of the
+    context, and one.
+
+    Attributes:
+        keys: (slots,) state and word of each remembered look-up, 0 where there is none.
+        scores: (slots,) natural logs.
+        following: (slots,) the state after the word.
+        used: (1,) slots in use.
+        answer: (1,) where Python leaves the state after a new look-up.
+        contexts: of neural models.
+        ids: (models, words) the ids of the target words.
+        guesses: (models, words) log p of the target words: out of context at first, then a moving
+            average of what they scored.
+        pairs: (PAIRS,) by a hash of the model, the word before and the word: what the pair scored
+            last, or `NOT_KNOWN` of `language_model`.
+        buffer: (n, 2) states and words that are to be scored.
+        results: (n,) their scores, once they are.
+        buffered: (1,) how many they are.
+        guessed: (1,) answers that were guesses, since it was last set to 0.
+        crowded: (1,) whether the table or the contexts were full.
+        asked: (models,) look-ups of each model in search.
+        ask: address of the function that Python answers with.
+        flush: address of the function that scores what is in the buffer.
+    """
+
+    keys: Integers
+    scores: Floats
+    following: Integers
+    used: Integers
+    answer: Integers
+    contexts: Contexts
+    ids: NDArray[np.int32]
+    guesses: Floats
+    pairs: Floats
+    buffer: Integers
+    results: Floats
+    buffered: Integers
+    guessed: Integers
+    crowded: Integers
+    asked: Integers
+    ask: int
+    flush: int
+
+
+class Problem(NamedTuple):
+    """A task, the options under the weights, and the language models."""
+
+    task: Task
+    options: Options
+    lookups: Lookups
+
+
+class Estimates(NamedTuple):
+    """What words that are not covered add at best.
+
+    Attributes:
+        future: (n + 1, WINDOW + 1) 0, 1, … words from a word on.
+        rest: (n + 1,) all words from a word on.
+    """
+
+    future: Floats
+    rest: Floats
+
+
+class Frontier(NamedTuple):
+    """The places of the cubes that lead into a stack, as far as they have been looked at.
+
+    Attributes:
+        cubes: (cubes,) `CUBE` records.
+        items: (room,) `ITEM` records, the corner of each cube first.
+        states: (room, m) of the language models after each item.
+        priority: (room,) of each item.
+        heap: (room,) items that wait, a heap by priority.
+    """
+
+    cubes: Records
+    items: Records
+    states: Integers
+    priority: Floats
+    heap: Integers

@@ -15,26 +15,99 @@ from __future__ import annotations
 
 import numpy as np
 
-from mert.decoders.embedded.compiled import compiled, inner
 from mert.decoders.embedded.heap import grown, heapify, pop, push
 from mert.decoders.embedded.language_model import END_OF_SENTENCE, flush, score_word
 from mert.decoders.embedded.records import (
     CUBE,
     DISCONTINUOUS_LEFT,
     DISCONTINUOUS_RIGHT,
-    HASH_FACTOR,
     HYPOTHESIS,
     ITEM,
     MONOTONE,
     SWAP,
     WINDOW,
+    Estimates,
+    Frontier,
     Graph,
     Groups,
+    Hypotheses,
+    Lookups,
+    Options,
+    Problem,
+    Task,
 )
+from mert.hash_table import first_place, mixed, next_place, size_for
+from moses_feature.arrays import Floats, Integers, Record, Records
+from moses_feature.compiled import compiled, inner
+
+
+@compiled
+def search(task: Task, options: Options, lookups: Lookups) -> Graph:
+    """Search for the best translations of a sentence of one word or more.
+
+    Args:
+        task: what is searched for.
+        options: the phrase options under the weights.
+        lookups: of the language models.
+    """
+    size = len(task.phrases)
+    limits = task.limits
+    problem = Problem(task, options, lookups)
+    estimates = Estimates(
+        future_scores(task.phrases, options), _future_of_the_rest(task.phrases, options)
+    )
+    # The empty hypothesis, alone in its stack and in its group.
+    hypotheses = _empty_hypothesis(1 + size * limits.pops, options)
+    groups = _no_groups(1 + size * min(limits.stack, limits.pops), size)
+    table = np.empty(size_for(limits.pops), np.int64)
+    best = np.zeros(1, np.int64)
+    _group(best, 0, table, hypotheses, groups)
+    made = 1
+    cubes = np.empty(1024, CUBE)
+    for stack in range(1, size + 1):
+        cubes, count = _cubes_into(stack, problem, estimates, hypotheses, groups, cubes)
+        # What is guessed of neural models is asked when the stack is full, which is then filled
+        # again, until nothing in it was guessed.
+        guessed = True
+        while guessed:
+            table[:] = -1
+            lookups.guessed[0] = 0
+            filled = _fill_stack(
+                made, stack == size, problem, hypotheses, groups, cubes[:count], table
+            )
+            guessed = lookups.guessed[0] > 0 and lookups.crowded[0] == 0 and flush(lookups)
+        made = filled
+        if lookups.crowded[0]:
+            break  # to be done again with more room
+        # What recombines is together in the table; the best go on.
+        best = _best_first(table, hypotheses.records)
+        _group(best[: limits.stack], stack, table, hypotheses, groups)
+    return Graph(hypotheses.records[:made].copy(), best)
+
+
+@compiled
+def _empty_hypothesis(room: int, options: Options) -> Hypotheses:
+    """Return hypotheses of which the first one is empty, with room for so many."""
+    records = np.empty(room, HYPOTHESIS)
+    states = np.empty((room, len(options.lm_weights)), np.int64)
+    states[0] = options.begin_states
+    first = records[0]
+    first.score = first.total = 0.0
+    first.previous = first.option = first.start = first.end = first.next_worse = -1
+    first.gap = first.mask = first.written = 0
+    return Hypotheses(records, states)
+
+
+@compiled
+def _no_groups(room: int, size: int) -> Groups:
+    """Return groups with room for so many hypotheses of a sentence of so many words."""
+    return Groups(
+        np.zeros(room, np.int64), np.zeros(room + 1, np.int64), np.zeros(size + 2, np.int64)
+    )
 
 
 @inner
-def orientation(previous_start, previous_end, start, end):  # type: ignore[no-untyped-def]  # pragma: no cover
+def orientation(previous_start: int, previous_end: int, start: int, end: int) -> int:
     """Return how a span follows the one before (`LRModel::GetOrientation`)."""
     if start == previous_end + 1:
         return MONOTONE
@@ -46,8 +119,12 @@ def orientation(previous_start, previous_end, start, end):  # type: ignore[no-un
 
 
 @compiled
-def future_scores(phrases, options):  # type: ignore[no-untyped-def]  # pragma: no cover
+def future_scores(phrases: Integers, options: Options) -> Floats:
     """Estimate what the words of a sentence add at best, whatever phrases translate them.
+
+    Args:
+        phrases: (n, longest) source phrases, as in `Task`.
+        options: of them.
 
     Returns:
         (n + 1, WINDOW + 1): the estimate for 0, 1, … words from a word on.
@@ -67,7 +144,7 @@ def future_scores(phrases, options):  # type: ignore[no-untyped-def]  # pragma: 
 
 
 @compiled
-def _future_of_the_rest(phrases, options):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _future_of_the_rest(phrases: Integers, options: Options) -> Floats:
     """Return (n + 1,): the estimate for all words from a word on."""
     size, width = phrases.shape
     rest = np.full(size + 1, -np.inf)
@@ -82,7 +159,7 @@ def _future_of_the_rest(phrases, options):  # type: ignore[no-untyped-def]  # pr
 
 
 @inner
-def _uncovered_score(future, rest, gap, mask):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _uncovered_score(estimates: Estimates, gap: int, mask: int) -> float:
     """Return the estimate for all words that are not covered."""
     total = 0.0
     place = gap
@@ -91,16 +168,19 @@ def _uncovered_score(future, rest, gap, mask):  # type: ignore[no-untyped-def]  
         while mask & 1 == 0:
             mask >>= 1
             place += 1
-        total += future[begin, place - begin]
+        total += estimates.future[begin, place - begin]
         while mask & 1 == 1:
             mask >>= 1
             place += 1
-    return total + rest[place]
+    return total + estimates.rest[place]
 
 
 @inner
-def _language_model_score(lookups, options, model, target, state, complete):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _language_model_score(
+    problem: Problem, model: int, target: int, state: int, complete: bool
+) -> tuple[float, int]:
     """Return the score of a target phrase after a state, and the state after it."""
+    options, lookups = problem.options, problem.lookups
     total = 0.0
     first, last = options.word_offsets[target], options.word_offsets[target + 1]
     place = first - 1
@@ -119,28 +199,40 @@ def _language_model_score(lookups, options, model, target, state, complete):  # 
 
 
 @inner
-def _may_follow(task, position, options, target, complete):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _may_follow(problem: Problem, position: int, target: int, complete: bool) -> bool:
     """Tell whether a target phrase is what the reference goes on with, or ends with."""
+    options, reference = problem.options, problem.task.reference
     first, last = options.word_offsets[target], options.word_offsets[target + 1]
     end = position + last - first
-    if end > len(task.reference) or (complete and end < len(task.reference)):
+    if end > len(reference) or (complete and end < len(reference)):
         return False
     for place in range(first, last):
-        if task.reference[position + place - first] != options.words[place]:
+        if reference[position + place - first] != options.words[place]:
             return False
     return True
 
 
 @compiled
-def _cubes_into(stack, task, options, future, rest, hypotheses, groups, cubes):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Find the cubes that lead into a stack; return them and their number."""
+def _cubes_into(
+    stack: int,
+    problem: Problem,
+    estimates: Estimates,
+    hypotheses: Hypotheses,
+    groups: Groups,
+    cubes: Records,
+) -> tuple[Records, int]:
+    """Find the cubes that lead into a stack; return an array of them, and their number.
+
+    The array is the one that is given, or a larger one.
+    """
+    task, options = problem.task, problem.options
     size, width = task.phrases.shape
     limit = task.limits.distortion
     count = 0
     for length in range(1, min(width, stack) + 1):
         first, last = groups.of_stack[stack - length], groups.of_stack[stack - length + 1]
         for group in range(first, last):
-            head = hypotheses[groups.members[groups.first[group]]]
+            head = hypotheses.records[groups.members[groups.first[group]]]
             gap, mask = head.gap, head.mask
             for start in range(gap, min(gap + WINDOW - length, size - length) + 1):
                 if start > gap and start + length - gap > limit:
@@ -167,186 +259,46 @@ def _cubes_into(stack, task, options, future, rest, hypotheses, groups, cubes): 
                     new_gap += 1
                 cube.gap = new_gap
                 cube.mask = new_mask
-                cube.future = _uncovered_score(future, rest, new_gap, new_mask)
+                cube.future = _uncovered_score(estimates, new_gap, new_mask)
                 count += 1
     return cubes, count
 
 
-@inner
-def _score_without_models(hypothesis, cube, option, hypotheses, options):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Return the score of a hypothesis and an option, but for the language models."""
-    before = hypotheses[hypothesis]
-    end = cube.start + cube.length - 1
-    how = orientation(before.start, before.end, cube.start, end)
-    score = before.score + options.fixed[option] + options.backward[option, how]
-    score -= options.distortion_weight * abs(before.end + 1 - cube.start)
-    if hypothesis > 0:
-        score += options.forward[before.option, how]
-    return score
-
-
-@inner
-def _estimate_corners(cubes, count, options, hypotheses, groups, items, priority):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Make an item of the corner of each cube, with an estimate as its priority."""
-    for number in range(count):
-        cube, item = cubes[number], items[number]
-        item.cube = number
-        hypothesis = groups.members[groups.first[cube.group]]
-        option = options.order[options.first[cube.phrase]]
-        score = _score_without_models(hypothesis, cube, option, hypotheses, options)
-        of_models = options.estimate[option] - options.fixed[option]
-        priority[number] = score + of_models + cube.future
-
-
-@inner
-def _score(  # type: ignore[no-untyped-def]  # pragma: no cover
-    number, task, options, lookups, hypotheses, states, groups, cubes, items, item_states, complete
-):
-    """Score an item with everything, and return its priority."""
-    item = items[number]
-    cube = cubes[item.cube]
-    hypothesis = groups.members[groups.first[cube.group] + item.row]
-    option = options.order[options.first[cube.phrase] + item.column]
-    score = _score_without_models(hypothesis, cube, option, hypotheses, options)
-    target = options.target[option]
-    item.scored = 1
-    if task.forced and not _may_follow(
-        task, hypotheses[hypothesis].written, options, target, complete
-    ):  # it stays in its cube, so that its neighbours are reached
-        item.score = -np.inf
-        return score + options.estimate[option] - options.fixed[option] + cube.future
-    for model in range(len(options.lm_weights)):
-        of_model, state = _language_model_score(
-            lookups, options, model, target, states[hypothesis, model], complete
-        )
-        score += options.lm_weights[model] * of_model
-        item_states[number, model] = state
-    item.score = score
-    return score + cube.future
-
-
-@inner
-def _add_hypothesis(new, item, cube, priority, task, options, hypotheses, groups):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Make a hypothesis of an item."""
-    hypothesis = groups.members[groups.first[cube.group] + item.row]
-    option = options.order[options.first[cube.phrase] + item.column]
-    made = hypotheses[new]
-    made.score = item.score
-    made.total = priority
-    made.previous = hypothesis
-    made.option = option
-    made.start = cube.start
-    made.end = cube.start + cube.length - 1
-    made.gap = cube.gap
-    made.mask = cube.mask
-    made.written = 0
-    made.next_worse = -1
-    if task.forced:
-        target = options.target[option]
-        length = options.word_offsets[target + 1] - options.word_offsets[target]
-        made.written = hypotheses[hypothesis].written + length
-
-
-@inner
-def _same_cubes(one, other):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Tell whether two hypotheses have the same coverage and end at the same word."""
-    return one.gap == other.gap and one.mask == other.mask and one.end == other.end
-
-
-@inner
-def _cube_hash(hypothesis):  # type: ignore[no-untyped-def]  # pragma: no cover
-    return ((hypothesis.gap * 31 + hypothesis.mask) * 31 + hypothesis.end) * HASH_FACTOR
-
-
-@inner
-def _same_future(one, other, options):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Tell whether no phrase that follows can tell two hypotheses apart."""
-    same = _same_cubes(one, other) and one.written == other.written
-    if options.orientation:
-        same = same and one.start == other.start
-        class_of_other = options.forward_class[other.option]
-        same = same and options.forward_class[one.option] == class_of_other
-    return same
-
-
-@inner
-def _recombine(new, table, hypotheses, states, options):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Put a hypothesis into a hash table, and together with others of the same future."""
-    made = hypotheses[new]
-    mixed = _cube_hash(made) + made.written
-    for model in range(states.shape[1]):
-        mixed = (mixed ^ states[new, model]) * HASH_FACTOR
-    slot = (mixed ^ (mixed >> 32)) & (len(table) - 1)
-    while table[slot] >= 0:
-        best = table[slot]
-        same = _same_future(hypotheses[best], made, options)
-        for model in range(states.shape[1]):
-            same = same and states[best, model] == states[new, model]
-        if same:
-            break
-        slot = (slot + 1) & (len(table) - 1)
-    best = table[slot]
-    if best < 0:
-        table[slot] = new
-    elif made.score > hypotheses[best].score:
-        made.next_worse = best
-        table[slot] = new
-    else:
-        made.next_worse = hypotheses[best].next_worse
-        hypotheses[best].next_worse = new
-
-
 @compiled
-def _best_first(table, hypotheses):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Return the hypotheses in a hash table; of equal ones the one made earlier comes first."""
-    found = np.sort(table[table >= 0])
-    return found[np.argsort(-hypotheses["total"][found], kind="mergesort")]
+def _fill_stack(
+    made: int,
+    complete: bool,
+    problem: Problem,
+    hypotheses: Hypotheses,
+    groups: Groups,
+    cubes: Records,
+    table: Integers,
+) -> int:
+    """Take hypotheses from the cubes and recombine them; return how many there are then.
 
-
-@compiled
-def _group(kept, stack, table, hypotheses, groups):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Add groups of hypotheses, given best first; the table is free to be used."""
-    table[:] = -1
-    group_of = np.empty(len(kept), np.int64)
-    sizes = np.zeros(len(kept), np.int64)
-    count = 0
-    for index in range(len(kept)):
-        hypothesis = hypotheses[kept[index]]
-        mixed = _cube_hash(hypothesis)
-        slot = (mixed ^ (mixed >> 32)) & (len(table) - 1)
-        while table[slot] >= 0 and not _same_cubes(hypotheses[kept[table[slot]]], hypothesis):
-            slot = (slot + 1) & (len(table) - 1)
-        if table[slot] < 0:
-            table[slot] = index
-            group_of[index] = count
-            count += 1
-        else:
-            group_of[index] = group_of[table[slot]]
-        sizes[group_of[index]] += 1
-    known = groups.of_stack[stack]
-    for group in range(count):
-        groups.first[known + group + 1] = groups.first[known + group] + sizes[group]
-    sizes[:] = 0
-    for index in range(len(kept)):
-        group = group_of[index]
-        groups.members[groups.first[known + group] + sizes[group]] = kept[index]
-        sizes[group] += 1
-    groups.of_stack[stack + 1] = known + count
-
-
-@compiled
-def _fill_stack(  # type: ignore[no-untyped-def]  # pragma: no cover
-    made, complete, task, options, lookups, hypotheses, states, groups, cubes, count, table
-):
-    """Take hypotheses from the cubes and recombine them; return how many there are then."""
-    room = count + 2 * task.limits.pops + 2
-    items = np.zeros(room, ITEM)
-    item_states = np.empty((room, states.shape[1]), np.int64)
-    priority = np.empty(room)
-    heap = np.arange(room)
-    _estimate_corners(cubes, count, options, hypotheses, groups, items, priority)
-    heapify(heap, priority, count)
-    in_heap = used = count
+    Args:
+        made: hypotheses that there are already.
+        complete: whether it is the last stack.
+        problem: what is searched for.
+        hypotheses: all of them; new ones are written behind those that are made.
+        groups: of the stacks before.
+        cubes: that lead into this one.
+        table: an empty hash table for the new hypotheses.
+    """
+    task, options = problem.task, problem.options
+    room = len(cubes) + 2 * task.limits.pops + 2
+    frontier = Frontier(
+        cubes,
+        np.zeros(room, ITEM),
+        np.empty((room, hypotheses.states.shape[1]), np.int64),
+        np.empty(room),
+        np.arange(room),
+    )
+    items, priority, heap = frontier.items, frontier.priority, frontier.heap
+    # The corners are estimated first, and scored with the language models when their turn comes.
+    _estimate_corners(frontier, options, hypotheses, groups)
+    heapify(heap, priority, len(cubes))
+    in_heap = used = len(cubes)
     taken = 0
     while in_heap > 0 and taken < task.limits.pops:
         number = pop(heap, priority, in_heap)
@@ -354,10 +306,7 @@ def _fill_stack(  # type: ignore[no-untyped-def]  # pragma: no cover
         item = items[number]
         cube = cubes[item.cube]
         if item.scored == 0:
-            priority[number] = _score(
-                number, task, options, lookups, hypotheses, states, groups, cubes, items,
-                item_states, complete,
-            )  # fmt: skip
+            priority[number] = _score(number, problem, hypotheses, groups, frontier, complete)
             push(heap, priority, in_heap, number)
             in_heap += 1
             continue
@@ -370,70 +319,210 @@ def _fill_stack(  # type: ignore[no-untyped-def]  # pragma: no cover
             items[used].cube = item.cube
             items[used].row = item.row + down
             items[used].column = item.column + 1 - down
-            priority[used] = _score(
-                used, task, options, lookups, hypotheses, states, groups, cubes, items,
-                item_states, complete,
-            )  # fmt: skip
+            priority[used] = _score(used, problem, hypotheses, groups, frontier, complete)
             push(heap, priority, in_heap, used)
             in_heap += 1
             used += 1
-        if item.score > -np.inf:
-            _add_hypothesis(made, item, cube, priority[number], task, options, hypotheses, groups)
-            states[made] = item_states[number]
-            _recombine(made, table, hypotheses, states, options)
+        if item.score > -np.inf:  # else it is not what the reference goes on with
+            _add_hypothesis(made, number, problem, hypotheses, groups, frontier)
+            _recombine(made, table, hypotheses, options)
             made += 1
     return made
 
 
-@compiled
-def search(task, options, lookups):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Search for the best translations of a sentence of one word or more.
+@inner
+def _estimate_corners(
+    frontier: Frontier, options: Options, hypotheses: Hypotheses, groups: Groups
+) -> None:
+    """Make an item of the corner of each cube, with an estimate as its priority."""
+    for number in range(len(frontier.cubes)):
+        cube, item = frontier.cubes[number], frontier.items[number]
+        item.cube = number
+        hypothesis = groups.members[groups.first[cube.group]]
+        option = options.order[options.first[cube.phrase]]
+        score = _score_without_models(hypothesis, cube, option, hypotheses.records, options)
+        of_models = options.estimate[option] - options.fixed[option]
+        frontier.priority[number] = score + of_models + cube.future
 
-    Args:
-        task: what is searched for.
-        options: the phrase options under the weights.
-        lookups: of the language models.
+
+@inner
+def _score_without_models(
+    hypothesis: int, cube: Record, option: int, hypotheses: Records, options: Options
+) -> float:
+    """Return the score of a hypothesis and an option, but for the language models."""
+    before = hypotheses[hypothesis]
+    end = cube.start + cube.length - 1
+    how = orientation(before.start, before.end, cube.start, end)
+    score: float = before.score + options.fixed[option] + options.backward[option, how]
+    score -= options.distortion_weight * abs(before.end + 1 - cube.start)
+    if hypothesis > 0:
+        score += options.forward[before.option, how]
+    return score
+
+
+@inner
+def _score(
+    number: int,
+    problem: Problem,
+    hypotheses: Hypotheses,
+    groups: Groups,
+    frontier: Frontier,
+    complete: bool,
+) -> float:
+    """Score an item with everything, and return its priority."""
+    options = problem.options
+    item = frontier.items[number]
+    cube = frontier.cubes[item.cube]
+    hypothesis = groups.members[groups.first[cube.group] + item.row]
+    option = options.order[options.first[cube.phrase] + item.column]
+    score = _score_without_models(hypothesis, cube, option, hypotheses.records, options)
+    target = options.target[option]
+    item.scored = 1
+    if problem.task.forced and not _may_follow(
+        problem, hypotheses.records[hypothesis].written, target, complete
+    ):  # it stays in its cube, so that its neighbours are reached
+        item.score = -np.inf
+        return score + options.estimate[option] - options.fixed[option] + cube.future
+    for model in range(len(options.lm_weights)):
+        of_model, state = _language_model_score(
+            problem, model, target, hypotheses.states[hypothesis, model], complete
+        )
+        score += options.lm_weights[model] * of_model
+        frontier.states[number, model] = state
+    item.score = score
+    return score + cube.future
+
+
+@inner
+def _add_hypothesis(
+    new: int,
+    number: int,
+    problem: Problem,
+    hypotheses: Hypotheses,
+    groups: Groups,
+    frontier: Frontier,
+) -> None:
+    """Make a hypothesis of an item."""
+    options = problem.options
+    item = frontier.items[number]
+    cube = frontier.cubes[item.cube]
+    hypothesis = groups.members[groups.first[cube.group] + item.row]
+    option = options.order[options.first[cube.phrase] + item.column]
+    made = hypotheses.records[new]
+    made.score = item.score
+    made.total = frontier.priority[number]
+    made.previous = hypothesis
+    made.option = option
+    made.start = cube.start
+    made.end = cube.start + cube.length - 1
+    made.gap = cube.gap
+    made.mask = cube.mask
+    made.written = 0
+    made.next_worse = -1
+    if problem.task.forced:
+        target = options.target[option]
+        length = options.word_offsets[target + 1] - options.word_offsets[target]
+        made.written = hypotheses.records[hypothesis].written + length
+    for model in range(hypotheses.states.shape[1]):
+        hypotheses.states[new, model] = frontier.states[number, model]
+
+
+@inner
+def _same_cubes(one: Record, other: Record) -> bool:
+    """Tell whether two hypotheses have the same coverage and end at the same word."""
+    return bool(one.gap == other.gap and one.mask == other.mask and one.end == other.end)
+
+
+@inner
+def _cube_hash(hypothesis: Record) -> int:
+    """Return a hash of what `_same_cubes` compares."""
+    return mixed(mixed(mixed(0, hypothesis.gap), hypothesis.mask), hypothesis.end)
+
+
+@inner
+def _same_future(one: Record, other: Record, options: Options) -> bool:
+    """Tell whether no phrase that follows can tell two hypotheses apart."""
+    same = _same_cubes(one, other) and one.written == other.written
+    if options.orientation:
+        same = same and one.start == other.start
+        class_of_other = options.forward_class[other.option]
+        same = same and options.forward_class[one.option] == class_of_other
+    return same
+
+
+@inner
+def _recombine(new: int, table: Integers, hypotheses: Hypotheses, options: Options) -> None:
+    """Put a hypothesis into a hash table, and together with others of the same future.
+
+    The table holds the best of those that recombine, -1 where there is none.
     """
-    size = len(task.phrases)
-    limits = task.limits
-    future = future_scores(task.phrases, options)
-    rest = _future_of_the_rest(task.phrases, options)
-    room = 1 + size * limits.pops
-    hypotheses = np.empty(room, HYPOTHESIS)
-    states = np.empty((room, len(options.lm_weights)), np.int64)
-    states[0] = options.begin_states
-    first = hypotheses[0]
-    first.score = first.total = 0.0
-    first.previous = first.option = first.start = first.end = first.next_worse = -1
-    first.gap = first.mask = first.written = 0
-    made = 1
-    expanded = 1 + size * min(limits.stack, limits.pops)
-    groups = Groups(
-        np.zeros(expanded, np.int64),
-        np.zeros(expanded + 1, np.int64),
-        np.zeros(size + 2, np.int64),
-    )
-    slots = 16
-    while slots < 2 * limits.pops:
-        slots *= 2
-    table = np.empty(slots, np.int64)
-    best = np.zeros(1, np.int64)
-    _group(best, 0, table, hypotheses, groups)
-    cubes = np.empty(1024, CUBE)
-    for stack in range(1, size + 1):
-        cubes, count = _cubes_into(stack, task, options, future, rest, hypotheses, groups, cubes)
-        guessed = True
-        while guessed:
-            table[:] = -1
-            lookups.guessed[0] = 0
-            made_so_far = _fill_stack(
-                made, stack == size, task, options, lookups, hypotheses, states, groups, cubes,
-                count, table,
-            )  # fmt: skip
-            guessed = lookups.guessed[0] > 0 and lookups.crowded[0] == 0 and flush(lookups)
-        made = made_so_far
-        if lookups.crowded[0]:
-            break  # to be done again
-        best = _best_first(table, hypotheses)
-        _group(best[: limits.stack], stack, table, hypotheses, groups)
-    return Graph(hypotheses[:made].copy(), best)
+    records, states = hypotheses.records, hypotheses.states
+    made = records[new]
+    hashed = mixed(_cube_hash(made), made.written)
+    for model in range(states.shape[1]):
+        hashed = mixed(hashed, states[new, model])
+    slot = first_place(hashed, len(table))
+    while table[slot] >= 0:
+        best = table[slot]
+        same = _same_future(records[best], made, options)
+        for model in range(states.shape[1]):
+            same = same and states[best, model] == states[new, model]
+        if same:
+            break
+        slot = next_place(slot, len(table))
+    best = table[slot]
+    if best < 0:
+        table[slot] = new
+    elif made.score > records[best].score:
+        made.next_worse = best
+        table[slot] = new
+    else:
+        made.next_worse = records[best].next_worse
+        records[best].next_worse = new
+
+
+@compiled
+def _best_first(table: Integers, hypotheses: Records) -> Integers:
+    """Return the hypotheses in a hash table; of equal ones the one made earlier comes first."""
+    found = np.sort(table[table >= 0])
+    best: Integers = found[np.argsort(-hypotheses["total"][found], kind="mergesort")]
+    return best
+
+
+@compiled
+def _group(
+    kept: Integers, stack: int, table: Integers, hypotheses: Hypotheses, groups: Groups
+) -> None:
+    """Add the groups of a stack, of hypotheses that are given best first.
+
+    The table, of the hypotheses before, is free to be used.
+    """
+    # Which group each belongs to; the table holds the first member of each.
+    table[:] = -1
+    group_of = np.empty(len(kept), np.int64)
+    sizes = np.zeros(len(kept), np.int64)
+    count = 0
+    for index in range(len(kept)):
+        hypothesis = hypotheses.records[kept[index]]
+        slot = first_place(_cube_hash(hypothesis), len(table))
+        while table[slot] >= 0:
+            if _same_cubes(hypotheses.records[kept[table[slot]]], hypothesis):
+                break
+            slot = next_place(slot, len(table))
+        if table[slot] < 0:
+            table[slot] = index
+            group_of[index] = count
+            count += 1
+        else:
+            group_of[index] = group_of[table[slot]]
+        sizes[group_of[index]] += 1
+    # Their members, group after group, in the order that they had.
+    known = groups.of_stack[stack]
+    for group in range(count):
+        groups.first[known + group + 1] = groups.first[known + group] + sizes[group]
+    sizes[:] = 0
+    for index in range(len(kept)):
+        group = group_of[index]
+        groups.members[groups.first[known + group] + sizes[group]] = kept[index]
+        sizes[group] += 1
+    groups.of_stack[stack + 1] = known + count

@@ -1,0 +1,71 @@
+"""How inner functions are compiled by numba, and when the code that it keeps is out of date.
+
+numba keeps machine code beside the source of a function and takes it again as long as that file
+is the same. But the code has in it what the function calls and the constants that it names, from
+other files too; so the stamp by which it is known covers these files as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from numba import njit
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ROOT = Path(__file__).parents[1]
+"""Where the packages are."""
+_IMPORTS = re.compile(r"^from ((?:moses_feature|mert)[.\w]*) import", re.MULTILINE)
+_COMPILES = "moses_feature.compiled"
+
+
+def compiler(**options: Any) -> Callable[[F], F]:
+    """Return a decorator that compiles a function with options of numba, and keeps its code."""
+
+    def compile_and_keep(function: F) -> F:
+        dispatcher: F = njit(**options)(function)
+        _keep_code(dispatcher, Path(function.__code__.co_filename))
+        return dispatcher
+
+    return compile_and_keep
+
+
+compiled = compiler()
+"""For functions that allocate arrays."""
+
+inner = compiler(_nrt=False)
+"""For functions that do not: without counting references to the arrays they are given.
+
+Counting them takes atomic operations at every use of a member of a tuple of arrays, more time
+than the search itself.
+"""
+
+
+def _keep_code(dispatcher: Any, source: Path) -> None:
+    try:
+        dispatcher.enable_caching()
+    except RuntimeError:  # no folder can be written: it is compiled anew in each process
+        return
+    # numba has no public way to say what a stamp covers (numba/core/caching.py).
+    dispatcher._cache._cache_file._source_stamp = source_stamp(source)
+
+
+@cache
+def source_stamp(source: Path) -> str:
+    """Return the SHA-256 of a file and of those that its compiled code can have parts of.
+
+    They are the files of this project that it imports from, in the same folder or with compiled
+    functions of their own.
+    """
+    text = source.read_text()
+    hashed = hashlib.sha256(text.encode())
+    for name in _IMPORTS.findall(text):
+        other = ROOT.joinpath(*name.split(".")).with_suffix(".py")
+        if other.is_file() and (other.parent == source.parent or _COMPILES in other.read_text()):
+            hashed.update(source_stamp(other).encode())
+    return hashed.hexdigest()

@@ -1,0 +1,48 @@
+"""Compiled code that is kept on disk."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import moses_feature.compiled
+
+CALLED = """
+from moses_feature.compiled import inner
+
+@inner
+def number():
+    return {}
+"""
+CALLING = """
+from mert.called import number
+from moses_feature.compiled import compiled
+
+@compiled
+def twice():
+    return 2 * number()
+"""
+PROGRAM = """
+from mert.calling import twice
+print(twice(), sum(twice._cache_hits.values()), sum(twice._cache_misses.values()))
+"""
+
+
+def test_code_is_kept_until_a_file_that_it_calls_changes(tmp_path):
+    for package in ("mert", "moses_feature"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+    shutil.copy(moses_feature.compiled.__file__, tmp_path / "moses_feature")
+    (tmp_path / "mert" / "calling.py").write_text(CALLING)
+    for number, answer in ((1, "2 0 1"), (1, "2 1 0"), (3, "6 0 1"), (3, "6 1 0")):
+        (tmp_path / "mert" / "called.py").write_text(CALLED.format(number))
+        assert run_in(tmp_path) == answer
+
+
+def run_in(folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
