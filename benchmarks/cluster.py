@@ -20,16 +20,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from moses_feature.scoring.of_model import packer_of
 
 from moses_feature.cluster.actors import Crew
 from moses_feature.cluster.connection import Cluster, connected
 from moses_feature.models.cross_fitting import load_any_model
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
-from moses_feature.tables.augment import LINES_PER_PART, AugmentSettings, augment
+from moses_feature.scoring.of_model import packer_of
+from moses_feature.tables.augment import LINES_PER_PART, augment
 from moses_feature.tables.columns import Grower, GrownPart
 from moses_feature.tables.parts import Part, PartReader
+from moses_feature.tables.settings import AugmentSettings
 
 
 def main() -> None:

@@ -57,7 +57,7 @@ def train(
     with tempfile.TemporaryDirectory() as scratch:
         model = Path(scratch) / "model"
         subprocess.run(  # noqa: S603
-            [sys.executable, *launcher, "-m", "moses_feature.training.phrases", table, str(model),
+            [sys.executable, *launcher, "-m", "moses_feature", "train", table, str(model),
              "--preset", preset, "--batch-size", str(batch), "--updates", str(updates),
              "--evaluate-every", str(updates + 1), "--device", "cpu"],
             env={**os.environ, "OMP_NUM_THREADS": str(cores // processes)},

@@ -288,11 +288,12 @@ def run_augment(
     is the sum over its processes, what they share counted once (PSS).
     """
     program = (
-        "import sys, time; import moses_feature.cli.main as c; real = c.augment\n"
+        "import sys, time; import moses_feature.tables.augment as a; real = a.augment\n"
+        "from moses_feature.cli.augment import augment_phrase_table\n"
         "def timed(*a, **k):\n"
         "    start = time.perf_counter(); done = real(*a, **k)\n"
         "    print(time.perf_counter() - start); return done\n"
-        "c.augment = timed; c.augment_phrase_table()"
+        "a.augment = timed; augment_phrase_table()"
     )
     output = scratch / "out.gz"
     output.unlink(missing_ok=True)

@@ -11,7 +11,8 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
-from moses_feature.cli.main import augment_phrase_table, moses_feature
+from moses_feature.cli.augment import augment_phrase_table
+from moses_feature.cli.main import moses_feature
 from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.phrase_model import PhraseModel, load_model, save_model
 from moses_feature.models.sizes import Sizes

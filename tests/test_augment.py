@@ -318,7 +318,7 @@ def test_wrong_usage(run, tmp_path, model_directory):
 # A process of its own, to be killed or starved; small parts, so that there are many.
 PROGRAM = (
     "import moses_feature.tables.augment as a; a.LINES_PER_PART = 97\n"
-    "from moses_feature.cli.main import augment_phrase_table; augment_phrase_table()"
+    "from moses_feature.cli.augment import augment_phrase_table; augment_phrase_table()"
 )
 LONG_TABLE = b"".join(
     b"%b w%d ||| %b ||| 0.5 0.25\n" % (source, number, target)

@@ -144,7 +144,7 @@ def test_no_cluster_and_no_ray(tmp_path, model_directory):
     write_gz(tmp_path / "in.gz", LONG_TABLE)
     program = (
         "import sys; sys.modules['ray'] = None\n"
-        "from moses_feature.cli.main import augment_phrase_table; augment_phrase_table()"
+        "from moses_feature.cli.augment import augment_phrase_table; augment_phrase_table()"
     )
     done = subprocess.run(
         ["python", "-c", program, "in.gz", "out.gz", "--model", model_directory, "--ray", "local"],

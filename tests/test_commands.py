@@ -14,7 +14,8 @@ from conftest import random_model, write_gz
 from test_augment import LONG_TABLE, TABLES
 
 from moses_feature import __version__
-from moses_feature.cli.main import augment_phrase_table, moses_feature
+from moses_feature.cli.augment import augment_phrase_table
+from moses_feature.cli.main import moses_feature
 from moses_feature.models.phrase_model import load_model, save_model
 
 COMMANDS = [

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from conftest import SHARED, needs_shared
 
 from mert.bleu import References, corpus_bleu
-from mert.cli.main import mert_optimize
+from mert.cli.optimise import mert_optimize
 from mert.moses_files import read_candidates, read_init
 from mert.optimisers.candidates import Candidates
 from mert.optimisers.line_search import LineSearch
@@ -345,7 +345,7 @@ def test_statistics_are_those_of_moses_extractor():
 def test_the_tuner_needs_no_torch_and_its_core_no_click():
     program = "import sys; import {}; print('torch' in sys.modules, 'click' in sys.modules)"
     for module, expected in (
-        ("mert.cli.main", "False True"),
+        ("mert.cli.tune", "False True"),
         ("mert.comparison.compare", "False False"),
     ):
         done = subprocess.run(

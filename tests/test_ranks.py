@@ -20,7 +20,7 @@ OPTIONS = "--batch-size 17 --evaluate-every 10 --hidden 11 --embedding 5 --maxou
 
 def train(folder: Path, *arguments: str, processes: int) -> subprocess.CompletedProcess[str]:
     """Train `pairs.tsv` by one process or by several."""
-    program = ["-m", "moses_feature.training.phrases"]
+    program = ["-m", "moses_feature", "train"]
     if processes > 1:
         program = [
             "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes),

@@ -258,7 +258,7 @@ def test_ctrl_c_while_scoring_says_how_to_go_on(tmp_path, model_directory):
 
 
 def test_closed_streams(tmp_path, model_directory):
-    program = "from moses_feature.cli.main import augment_phrase_table; augment_phrase_table()"
+    program = "from moses_feature.cli.augment import augment_phrase_table; augment_phrase_table()"
     (tmp_path / "in").write_bytes(TABLE)
     for arguments, redirection in (("- out", "<&-"), ("in -", ">&-")):
         done = subprocess.run(

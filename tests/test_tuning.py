@@ -18,7 +18,9 @@ from click.testing import CliRunner
 from test_mert import planted, random_candidates
 from toy import make_toy
 
-from mert.cli.main import mert_compare, mert_decode, mert_tune
+from mert.cli.compare import mert_compare
+from mert.cli.decode import mert_decode
+from mert.cli.tune import mert_tune
 from mert.comparison.compare import Run, notes_on_weights
 from mert.comparison.significance import approximate_randomisation, mean_bleu, paired_bootstrap
 from mert.corpus import Corpus
@@ -133,7 +135,7 @@ def test_the_same_seed_gives_the_same_weights(task, tmp_path):
 
 def run_until(task: Path, work: Path, lists: int) -> None:
     """Tune in a process of its own and kill it when it has written so many n-best lists."""
-    program = "import sys; from mert.cli.main import mert_tune; mert_tune(sys.argv[1:])"
+    program = "import sys; from mert.cli.tune import mert_tune; mert_tune(sys.argv[1:])"
     process = subprocess.Popen(
         [sys.executable, "-c", program, *arguments(task, work, "--max-iterations", 6)],
         stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,

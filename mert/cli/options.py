@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
@@ -13,25 +14,60 @@ from mert.decoders.embedded.decoder import DEFAULT_POPS, DEFAULT_STACK, SearchLi
 from mert.decoders.moses import MosesSettings
 from mert.optimisers.choice import OPTIMIZERS
 from mert.tune import TuningSettings
+from moses_feature.cli.option_types import (
+    ABOVE_ZERO,
+    NOT_NEGATIVE,
+    POSITIVE,
+    THREADS,
+    ZERO_OR_MORE,
+    Gathered,
+    taken,
+    together,
+)
 from moses_feature.errors import UsageError
-from moses_feature.rescoring.nbest import named
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 TUNING = TuningSettings()
-POSITIVE = click.IntRange(min=1)
 
 
-def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
-    def decorate(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
+@dataclass(frozen=True)
+class SearchOptions:
+    """How the embedded decoder searches, and in how many processes; None for one."""
 
-    return decorate
+    limits: SearchLimits
+    jobs: int | None
+
+    @classmethod
+    def from_options(cls, given: dict[str, Any]) -> SearchOptions:
+        """Take them out of the options of a command."""
+        return cls(taken(SearchLimits, given), given.pop("jobs"))
 
 
-search_options = _all(
+def _decoder_settings(given: dict[str, Any]) -> DecoderSettings:
+    """Take the decoder's options out of the options of a command."""
+    try:
+        moses_options = tuple(shlex.split(given.pop("moses_options")))
+    except ValueError as error:
+        raise UsageError(f"--moses-options: {error}") from None
+    moses = MosesSettings(
+        binary=given.pop("moses"),
+        threads=given.pop("threads"),
+        options=moses_options,
+        seconds=given.pop("time_limit"),
+        filter=given.pop("filter_tables"),
+    )
+    search = SearchOptions.from_options(given)
+    return DecoderSettings(
+        decoder=given.pop("decoder"),
+        limits=search.limits,
+        jobs=search.jobs,
+        ray=given.pop("ray"),
+        moses=moses,
+    )
+
+
+_search_options = together(
     click.option(
         "--pops", type=POSITIVE,
         help="Pop limit of the embedded decoder's cube pruning; the ini's "
@@ -42,17 +78,21 @@ search_options = _all(
         help=f"Its stack size; the ini's [stack], or {DEFAULT_STACK}, by default.",
     ),
     click.option(
-        "--jobs", type=click.IntRange(1, 1024), default=DecoderSettings.jobs,
+        "--jobs", type=THREADS, default=DecoderSettings.jobs,
         help="Processes of the embedded decoder; 1 by default.",
     ),
 )  # fmt: skip
 
-decoder_options = _all(
+search_options = Gathered("search", SearchOptions.from_options, _search_options)
+
+decoder_options = Gathered(
+    "decoder_choice",
+    _decoder_settings,
     click.option(
         "--decoder", type=click.Choice(DECODERS), default=DecoderSettings.decoder,
         show_default=True, help="The embedded decoder, or real Moses.",
     ),
-    search_options,
+    _search_options,
     click.option("--moses", help="The moses binary; by default in $MOSES_HOME or on the PATH."),
     click.option(
         "--moses-options", default="", metavar="TEXT",
@@ -63,7 +103,7 @@ decoder_options = _all(
         help="Threads of moses.",
     ),
     click.option(
-        "--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+        "--time-limit", type=ABOVE_ZERO, metavar="SECONDS",
         help="End moses if one decoding run takes longer.",
     ),
     click.option(
@@ -78,7 +118,9 @@ decoder_options = _all(
     ),
 )  # fmt: skip
 
-tuning_options = _all(
+tuning_options = Gathered(
+    "tuning",
+    lambda given: taken(TuningSettings, given, "random_directions", "seed"),
     click.option(
         "--optimizer", type=click.Choice(OPTIMIZERS), default=TUNING.optimizer, show_default=True
     ),
@@ -90,28 +132,11 @@ tuning_options = _all(
         "--max-iterations", type=POSITIVE, default=TUNING.max_iterations, show_default=True
     ),
     click.option(
-        "--settled", type=click.FloatRange(min=0), default=TUNING.settled, show_default=True,
+        "--settled", type=ZERO_OR_MORE, default=TUNING.settled, show_default=True,
         help="Stop when no weight (their absolute values sum to 1) changes by more.",
     ),
     click.option(
-        "--restarts", type=click.IntRange(min=0), default=TUNING.restarts, show_default=True,
+        "--restarts", type=NOT_NEGATIVE, default=TUNING.restarts, show_default=True,
         help="Random start points of mert.",
     ),
 )  # fmt: skip
-
-
-def decoder_settings(options: dict[str, Any]) -> DecoderSettings:
-    """Take the decoder's options out of the options of a command."""
-    try:
-        moses_options = tuple(shlex.split(options.pop("moses_options")))
-    except ValueError as error:
-        raise UsageError(f"--moses-options: {error}") from None
-    moses = MosesSettings(
-        options.pop("moses"), options.pop("threads"), moses_options,
-        options.pop("time_limit"), options.pop("filter_tables"),
-    )  # fmt: skip
-    limits = SearchLimits(options.pop("pops"), options.pop("stack"))
-    rescoring = tuple(named(text, "CSLM0") for text in options.pop("rescore", ()))
-    return DecoderSettings(
-        options.pop("decoder"), limits, options.pop("jobs"), options.pop("ray"), moses, rescoring
-    )

@@ -1,40 +1,33 @@
-"""How far a decoding run is, on a terminal."""
+"""How far a decoding run is."""
 
 from __future__ import annotations
 
-import sys
-
-from tqdm import tqdm
-from tqdm.contrib.logging import logging_redirect_tqdm
+from moses_feature.cli.progress import Progress
 
 
 class DecodingProgress:
-    """A bar over the sentences of one decoding run after the other; nothing but on a terminal."""
+    """Shows one decoding run after the other.
 
-    def __init__(self, sentences: dict[str, int]) -> None:
-        """Take the number of sentences by a word in the description of what is done."""
+    Args:
+        progress: where it is shown.
+        sentences: how many there are to decode, by a word in the description of what is done.
+    """
+
+    def __init__(self, progress: Progress, sentences: dict[str, int]) -> None:
+        self._progress = progress
         self._sentences = sentences
-        self._bar: tqdm[None] | None = None
         self._what = ""
-        self._redirect = logging_redirect_tqdm()
-
-    def __enter__(self) -> DecodingProgress:
-        self._redirect.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
-        self._redirect.__exit__(None, None, None)
+        self._done = 0
 
     def __call__(self, what: str, done: int) -> None:
-        """Take what is being done and how many sentences more are done."""
-        if sys.stderr is None or not sys.stderr.isatty():
-            return
-        if what != self._what or self._bar is None:
-            if self._bar is not None:
-                self._bar.close()
-            total = next((n for word, n in self._sentences.items() if word in what), None)
-            self._bar = tqdm(total=total, desc=what, leave=False, unit=" sentences")
-            self._what = what
-        self._bar.update(done)
+        """Take what is being done, and how many sentences more are done."""
+        if what != self._what:
+            self._what, self._done = what, 0
+            self._progress.restart()
+        self._done += done
+        total = next((n for word, n in self._sentences.items() if word in what), None)
+        if total is None:
+            self._progress.show(what, None)
+        else:
+            share = self._done / total
+            self._progress.show(f"{what}: {self._done:,} of {total:,} sentences", share)

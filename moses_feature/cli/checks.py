@@ -96,7 +96,7 @@ def check_inis(
 
 
 def check_distribution(
-    output: str, model: str | None, ini: str | None, ray: str | None, shard: str | None
+    output: str, trains: bool, ini: str | None, ray: str | None, shard: str | None
 ) -> None:
     """See that a run on several machines has what all of them need.
 
@@ -104,7 +104,7 @@ def check_distribution(
         UsageError: the command line makes no sense.
     """
     for option, given in (("--ray", ray), ("--shard", shard)):
-        if given is not None and model is None:
+        if given is not None and trains:
             raise UsageError(f"{option} only scores: train first, then give --model")
     if shard is not None and ray is not None:
         raise UsageError("--shard is for runs that know nothing of each other: not with --ray")

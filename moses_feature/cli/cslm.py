@@ -6,25 +6,16 @@ import math
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
 
 from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.cli.memory import keep_freed_memory
-from moses_feature.cli.options import (
-    device_options,
-    lm_options,
-    lm_settings,
-    prepare_device,
-)
-from moses_feature.cli.training_run import training_run
+from moses_feature.cli.options import DeviceOptions, LmOptions, device_options, lm_options
 from moses_feature.files import STANDARD_STREAM
 from moses_feature.lm.nplm import load_neural_lm, write_nplm
 from moses_feature.lm.scorer import NeuralLM
-from moses_feature.lm.settings import LmData
-from moses_feature.lm.training import train_language_model
 from moses_feature.models.vocabulary import UNKNOWN
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
@@ -48,9 +39,8 @@ def train_command(
     text: str,
     model_directory: str,
     resume: bool,
-    device: str,
-    threads: int | None,
-    **options: Any,
+    training: LmOptions,
+    device: DeviceOptions,
 ) -> None:
     """Train a feed-forward n-gram model on a tokenised text, a sentence on each line.
 
@@ -61,16 +51,25 @@ def train_command(
     Example:
       moses-feature cslm train train.fr french.cslm --dropout 0.2 --self-normalisation 0.1
     """
+    from moses_feature.cli.training_run import training_run
+    from moses_feature.lm.training import train_language_model
+
     keep_freed_memory()
     directory = Path(model_directory)
-    settings = lm_settings(torch_device := prepare_device(device, threads), options)
-    data = LmData(text, options["shortlist"], options["min_count"])
+    torch_device = device.prepare()
+    settings = training.settings(torch_device)
     with training_run(directory, settings, torch_device, "n-grams") as run:
         train_language_model(
-            data, settings, directory, torch_device,
-            resume=resume, command=command_line(),
-            stop=run.stop, report=run.report, ranks=run.ranks,
-        )  # fmt: skip
+            training.data(text),
+            settings,
+            directory,
+            torch_device,
+            resume=resume,
+            command=command_line(),
+            stop=run.stop,
+            report=run.report,
+            ranks=run.ranks,
+        )
 
 
 @cslm_group.command("score", cls=Command, no_args_is_help=True)

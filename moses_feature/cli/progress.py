@@ -7,13 +7,16 @@ import sys
 import time
 from contextlib import ExitStack, closing
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-from moses_feature.tables.augment import AugmentProgress
 from moses_feature.training.settings import RunSettings
-from moses_feature.training.trainer import TrainingState
+
+if TYPE_CHECKING:
+    from moses_feature.tables.augment import AugmentProgress
+    from moses_feature.training.trainer import TrainingState
 
 logger = logging.getLogger(__name__)
 

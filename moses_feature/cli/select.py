@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
 
 from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.option_types import NOT_NEGATIVE, POSITIVE, FiniteRange, Gathered, taken
 from moses_feature.cli.progress import Progress
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import STANDARD_STREAM, locked_directory, open_output
@@ -27,7 +27,6 @@ from moses_feature.selection.selector import (
 
 SCORES = "scores.gz"
 WORDS_OF_KINDS = {EMPTY: b"empty", UNEQUAL: b"ratio"}
-DEFAULTS = SelectionSettings()
 
 
 @click.command("select", cls=Command, no_args_is_help=True)
@@ -41,32 +40,49 @@ DEFAULTS = SelectionSettings()
     help="What the corpus is like, for each side; sentences drawn from it by default, as many as "
     "the domain's text has.",
 )  # fmt: skip
-@click.option("--lines", type=click.IntRange(min=1), help="Keep the best so many lines …")
-@click.option("--words", type=click.IntRange(min=1), help="… or words of the last side …")
 @click.option(
-    "--dev", multiple=True, metavar="TEXT",
-    help="… or the share, of a grid from 1/64 to all, whose models predict these texts of the "
-    "domain best, one for each side.",
-)  # fmt: skip
+    "--dev",
+    multiple=True,
+    metavar="TEXT",
+    help="Keep the share, of a grid from 1/64 to all, whose models predict these texts of the "
+    "domain best, one for each side …",
+)
+@Gathered(
+    "settings",
+    lambda given: taken(SelectionSettings, given),
+    click.option("--lines", type=POSITIVE, help="… or the best so many lines …"),
+    click.option("--words", type=POSITIVE, help="… or words of the last side."),
+    click.option(
+        "--order",
+        type=click.IntRange(2, 6),
+        default=SelectionSettings.order,
+        show_default=True,
+        help="Of the models that are estimated.",
+    ),
+    click.option(
+        "--ratio",
+        type=FiniteRange(min=1),
+        default=SelectionSettings.ratio,
+        show_default=True,
+        help="A pair with a side that is longer than the other by more than this factor is bad.",
+    ),
+    click.option(
+        "--seed",
+        type=NOT_NEGATIVE,
+        default=SelectionSettings.seed,
+        show_default=True,
+        help="Of the sentences that are drawn.",
+    ),
+)
 @click.option("--output", required=True, metavar="DIRECTORY", help="A new directory.")
-@click.option(
-    "--order", type=click.IntRange(2, 6), default=DEFAULTS.order, show_default=True,
-    help="Of the models that are estimated.",
-)  # fmt: skip
-@click.option(
-    "--ratio", type=click.FloatRange(min=1), default=DEFAULTS.ratio, show_default=True,
-    help="A pair with a side that is longer than the other by more than this factor is bad.",
-)  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=DEFAULTS.seed, show_default=True,
-              help="Of the sentences that are drawn.")  # fmt: skip
 @debug_option
 def select_command(
     texts: tuple[str, ...],
     in_domain: tuple[str, ...],
     general: tuple[str, ...],
     dev: tuple[str, ...],
+    settings: SelectionSettings,
     output: str,
-    **options: Any,
 ) -> None:
     """Select the lines of a text, or of a bitext, that are like those of a domain.
 
@@ -81,7 +97,6 @@ def select_command(
       moses-feature select big.en big.fr --in-domain news.en --in-domain news.fr \\
           --lines 500000 --output selected
     """
-    settings = SelectionSettings(**options)
     _check(texts, in_domain, general, dev, settings)
     directory = Path(output)
     sides = [

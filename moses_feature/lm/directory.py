@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.lm.network import FeedForwardLM
-from moses_feature.lm.scorer import ARCHITECTURE, VOCABULARY
+from moses_feature.lm.scorer import VOCABULARY
+from moses_feature.lm.sizes import LM_ARCHITECTURE
 from moses_feature.models.files import ModelFiles, write_model_files
 from moses_feature.models.vocabulary import Vocabulary
 
@@ -41,5 +42,5 @@ def save_language_model(
     weights["projection.weight"] = np.vstack([projection, mean.astype(np.float32)])
     config = {"sizes": asdict(network.sizes), "training": training}
     write_model_files(
-        directory, ARCHITECTURE, ModelFiles(config, {VOCABULARY: vocabulary}, weights)
+        directory, LM_ARCHITECTURE, ModelFiles(config, {VOCABULARY: vocabulary}, weights)
     )

@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 from moses_feature.arrays import Floats32, Integers
 from moses_feature.errors import FormatError
 from moses_feature.lm.kernels import first_layer
-from moses_feature.lm.sizes import LmSizes
+from moses_feature.lm.sizes import LM_ARCHITECTURE, LmSizes
 from moses_feature.models.files import CONFIG, WEIGHTS, check_weights, read_model_files
 from moses_feature.models.vocabulary import END, Vocabulary
 from moses_feature.scoring.kernels import add_exps, logits_at
 
-ARCHITECTURE = "feed-forward-lm"
 VOCABULARY = "words.vocab"
 ROWS = 64
 """Contexts of a product. Always the same, so that a score does not depend on those beside it."""
@@ -90,7 +89,7 @@ class NeuralLM:
             MosesFeatureError: a file is missing, or of a newer version of this program.
             FormatError: a file is damaged, or the files do not belong together.
         """
-        files = read_model_files(directory, ARCHITECTURE, ("sizes", "training"), (VOCABULARY,))
+        files = read_model_files(directory, LM_ARCHITECTURE, ("sizes", "training"), (VOCABULARY,))
         try:
             sizes = LmSizes(**files.config["sizes"])
         except (TypeError, ValueError) as error:

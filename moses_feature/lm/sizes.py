@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LM_ARCHITECTURE = "feed-forward-lm"
+"""What the config of a model directory calls it."""
 LARGEST_SIZE = 1 << 15
 LARGEST_ORDER = 32
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -27,38 +27,6 @@ from moses_feature.moses.words import WordOptions
 FOLDS = "folds.json"
 SOURCES = "sources.safetensors"
 FORMAT_VERSION = 1
-
-
-class AnyModel(Protocol):
-    """What the users of a model, of one network or of several, need to know of it."""
-
-    @property
-    def source(self) -> Vocabulary:
-        """The shortlist of the source side."""
-
-    @property
-    def target(self) -> Vocabulary:
-        """The shortlist of the target side."""
-
-    @property
-    def words(self) -> WordOptions:
-        """How tokens became words when it was trained."""
-
-    @property
-    def training(self) -> dict[str, Any]:
-        """Settings, results and provenance."""
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of all that decides the scores."""
-
-    @property
-    def seed(self) -> int | None:
-        """The seed that it was trained with."""
-
-    @property
-    def escaped(self) -> bool:
-        """Whether the words of the shortlists are escaped."""
 
 
 @dataclass(frozen=True)

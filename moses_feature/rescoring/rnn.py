@@ -9,7 +9,7 @@ from moses_feature.errors import MosesFeatureError
 from moses_feature.models.cross_fitting import load_any_model
 from moses_feature.moses.lines import LineReader
 from moses_feature.scoring.of_model import scorer_of
-from moses_feature.tables.augment import AugmentSettings
+from moses_feature.tables.settings import TableWords
 from moses_feature.training.device import choose_device
 
 
@@ -26,7 +26,7 @@ class RnnScorer:
         model = load_any_model(Path(directory))
         self.name = name
         self._scorer = scorer_of(model, choose_device("auto"))
-        self._words = AugmentSettings().words(model)
+        self._words = TableWords().words(model)
         self._source = source
         self._last = -1
         with LineReader(source) as reader:

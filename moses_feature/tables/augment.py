@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from moses_feature import __version__
-from moses_feature.errors import DataError, MosesFeatureError, UsageError
+from moses_feature.errors import DataError
 from moses_feature.files import STANDARD_STREAM
-from moses_feature.models.cross_fitting import AnyModel, CrossFittedModel
+from moses_feature.models.any_model import AnyModel
+from moses_feature.models.cross_fitting import CrossFittedModel
 from moses_feature.models.phrase_model import PhraseModel
-from moses_feature.models.sizes import Dtype
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.words import WordOptions
 from moses_feature.scoring.of_model import packer_of
 from moses_feature.tables.columns import Grower, GrownPart
 from moses_feature.tables.features_json import write_features
 from moses_feature.tables.parts import Part, PartReader, phrases_in_texts
 from moses_feature.tables.pipeline import OpenPool, Pool
+from moses_feature.tables.settings import AugmentSettings
 from moses_feature.tables.shards import Shard
 from moses_feature.tables.writer import TableWriter
 
@@ -31,75 +30,6 @@ logger = logging.getLogger(__name__)
 
 LINES_PER_PART = 1 << 14
 """Lines that are scored together, and between two places where a killed run can go on."""
-
-PROBABILITY_COLUMN = "p(target|source)"
-UNKNOWN_TARGET_COLUMN = "exp(-unknown target words)"
-UNKNOWN_SOURCE_COLUMN = "exp(-unknown source words)"
-
-
-@dataclass(frozen=True)
-class AugmentSettings:
-    """How to augment a table.
-
-    Attributes:
-        inputs: texts; only lines whose source phrase occurs in them are kept. All lines if empty.
-        unknown_source: also append exp(-unknown source words).
-        escaped: whether the table's tokens are escaped; `auto` takes them as Moses does (`yes`).
-        source_factor, target_factor: factors to score; None for those of the model.
-        hierarchical: score hierarchical rules too.
-        scoring_dtype: of the large matrix products.
-    """
-
-    inputs: Sequence[str] = ()
-    unknown_source: bool = False
-    escaped: Literal["auto", "yes", "no"] = "auto"
-    source_factor: int | None = None
-    target_factor: int | None = None
-    hierarchical: bool = False
-    scoring_dtype: Dtype = "float32"
-
-    def words(self, model: AnyModel) -> WordOptions:
-        """Return how the table's tokens become words of the model's vocabularies."""
-        options = replace(
-            model.words,
-            escaping=escaping(self.escaped, model),
-            hierarchical=self.hierarchical or model.words.hierarchical,
-        )
-        if self.source_factor is not None:
-            options = replace(options, source_factor=self.source_factor)
-        if self.target_factor is not None:
-            options = replace(options, target_factor=self.target_factor)
-        self.check()
-        return options
-
-    def check(self) -> None:
-        """See that the settings make sense together, and that the input texts are there.
-
-        Raises:
-            UsageError: they do not.
-            MosesFeatureError: a text is missing.
-        """
-        if self.inputs and self.hierarchical:
-            raise UsageError("--input keeps lines by plain phrases: not with --hierarchical")
-        for path in self.inputs:
-            if path == STANDARD_STREAM:
-                raise UsageError("--input is read from a file: expected its name, found -")
-            if not Path(path).exists():
-                raise MosesFeatureError(f"{path}: No such file or directory")
-
-    def columns(self) -> list[str]:
-        """Return the names of the appended columns."""
-        names = [PROBABILITY_COLUMN, UNKNOWN_TARGET_COLUMN]
-        return [*names, UNKNOWN_SOURCE_COLUMN] if self.unknown_source else names
-
-
-def escaping(
-    escaped: Literal["auto", "yes", "no"], model: AnyModel
-) -> Literal["as-is", "unescape", "escape"]:
-    """Return what to do to tokens that are escaped or not, for the model that reads them."""
-    if escaped == "no":
-        return "escape" if model.escaped else "as-is"
-    return "as-is" if model.escaped else "unescape"
 
 
 @dataclass
@@ -169,6 +99,7 @@ def augment(
         MosesFeatureError: a file cannot be read or written.
         UsageError: settings that make no sense together.
     """
+    settings.check()
     words = settings.words(model)
     kept, input_digests = phrases_in_texts(settings.inputs)
     writer = TableWriter(output)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -196,8 +194,3 @@ def _counts(
     if not counts:
         raise MosesFeatureError(f"{text}: expected words for a shortlist, found none")
     return counts
-
-
-if __name__ == "__main__":  # torchrun … -m moses_feature.training.phrases TABLE… DIRECTORY
-    sys.argv[:1] = ["moses-feature", "train"]
-    import_module("moses_feature.cli.main").moses_feature(prog_name="moses-feature")

@@ -28,7 +28,7 @@ CANDIDATE = np.dtype(
 )
 
 
-class Candidates(NamedTuple):
+class OpenPaths(NamedTuple):
     """Paths that were not taken yet.
 
     Attributes:
@@ -69,7 +69,7 @@ def best_paths(
     lengths = np.empty(most_paths, np.int64)
     wanted = np.empty(count, np.int64)
     seen = np.zeros(size_for(most_paths), np.int64)
-    candidates = Candidates(
+    candidates = OpenPaths(
         np.empty(64, CANDIDATE), np.empty(64), np.empty(64, np.int64), np.zeros(2, np.int64)
     )
     for best in graph.complete:
@@ -97,8 +97,8 @@ def best_paths(
 
 @compiled
 def _add(
-    candidates: Candidates, graph: Graph, hypothesis: int, around: float, parent: int, place: int
-) -> Candidates:
+    candidates: OpenPaths, graph: Graph, hypothesis: int, around: float, parent: int, place: int
+) -> OpenPaths:
     """Add a hypothesis and the worse ones behind it.
 
     Args:
@@ -112,7 +112,7 @@ def _add(
     while hypothesis >= 0:
         used = candidates.counts[USED]
         if used == len(candidates.records):
-            candidates = Candidates(
+            candidates = OpenPaths(
                 grown(candidates.records, 2 * used),
                 grown(candidates.score, 2 * used),
                 grown(candidates.heap, 2 * used),

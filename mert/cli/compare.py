@@ -1,0 +1,116 @@
+"""The command `mert-compare`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from mert.checks import check_chain
+from mert.cli.options import TUNING, decoder_options, tuning_options
+from mert.cli.progress import DecodingProgress
+from mert.comparison.compare import Candidate, compare
+from mert.comparison.plot import plot
+from mert.comparison.report import as_markdown
+from mert.corpus import Corpus
+from mert.decoders.choice import DecoderSettings
+from mert.tune import TuningSettings
+from moses_feature import __version__
+from moses_feature.cli.command import Command, command_line, debug_option
+from moses_feature.cli.option_types import NOT_NEGATIVE, POSITIVE
+from moses_feature.cli.progress import Progress
+from moses_feature.errors import UsageError
+from moses_feature.moses.ini import MosesIni
+from moses_feature.rescoring.nbest import named
+
+
+@click.command("mert-compare", cls=Command, no_args_is_help=True)
+@click.argument("systems", nargs=-1, required=True, metavar="NAME=INI...")
+@click.option("--dev", required=True, help="The development set, tokenised.")
+@click.option("--dev-reference", multiple=True, required=True, help="Its translation. Repeatable.")
+@click.option("--test", required=True, help="The test set.")
+@click.option("--test-reference", multiple=True, required=True, help="Its translation. Repeatable.")
+@click.option("--work-dir", required=True, help="Where all is kept; a run that was killed goes on.")
+@click.option(
+    "--seeds", type=POSITIVE, default=3, show_default=True,
+    help="Tuning runs of each system.",
+)  # fmt: skip
+@click.option(
+    "--seed", type=NOT_NEGATIVE, default=TUNING.seed, show_default=True,
+    help="Of the first run; the others have the next ones.",
+)  # fmt: skip
+@click.option(
+    "--rescore", multiple=True, metavar="SYSTEM:NAME=MODEL",
+    help="Add a neural language model to the n-best lists of a system. Repeatable.",
+)  # fmt: skip
+@decoder_options
+@tuning_options
+@debug_option
+@click.version_option(__version__)
+def mert_compare(
+    systems: tuple[str, ...],
+    dev: str,
+    dev_reference: tuple[str, ...],
+    test: str,
+    test_reference: tuple[str, ...],
+    work_dir: str,
+    seeds: int,
+    seed: int,
+    rescore: tuple[str, ...],
+    decoder_choice: DecoderSettings,
+    tuning: TuningSettings,
+) -> None:
+    """Tune and compare systems as in the paper's Table 1; the first one is the baseline.
+
+    Prints BLEU on the development and test sets, mean and standard deviation over the tuning
+    runs, and whether the difference from the baseline is significant. Writes comparison.json,
+    comparison.html and, for each system, average.ini with the weights averaged over its runs.
+
+    \b
+    Example:
+      mert-compare baseline=moses.ini rnn=moses.augmented.ini --work-dir table1 \\
+          --dev dev.en --dev-reference dev.fr --test test.en --test-reference test.fr
+    """
+    rescoring = [_rescoring(text) for text in rescore]
+    candidates = [_candidate(system, rescoring) for system in systems]
+    unknown = {system for system, *_ in rescoring} - {c.name for c in candidates}
+    if unknown:
+        raise UsageError(f"--rescore: no system {', '.join(sorted(unknown))}")
+    dev_corpus, test_corpus = Corpus.read(dev, dev_reference), Corpus.read(test, test_reference)
+    runs = [replace(tuning, seed=seed + run) for run in range(seeds)]
+    for candidate in candidates:
+        check_chain(candidate.ini, dev_corpus, candidate.decoder(decoder_choice))
+    check_chain(candidates[0].ini, test_corpus, candidates[0].decoder(decoder_choice))
+    sizes = {"test": len(test_corpus), "decoding": len(dev_corpus)}
+    with Progress(has_end=True) as bar:
+        comparison = compare(
+            candidates,
+            dev_corpus,
+            test_corpus,
+            Path(work_dir),
+            decoder_choice,
+            runs,
+            command=command_line(),
+            report=DecodingProgress(bar, sizes),
+        )
+    click.echo(as_markdown(comparison))
+    page = Path(work_dir) / "comparison.html"
+    plot(comparison, page)
+    click.echo(f"{page}: BLEU by system and run", err=True)
+
+
+def _rescoring(text: str) -> tuple[str, str, str]:
+    """Return system, feature and model."""
+    system, colon, feature = text.partition(":")
+    if not colon:
+        raise UsageError(f"{text}: expected SYSTEM:NAME=MODEL, such as cslm:CSLM0=french.cslm")
+    return system, *named(feature, "CSLM0")
+
+
+def _candidate(text: str, rescoring: list[tuple[str, str, str]]) -> Candidate:
+    name, equals, path = text.partition("=")
+    if not equals or not path:
+        raise UsageError(f"{text}: expected NAME=INI, such as baseline=moses.ini")
+    mine = tuple((feature, model) for system, feature, model in rescoring if system == name)
+    return Candidate(name, MosesIni.read(path), mine)

@@ -1,0 +1,134 @@
+"""The command `mert-decode`."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from mert.cli.options import SearchOptions, search_options
+from mert.cli.progress import DecodingProgress
+from mert.corpus import read_text
+from mert.decoders.embedded.decoder import EmbeddedDecoder
+from mert.decoders.embedded.system import System
+from mert.decoders.embedded.workers import embedded_decoder
+from mert.features import FeatureSet
+from mert.nbest import read_nbest
+from mert.source_phrases import Sentence
+from moses_feature import __version__
+from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.option_types import POSITIVE
+from moses_feature.cli.progress import Progress
+from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.files import STANDARD_STREAM, whole_file
+from moses_feature.moses.ini import MosesIni
+
+
+@click.command("mert-decode", cls=Command, no_args_is_help=True)
+@click.argument("ini")
+@click.option(
+    "--n-best", nargs=2, metavar="FILE N", type=(str, POSITIVE),
+    help="Also write the N best distinct translations of each sentence, as Moses does.",
+)  # fmt: skip
+@click.option(
+    "--force", "force", metavar="FILE",
+    help="Find the best derivation of the translations in FILE, and nothing else.",
+)  # fmt: skip
+@search_options
+@debug_option
+@click.version_option(__version__)
+def mert_decode(
+    ini: str,
+    n_best: tuple[str, int] | None,
+    force: str | None,
+    search: SearchOptions,
+) -> None:
+    """Translate the standard input, a sentence on each line, with the embedded decoder.
+
+    Reads moses.ini and the text tables and KenLM models that it names; what it cannot follow, it
+    refuses. Paths in the ini that are relative hold from the current directory, as for Moses.
+
+    \b
+    Example:
+      mert-decode moses.ini < test.en > test.out --n-best test.nbest.gz 100
+    """
+    if force and (n_best or search.jobs):
+        raise UsageError("--force goes neither with --n-best nor with --jobs")
+    system = System.of_ini(MosesIni.read(ini))
+    sentences, _ = read_text(STANDARD_STREAM)
+    if force:
+        _force(EmbeddedDecoder(system, sentences, search.limits), sentences, force)
+        return
+    began = time.perf_counter()
+    decoder = embedded_decoder(system, sentences, search.limits, search.jobs or 1)
+    loaded = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="mert-decode-") as scratch:
+        path = Path(scratch) / "nbest.gz"
+        with Progress(has_end=True) as bar:
+            progress = DecodingProgress(bar, {"decoding": len(sentences)})
+            decoder.write_nbest(
+                decoder.features,
+                n_best[1] if n_best else 1,
+                path,
+                lambda done: progress("decoding", done),
+            )
+        decoder.close()
+        seconds = time.perf_counter() - loaded
+        lost = _print_first(path, decoder.features, len(sentences))
+        if n_best:
+            _copy_nbest(path, Path(n_best[0]))
+    click.echo(
+        f"{len(sentences):,} sentences in {seconds:.1f} s "
+        f"({len(sentences) / max(seconds, 1e-9):,.1f} a second), "
+        f"models read in {loaded - began:.1f} s",
+        err=True,
+    )
+    if lost:
+        raise MosesFeatureError(f"{lost} sentences have no translation within the distortion limit")
+
+
+def _print_first(path: Path, features: FeatureSet, sentences: int) -> int:
+    """Print the first translation of each sentence; return how many have none."""
+    lost = 0
+    output = sys.stdout.buffer
+    for hypotheses in read_nbest(path, features, sentences):
+        lost += not hypotheses
+        words = hypotheses[0].words if hypotheses else ()
+        output.write(b" ".join(words) + b"\n")
+    output.flush()
+    return lost
+
+
+def _copy_nbest(source: Path, target: Path) -> None:
+    """Copy an n-best list, decompressed unless the name ends in .gz."""
+    with (
+        source.open("rb") as compressed,
+        whole_file(target) as temporary,
+        temporary.open("wb") as file,
+    ):
+        keep = target.suffix == ".gz"
+        shutil.copyfileobj(compressed if keep else gzip.GzipFile(fileobj=compressed), file)
+
+
+def _force(decoder: EmbeddedDecoder, sentences: Sequence[Sentence], path: str) -> None:
+    """Print the score and the features of each given translation; refuse to skip any."""
+    translations, _ = read_text(path)
+    if len(translations) != len(sentences):
+        raise MosesFeatureError(
+            f"{path}: expected {len(sentences)} lines as in the input, found {len(translations)}"
+        )
+    lost = 0
+    for number, words in enumerate(translations):
+        found = decoder.force(number, words)
+        lost += not found
+        for hypothesis in found:
+            values = (decoder.features.template() % tuple(hypothesis.features + 0.0)).decode()
+            click.echo(f"{number} ||| {values} ||| {hypothesis.score:.6g}")
+    if lost:
+        raise MosesFeatureError(f"{lost} of {len(translations)} translations cannot be derived")

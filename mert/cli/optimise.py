@@ -1,0 +1,121 @@
+"""The command `mert-optimize`."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import numpy as np
+
+from mert.cli.options import OPTIMIZERS, TUNING
+from mert.moses_files import read_candidates, read_init
+from mert.optimisers.candidates import Candidates
+from mert.optimisers.choice import OPTIMIZERS, optimizer
+from mert.optimisers.space import SearchSpace
+from moses_feature import __version__
+from moses_feature.arrays import Floats
+from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.option_types import NOT_NEGATIVE
+from moses_feature.errors import UsageError
+from moses_feature.files import write_whole
+
+
+@click.command("mert-optimize", cls=Command, no_args_is_help=True)
+@click.argument("features")
+@click.argument("scores")
+@click.option("--init", help="Start weights and the range of restarts: an init.opt of Moses.")
+@click.option(
+    "--optimizer", "optimizer_name", type=click.Choice(OPTIMIZERS), default=TUNING.optimizer,
+    show_default=True,
+)  # fmt: skip
+@click.option(
+    "--restarts", type=NOT_NEGATIVE, default=TUNING.restarts, show_default=True,
+    help="Random start points of mert.",
+)  # fmt: skip
+@click.option(
+    "--random-directions", type=NOT_NEGATIVE, default=TUNING.random_directions,
+    show_default=True, help="Tried by mert when no single feature brings anything.",
+)  # fmt: skip
+@click.option("--seed", type=NOT_NEGATIVE, default=1, show_default=True)
+@click.option("--fixed", multiple=True, metavar="NAME", help="Keep this weight. Repeatable.")
+@click.option(
+    "--bound", "bounds", multiple=True, metavar="NAME=LEAST:GREATEST",
+    help="Keep this weight between the two. Repeatable.",
+)  # fmt: skip
+@click.option("--output", help="Write the weights to this file, one line: name value.")
+@debug_option
+@click.version_option(__version__)
+def mert_optimize(
+    features: str,
+    scores: str,
+    init: str | None,
+    optimizer_name: str,
+    restarts: int,
+    random_directions: int,
+    seed: int,
+    fixed: tuple[str, ...],
+    bounds: tuple[str, ...],
+    output: str | None,
+) -> None:
+    """Optimise weights on Moses' feature and score files, text or compressed.
+
+    Prints the best point as Moses' mert does, its corpus BLEU, and why the search ended. Names
+    are those of the feature file, such as LM0_0. Weights are divided by the sum of their absolute
+    values, unless some are fixed or bounded.
+
+    \b
+    Example:
+      mert-optimize features.dat scores.dat --init init.opt --output weights.txt
+    """
+    candidates = read_candidates(features, scores)
+    space = _search_space(candidates, init, fixed, bounds)
+    start = time.perf_counter()
+    optimum = optimizer(optimizer_name, restarts, random_directions)(candidates, space, seed)
+    seconds = time.perf_counter() - start
+    values = " ".join(f"{weight:.6g}" for weight in optimum.weights)
+    click.echo(f"Best point: {values}  => {optimum.bleu:.6g}")
+    click.echo(
+        f"{optimum.reason}; BLEU {optimum.start_bleu:.6g} at the start; "
+        f"{len(candidates.features):,} hypotheses of {len(candidates.offsets) - 1:,} sentences, "
+        f"{seconds:.1f} s",
+        err=True,
+    )
+    if output:
+        lines = zip(candidates.names, optimum.weights, strict=True)
+        write_whole(Path(output), "".join(f"{n} {w:.6g}\n" for n, w in lines).encode())
+
+
+def _search_space(
+    candidates: Candidates, init: str | None, fixed: tuple[str, ...], bounds: tuple[str, ...]
+) -> SearchSpace:
+    names = candidates.names
+    if init is None:
+        space = SearchSpace.around(np.full(len(names), 1 / len(names)))
+    else:
+        start, least, greatest = read_init(init, len(names))
+        space = replace(SearchSpace.around(start), draw_lowest=least, draw_highest=greatest)
+    for name in fixed:
+        space.fixed[_index(names, name)] = True
+    for bound in bounds:
+        name, _, interval = bound.partition("=")
+        index = _index(names, name)
+        space.lowest[index], space.highest[index] = _interval(bound, interval)
+    return space
+
+
+def _index(names: tuple[str, ...], name: str) -> int:
+    if name not in names:
+        raise UsageError(f"no feature {name!r}: expected one of {', '.join(names)}")
+    return names.index(name)
+
+
+def _interval(bound: str, text: str) -> Floats:
+    try:
+        interval = np.array(text.split(":"), dtype=np.float64)
+    except ValueError:
+        interval = np.zeros(0)
+    if len(interval) != 2 or not interval[0] < interval[1]:
+        raise UsageError(f"--bound {bound}: expected NAME=LEAST:GREATEST")
+    return interval

@@ -1,0 +1,87 @@
+"""The command `mert-tune`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from mert.checks import check_chain
+from mert.cli.options import TUNING, decoder_options, tuning_options
+from mert.cli.progress import DecodingProgress
+from mert.corpus import Corpus
+from mert.decoders.choice import DecoderSettings
+from mert.tune import RESCORING_WEIGHTS, TUNED_INI, TuningSettings, identity_of, tune
+from moses_feature import __version__
+from moses_feature.cli.command import Command, command_line, debug_option
+from moses_feature.cli.option_types import NOT_NEGATIVE
+from moses_feature.cli.progress import Progress
+from moses_feature.moses.ini import MosesIni
+from moses_feature.rescoring.nbest import named
+
+
+@click.command("mert-tune", cls=Command, no_args_is_help=True)
+@click.argument("ini")
+@click.option("--input", "input_text", required=True, help="The development set, tokenised.")
+@click.option(
+    "--reference", "references", multiple=True, required=True,
+    help="Its translation. Repeatable.",
+)  # fmt: skip
+@click.option("--work-dir", required=True, help="Where all is kept; a run that was killed goes on.")
+@click.option(
+    "--rescore", multiple=True, metavar="NAME=MODEL",
+    help="Add a neural language model to the n-best lists, as a feature of this name: for a "
+    "Moses that cannot use it in search. Repeatable.",
+)  # fmt: skip
+@decoder_options
+@tuning_options
+@click.option("--seed", type=NOT_NEGATIVE, default=TUNING.seed, show_default=True)
+@debug_option
+@click.version_option(__version__)
+def mert_tune(
+    ini: str,
+    input_text: str,
+    references: tuple[str, ...],
+    work_dir: str,
+    rescore: tuple[str, ...],
+    decoder_choice: DecoderSettings,
+    tuning: TuningSettings,
+    seed: int,
+) -> None:
+    """Tune the weights of a system; writes WORK-DIR/moses.ini.
+
+    Each iteration translates the development set into n-best lists, merges them with the earlier
+    ones, and optimises BLEU. The weights whose first translations have the best BLEU are kept.
+
+    \b
+    Example:
+      mert-tune moses.ini --input dev.en --reference dev.fr --work-dir tuned
+    """
+    system = MosesIni.read(ini)
+    corpus = Corpus.read(input_text, references)
+    rescoring = tuple(named(text, "CSLM0") for text in rescore)
+    decoder_choice = replace(decoder_choice, rescoring=rescoring)
+    check_chain(system, corpus, decoder_choice)
+    identity = {**identity_of(system, corpus), "decoder": decoder_choice.identity()}
+    decoder = decoder_choice.make(system, corpus.sentences)
+    try:
+        with Progress(has_end=True) as bar:
+            state = tune(
+                system,
+                corpus,
+                decoder,
+                Path(work_dir),
+                replace(tuning, seed=seed),
+                identity=identity,
+                command=command_line(),
+                report=DecodingProgress(bar, {"decoding": len(corpus)}),
+            )
+    finally:
+        decoder.close()
+    click.echo(f"{Path(work_dir) / TUNED_INI}: BLEU {100 * state.best.bleu:.2f} on {input_text}")
+    if decoder_choice.rescoring:
+        click.echo(
+            f"{Path(work_dir) / RESCORING_WEIGHTS}: for moses-feature rescore --weights",
+            err=True,
+        )

@@ -1,0 +1,219 @@
+"""The command `augment-phrase-table`."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moses_feature import __version__
+from moses_feature.cli.checks import check_distribution, check_files, check_inis
+from moses_feature.cli.command import Command, command_line, debug_option
+from moses_feature.cli.ini import report_ini
+from moses_feature.cli.option_types import Gathered, taken
+from moses_feature.cli.options import (
+    DeviceOptions,
+    TrainingOptions,
+    device_options,
+    scoring_dtype_option,
+    table_word_options,
+    training_options,
+)
+from moses_feature.cli.progress import AugmentReporter, Progress
+from moses_feature.cli.train import train_model
+from moses_feature.errors import UsageError
+from moses_feature.files import STANDARD_STREAM, without_compression_suffix
+from moses_feature.models.sizes import Dtype
+from moses_feature.moses.words import WordOptions
+from moses_feature.tables.add_to_ini import add_to_ini
+from moses_feature.tables.settings import AugmentSettings, TableWords
+from moses_feature.tables.shards import Shard
+
+if TYPE_CHECKING:
+    from moses_feature.tables.augment import AugmentProgress
+
+
+@dataclass(frozen=True)
+class IniOptions:
+    """A moses.ini to change, and where to write it."""
+
+    ini: str | None
+    ini_out: str | None
+    table_name: str | None
+
+
+@dataclass(frozen=True)
+class PlaceOptions:
+    """Where the table is scored: on a Ray cluster, or in separate runs for its shards."""
+
+    ray: str | None
+    shard: str | None
+
+
+@click.command("augment-phrase-table", cls=Command, no_args_is_help=True)
+@click.argument("table")
+@click.argument("output")
+@click.option("--model", "model_directory", help="Score with this model; nothing is trained.")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    help="Keep only lines whose source phrase occurs in this text. Repeatable.",
+)
+@Gathered(
+    "change",
+    lambda given: taken(IniOptions, given),
+    click.option("--ini", help="A moses.ini that reads TABLE …"),
+    click.option("--ini-out", help="… and where to write one that reads OUTPUT."),
+    click.option("--table-name", help="Name of the phrase table in the ini, if it has several."),
+)
+@click.option("--source-unknown", is_flag=True, help="Append exp(-unknown source words) too.")
+@table_word_options
+@scoring_dtype_option
+@Gathered(
+    "place",
+    lambda given: taken(PlaceOptions, given),
+    click.option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Score on a Ray cluster: local (this machine alone), auto (the cluster it belongs to),"
+        " or another address that Ray takes. A worker for each GPU, or for each 4 (or --threads) "
+        "CPU cores.",
+    ),
+    click.option(
+        "--shard",
+        metavar="I/N",
+        help="Write only the I-th of N shards of the table; moses-feature merge joins them.",
+    ),
+)
+@click.option("--resume", is_flag=True, help="Go on with a run that was interrupted or killed.")
+@training_options
+@device_options
+@debug_option
+@click.version_option(__version__)
+def augment_phrase_table(
+    table: str,
+    output: str,
+    model_directory: str | None,
+    inputs: tuple[str, ...],
+    change: IniOptions,
+    source_unknown: bool,
+    words: TableWords,
+    scoring_dtype: Dtype,
+    place: PlaceOptions,
+    resume: bool,
+    training: TrainingOptions,
+    device: DeviceOptions,
+) -> None:
+    """Append p(target | source) of an RNN Encoder-Decoder to every line of a phrase table.
+
+    Writes TABLE with two more scores to OUTPUT, and beside it *.features.json, which says what
+    they are. Without --model, a model is trained on TABLE first and kept in *.model.
+
+    Files may be plain text, .gz, .bz2, .xz or .zst; - is the standard input or output.
+
+    \b
+    Example:
+      augment-phrase-table phrase-table.gz augmented.gz --minutes 60 \\
+          --ini moses.ini --ini-out moses.augmented.ini
+    """
+    directory = Path(model_directory or f"{without_compression_suffix(output)}.model")
+    settings = AugmentSettings(
+        **vars(words),
+        inputs=inputs,
+        unknown_source=source_unknown,
+        scoring_dtype=scoring_dtype,
+    )
+    trains = model_directory is None
+    _check_command(table, output, directory, trains, change, place, settings, resume)
+    if trains:
+        trained_on = WordOptions(words.source_factor, words.target_factor, words.hierarchical)
+        train_model((table,), directory, training, trained_on, device.prepare(), resume)
+    else:
+        for name in training_options.given():
+            raise UsageError(f"--model only scores: --{name.replace('_', '-')} is for training")
+    _augment(table, output, directory, settings, place, device, resume)
+    if change.ini and change.ini_out:
+        weights = add_to_ini(
+            Path(change.ini), Path(change.ini_out), Path(output), change.table_name
+        )
+        report_ini(change.ini_out, weights)
+
+
+def _check_command(
+    table: str,
+    output: str,
+    directory: Path,
+    trains: bool,
+    change: IniOptions,
+    place: PlaceOptions,
+    settings: AugmentSettings,
+    resume: bool,
+) -> None:
+    """Refuse what makes no sense before anything is read, trained or written."""
+    from moses_feature.training.ranks import started_by_torchrun
+
+    if started_by_torchrun():
+        raise UsageError(
+            "torchrun is for training: torchrun … -m moses_feature train TABLE DIR, then "
+            "augment-phrase-table --model DIR"
+        )
+    check_files(table, output, directory, trains, resume)
+    check_inis(table, output, change.ini, change.ini_out, change.table_name)
+    settings.check()
+    check_distribution(output, trains, change.ini, place.ray, place.shard)
+
+
+def _augment(
+    table: str,
+    output: str,
+    directory: Path,
+    settings: AugmentSettings,
+    place: PlaceOptions,
+    device: DeviceOptions,
+    resume: bool,
+) -> None:
+    """Write the table with the scores of a model, show how it goes, and say what was done."""
+    from moses_feature.models.cross_fitting import load_any_model
+    from moses_feature.scoring.of_model import scorer_of
+    from moses_feature.tables.augment import augment
+    from moses_feature.tables.pipeline import local_pools
+    from moses_feature.tables.ray_pool import ray_pools
+
+    shard = None if place.shard is None else Shard.parse(place.shard)
+    model = load_any_model(directory)
+    with ExitStack() as stack:
+        if place.ray is not None:
+            dtype = settings.scoring_dtype
+            pools = ray_pools(place.ray, model, dtype, device.device, device.threads)
+        else:
+            pools = local_pools(scorer_of(model, device.prepare(), settings.scoring_dtype))
+        open_pool = stack.enter_context(pools)
+        progress = stack.enter_context(Progress(has_end=table != STANDARD_STREAM))
+        reporter = AugmentReporter(progress)
+        done = augment(
+            table,
+            output,
+            model,
+            open_pool,
+            settings,
+            shard=shard,
+            resume=resume,
+            command=command_line(),
+            report=reporter,
+        )
+        seconds, rate = progress.seconds(), reporter.pairs_per_second(done)
+    _report(done, place.shard, seconds, rate)
+
+
+def _report(done: AugmentProgress, shard: str | None, seconds: float, rate: float) -> None:
+    which = f"shard {shard}: " if shard else ""
+    click.echo(
+        f"{which}{done.written:,} of {done.lines:,} lines written in {seconds:.0f} s "
+        f"({rate:,.0f} pairs/s); {done.clipped:,} scores clipped, "
+        f"{done.unknown_target_words:,} unknown target words",
+        err=True,
+    )

@@ -1,0 +1,32 @@
+"""The command `moses-feature check`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from moses_feature.cli.command import Command, debug_option
+from moses_feature.tables.check import check_table
+
+
+@click.command("check", cls=Command, no_args_is_help=True)
+@click.argument("table")
+@click.option("--ini", help="The moses.ini that reads it.")
+@debug_option
+def check_command(table: str, ini: str | None) -> None:
+    """Find what would poison Moses in a phrase table; exit code 1 if there is anything.
+
+    Notes on what does not hinder Moses are printed too, and do not change the exit code.
+
+    \b
+    Example:
+      moses-feature check augmented.gz --ini moses.augmented.ini
+    """
+    findings = check_table(table, ini)
+    problems = [finding for finding in findings if not finding.harmless]
+    for finding in findings:
+        click.echo(f"{'note' if finding.harmless else 'problem'}: {finding}")
+    if problems:
+        sys.exit(1)
+    click.echo(f"{table}: nothing that would poison Moses")

@@ -1,0 +1,88 @@
+"""The command `moses-feature describe`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moses_feature.cli.command import Command, debug_option
+from moses_feature.files import Json
+from moses_feature.lm.sizes import LM_ARCHITECTURE
+from moses_feature.models.files import CONFIG, architecture_of
+
+if TYPE_CHECKING:
+    from moses_feature.lm.scorer import NeuralLM
+    from moses_feature.models.cross_fitting import CrossFittedModel
+    from moses_feature.models.phrase_model import PhraseModel
+
+
+@click.command("describe", cls=Command, no_args_is_help=True)
+@click.argument("model_directory")
+@debug_option
+def describe_command(model_directory: str) -> None:
+    """Say what a model is: sizes, vocabularies, training, where it comes from.
+
+    \b
+    Example:
+      moses-feature describe my.model
+    """
+    from moses_feature.lm.nplm import load_neural_lm
+    from moses_feature.models.cross_fitting import load_any_model
+
+    directory = Path(model_directory)
+    is_model = (directory / CONFIG).is_file()
+    if directory.is_file() or (is_model and architecture_of(directory) == LM_ARCHITECTURE):
+        lines = _lm_description(load_neural_lm(directory))
+    else:
+        lines = _description(load_any_model(directory))
+    for name, value in lines:
+        click.echo(f"{name:<22} {value}")
+
+
+def _lm_description(model: NeuralLM) -> Iterator[tuple[str, Any]]:
+    yield "order", model.sizes.order
+    yield "projection", model.sizes.projection
+    yield "rectified layers", f"{model.sizes.first}, {model.sizes.second}"
+    yield "parameters", f"{sum(array.size for array in model.weights.values()):,}"
+    yield "words", f"{len(model.vocabulary.shortlist):,}"
+    yield "self-normalised", "no" if model.normalised else "yes: log Z is not subtracted"
+    if isinstance(loss := model.training.get("held_out_loss"), float):
+        yield "held-out perplexity", f"{math.exp(min(loss, 700.0)):.2f}"
+    if isinstance(norm := model.training.get("mean_absolute_log_norm"), float):
+        yield "mean |log Z|", f"{norm:.3f}"
+    yield from _provenance(model.training, ("sentences",))
+
+
+def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, Any]]:
+    from moses_feature.models.phrase_model import PhraseModel
+
+    networks = (model,) if isinstance(model, PhraseModel) else model.networks
+    network = networks[0].network
+    sizes = network.sizes
+    yield "networks", f"{len(networks)}{', cross-fitted' if len(networks) > 1 else ''}"
+    yield "hidden units", sizes.hidden
+    yield "embedding", sizes.embedding
+    yield "maxout units", sizes.maxout
+    yield "output rank", sizes.rank
+    yield "parameters", f"{sum(p.numel() for p in network.parameters()):,}"
+    yield "source words", f"{len(model.source.shortlist):,}"
+    yield "target words", f"{len(model.target.shortlist):,}"
+    yield "escaped", "yes" if model.escaped else "no"
+    yield "weights SHA-256", model.digest
+    yield from _provenance(model.training, ("pairs", "held_out_loss"))
+
+
+def _provenance(training: Json, results: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """Yield results and provenance from a model's training."""
+    for name in (*results, "command", "version"):
+        if name in training:
+            value = training[name]
+            yield name.replace("_", " "), f"{value:.4f}" if isinstance(value, float) else value
+    inputs = training.get("inputs")
+    for entry in inputs if isinstance(inputs, list) else []:
+        if isinstance(entry, dict):
+            yield "trained on", f"{entry.get('path')} ({entry.get('lines')} lines)"

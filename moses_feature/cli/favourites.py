@@ -1,0 +1,69 @@
+"""The command `moses-feature favourites`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import click
+
+from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.option_types import POSITIVE
+from moses_feature.errors import FormatError, MosesFeatureError, shown
+from moses_feature.moses.phrase_table import tokens
+from moses_feature.tables.favourites import (
+    FEWEST_TARGETS,
+    as_text,
+    favourites,
+    favourites_of_long_phrases,
+)
+from moses_feature.tables.features_json import features_json, read_columns
+from moses_feature.tables.settings import PROBABILITY_COLUMN
+
+
+@click.command("favourites", cls=Command, no_args_is_help=True)
+@click.argument("table")
+@click.option("--phrase", "phrases", multiple=True, help="A source phrase. Repeatable.")
+@click.option(
+    "--kind", type=click.Choice(["frequent", "rare"]), default="frequent", show_default=True,
+    help="Without --phrase: which long source phrases.",
+)  # fmt: skip
+@click.option("--count", type=POSITIVE, default=10, show_default=True,
+              help="Without --phrase: how many.")  # fmt: skip
+@click.option("--words", type=POSITIVE, default=4, show_default=True,
+              help="Without --phrase: the fewest words.")  # fmt: skip
+@click.option("--best", type=POSITIVE, default=3, show_default=True,
+              help="Targets of each.")  # fmt: skip
+@debug_option
+def favourites_command(
+    table: str,
+    phrases: tuple[str, ...],
+    kind: Literal["frequent", "rare"],
+    count: int,
+    words: int,
+    best: int,
+) -> None:
+    """Show the targets that the table and the network prefer (the paper's Table 2).
+
+    Ranks by p(target | source): the table's third score, and the network's.
+
+    \b
+    Example:
+      moses-feature favourites augmented.gz --kind rare --words 5
+    """
+    columns = read_columns(table)
+    if PROBABILITY_COLUMN not in columns:
+        found = ", ".join(columns)
+        raise FormatError(features_json(table), f"a column {PROBABILITY_COLUMN}", found)
+    column = columns[PROBABILITY_COLUMN]
+    if phrases:
+        wanted = [b" ".join(tokens(phrase.encode(errors="surrogateescape"))) for phrase in phrases]
+        rows = favourites(table, column, wanted, best)
+        for phrase in set(wanted) - {row.source for row in rows}:
+            raise MosesFeatureError(f"{table}: no source phrase {shown(phrase)}")
+    else:
+        rows = favourites_of_long_phrases(table, column, kind, count, words, best)
+        if not rows:
+            raise MosesFeatureError(
+                f"{table}: no source phrase of {words} words or more has {FEWEST_TARGETS} targets"
+            )
+    click.echo(as_text(rows))

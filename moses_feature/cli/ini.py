@@ -1,0 +1,66 @@
+"""The commands `moses-feature ini …`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.option_types import ANY_NUMBER
+from moses_feature.errors import UsageError
+from moses_feature.tables.add_to_ini import START_WEIGHT, add_language_model, add_to_ini
+
+
+@click.group("ini")
+def ini_group() -> None:
+    """Change a moses.ini."""
+
+
+@ini_group.command("add", cls=Command, no_args_is_help=True)
+@click.argument("ini")
+@click.argument("output")
+@click.option("--table", help="An augmented table, text or compressed.")
+@click.option("--cslm", help="A neural language model: a model directory, or an NPLM file.")
+@click.option("--name", help="Name of the phrase table in the ini, if it has several.")
+@click.option(
+    "--weight", "weights", type=ANY_NUMBER, multiple=True,
+    help="Start weight of a new score, in order; 0.1 each by default. A score of weight 0 is not "
+    "tuned and takes no part. Repeatable.",
+)  # fmt: skip
+@click.option("--cslm-weight", type=ANY_NUMBER, default=START_WEIGHT, show_default=True)
+@debug_option
+def ini_add_command(
+    ini: str,
+    output: str,
+    table: str | None,
+    cslm: str | None,
+    name: str | None,
+    weights: tuple[float, ...],
+    cslm_weight: float,
+) -> None:
+    """Rewrite a moses.ini for an augmented table, or with a neural language model.
+
+    All else stays as it is, to the byte.
+
+    \b
+    Example:
+      moses-feature ini add moses.ini moses.augmented.ini --table augmented.gz
+      moses-feature ini add moses.ini rnn.ini --table augmented.gz --weight 0.1 --weight 0
+      moses-feature ini add rnn.ini cslm+rnn.ini --cslm french.cslm
+    """
+    if (table is None) == (cslm is None):
+        raise UsageError("expected --table or --cslm, one of them")
+    if cslm is None:
+        report_ini(output, add_to_ini(Path(ini), Path(output), Path(table or ""), name, weights))
+    elif name or weights:
+        raise UsageError("--name and --weight are for --table")
+    else:
+        feature = add_language_model(Path(ini), Path(output), Path(cslm), cslm_weight)
+        click.echo(f"{output}: {feature} with start weight {cslm_weight:g}", err=True)
+
+
+def report_ini(output: str, weights: list[float]) -> None:
+    """Say with which weights the new scores start."""
+    values = " ".join(f"{weight:g}" for weight in weights)
+    click.echo(f"{output}: {len(weights)} new scores with start weights {values}", err=True)

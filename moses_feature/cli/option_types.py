@@ -1,0 +1,111 @@
+"""What values options take, and how the options of a kind become one object; free of torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
+from typing import Any, Generic, TypeVar
+
+import click
+from click.core import ParameterSource
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+POSITIVE = click.IntRange(min=1)
+NOT_NEGATIVE = click.IntRange(min=0)
+THREADS = click.IntRange(1, 1024)
+SEED = click.IntRange(0, (1 << 63) - 1)
+
+
+class FiniteRange(click.FloatRange):
+    """A float in a range; click's own lets nan through."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Take the option's text."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
+
+
+ABOVE_ZERO = FiniteRange(min=0, min_open=True)
+ZERO_OR_MORE = FiniteRange(min=0)
+ANY_NUMBER = FiniteRange()
+
+
+class Gathered(Generic[T]):
+    """Options that reach the function of a command as one object; a decorator.
+
+    Args:
+        name: of the function's parameter.
+        from_options: makes the object; takes its options out of those of the command.
+        options: click's decorators, in the order of the help.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        from_options: Callable[[dict[str, Any]], T],
+        *options: Callable[[F], F],
+    ) -> None:
+        self._name = name
+        self._from_options = from_options
+        self._options = options
+
+    def __call__(self, command: F) -> F:
+        """Add the options to a command."""
+
+        @wraps(command)
+        def with_gathered(**given: Any) -> Any:
+            gathered = self._from_options(given)
+            return command(**{self._name: gathered}, **given)
+
+        decorated: Any = with_gathered
+        for option in reversed(self._options):
+            decorated = option(decorated)
+        result: F = decorated
+        return result
+
+    def given(self) -> list[str]:
+        """Return the names of those of the options that the user has typed."""
+
+        def nothing() -> None:
+            pass
+
+        context = click.get_current_context()
+        names = [parameter.name or "" for parameter in click.command()(self(nothing)).params]
+        typed = ParameterSource.COMMANDLINE
+        return [name for name in names if context.get_parameter_source(name) is typed]
+
+
+def taken(kind: type[T], given: dict[str, Any], *without: str, **others: Any) -> T:
+    """Make a dataclass of the options that are called like its fields, and take them out.
+
+    Args:
+        kind: the dataclass.
+        given: the options of a command; those that are used are removed.
+        without: fields that are no options: they keep their defaults.
+        others: values of fields that are no options.
+
+    Raises:
+        KeyError: the command has no such option.
+    """
+    skipped = {*without, *others}
+    own = {f.name: given.pop(f.name) for f in fields(kind) if f.name not in skipped}  # type: ignore[arg-type]
+    return kind(**own, **others)
+
+
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return a decorator that adds several options, in this order."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate

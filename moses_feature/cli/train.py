@@ -1,0 +1,79 @@
+"""The command `moses-feature train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moses_feature.cli.command import Command, command_line, debug_option
+from moses_feature.cli.memory import keep_freed_memory
+from moses_feature.cli.options import (
+    DeviceOptions,
+    TrainingOptions,
+    device_options,
+    training_options,
+    word_options,
+)
+from moses_feature.moses.words import WordOptions
+
+if TYPE_CHECKING:
+    import torch
+
+
+@click.command("train", cls=Command, no_args_is_help=True)
+@click.argument("tables", nargs=-1, required=True)
+@click.argument("model_directory")
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint in MODEL_DIRECTORY.")
+@training_options
+@word_options
+@device_options
+@debug_option
+def train_command(
+    tables: tuple[str, ...],
+    model_directory: str,
+    resume: bool,
+    training: TrainingOptions,
+    words: WordOptions,
+    device: DeviceOptions,
+) -> None:
+    """Train a model on phrase tables, or on tab-separated files of phrase pairs.
+
+    The best model, by the loss on held-out source phrases, is kept in MODEL_DIRECTORY. The first
+    of the budgets that is spent (--updates, --epochs, --minutes, --patience) ends the training.
+
+    \b
+    Example:
+      moses-feature train phrase-table.gz my.model --preset small --minutes 60
+    """
+    train_model(tables, Path(model_directory), training, words, device.prepare(), resume)
+
+
+def train_model(
+    tables: tuple[str, ...],
+    directory: Path,
+    training: TrainingOptions,
+    words: WordOptions,
+    device: torch.device,
+    resume: bool,
+) -> None:
+    """Train a model, and show how it goes."""
+    from moses_feature.cli.training_run import training_run
+    from moses_feature.training.phrases import train
+
+    keep_freed_memory()
+    settings = training.settings(device)
+    data = training.data(tables, words)
+    with training_run(directory, settings, device, "pairs") as run:
+        train(
+            data,
+            settings,
+            directory,
+            device,
+            resume=resume,
+            command=command_line(),
+            stop=run.stop,
+            report=run.report,
+            ranks=run.ranks,
+        )
