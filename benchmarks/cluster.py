@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from moses_feature.cluster.actors import Crew
+from moses_feature.cluster.actors import ActorPool
 from moses_feature.cluster.connection import Cluster, connected
 from moses_feature.models.cross_fitting import load_any_model
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
 from moses_feature.scoring.of_model import packer_of
 from moses_feature.tables.augment import LINES_PER_PART, augment
-from moses_feature.tables.columns import Grower, GrownPart
+from moses_feature.tables.columns import NewColumns, ScoredPart
 from moses_feature.tables.parts import Part, PartReader
 from moses_feature.tables.settings import AugmentSettings
 
@@ -54,11 +54,11 @@ def main() -> None:
         size = sum(len(line) for part in parts for line in part.lines) / lines
         print(f"{lines:,} lines of {size:.0f} bytes, {table.stat().st_size / lines:.0f} compressed")
         row("reading and cutting into parts", lines, seconds)
-        grower = Grower(packer_of(model), WordOptions(), str(table), "out.gz", False)
-        packed, seconds = timed(lambda: [grower.pack(part) for part in parts])
+        columns = NewColumns(packer_of(model), WordOptions(), str(table), "out.gz", False)
+        packed, seconds = timed(lambda: [columns.pack(part) for part in parts])
         row("packing, one core", lines, seconds)
         log_probs = [np.full(len(one.target_lengths), -3.21) for one in packed]
-        grown, seconds = timed(lambda: [grower.grow(values) for values in log_probs])
+        grown, seconds = timed(lambda: [columns.grow(values) for values in log_probs])
         row("growing and compressing, one core", lines, seconds)
         output = str(Path(scratch) / "out.gz")
         for name, answers in (
@@ -81,8 +81,10 @@ def timed(work: Any) -> tuple[Any, float]:
 
 def row(name: str, lines: int, seconds: float) -> None:
     """Print a line of the report."""
-    print(f"{name:<36} {lines / seconds:12,.0f} lines/s, {1e9 / lines * seconds / 60:6.1f} min "
-          "for 10^9")  # fmt: skip
+    print(
+        f"{name:<36} {lines / seconds:12,.0f} lines/s, {1e9 / lines * seconds / 60:6.1f} min "
+        "for 10^9"
+    )
 
 
 def read(table: Path) -> list[Part]:
@@ -96,12 +98,12 @@ class Answers:
 
     room = 8
 
-    def __init__(self, grown: list[GrownPart]) -> None:
+    def __init__(self, grown: list[ScoredPart]) -> None:
         self._grown = grown
 
-    def submit(self, part: Part) -> Future[GrownPart]:
+    def submit(self, part: Part) -> Future[ScoredPart]:
         """Answer at once."""
-        future: Future[GrownPart] = Future()
+        future: Future[ScoredPart] = Future()
         future.set_result(self._grown[part.number])
         return future
 
@@ -110,7 +112,7 @@ class Answers:
 
 
 @contextmanager
-def at_once(grown: list[GrownPart]) -> Iterator[Any]:
+def at_once(grown: list[ScoredPart]) -> Iterator[Any]:
     """Open pools that answer at once."""
     yield lambda _: closing(Answers(grown))
 
@@ -118,13 +120,13 @@ def at_once(grown: list[GrownPart]) -> Iterator[Any]:
 class Echo:
     """An actor that has every part grown already."""
 
-    def __init__(self, grown: list[GrownPart]) -> None:
+    def __init__(self, grown: list[ScoredPart]) -> None:
         self._grown = grown
 
     def ready(self) -> None:
         """Be there."""
 
-    def do(self, part: Part) -> GrownPart:
+    def do(self, part: Part) -> ScoredPart:
         """Answer at once."""
         return self._grown[part.number]
 
@@ -132,13 +134,13 @@ class Echo:
 class EchoPool:
     """Actors that answer at once; see `Pool`."""
 
-    def __init__(self, cluster: Cluster, grown: list[GrownPart], workers: int) -> None:
+    def __init__(self, cluster: Cluster, grown: list[ScoredPart], workers: int) -> None:
         shared = cluster.ray.put(grown)
         actor = cluster.ray.remote(Echo).options(num_cpus=0)
-        self._crew = Crew(cluster, lambda: actor.remote(shared), workers, 3)
+        self._crew = ActorPool(cluster, lambda: actor.remote(shared), workers, 3)
         self.room = 9 * workers
 
-    def submit(self, part: Part) -> Future[GrownPart]:
+    def submit(self, part: Part) -> Future[ScoredPart]:
         """Send a part."""
         return self._crew.submit("a part", part)
 
@@ -148,7 +150,7 @@ class EchoPool:
 
 
 @contextmanager
-def over_ray(grown: list[GrownPart], workers: int) -> Iterator[Any]:
+def over_ray(grown: list[ScoredPart], workers: int) -> Iterator[Any]:
     """Open pools on a cluster of this machine."""
     with connected("local") as cluster:
         pool = EchoPool(cluster, grown, workers)

@@ -45,10 +45,17 @@ def time_moses(binary: str, arguments: argparse.Namespace, seed: int) -> tuple[f
                 names[option].write_bytes(content.read())
         size = len(Path(arguments.init).read_text().splitlines()[0].split())
         command = [
-            binary, "-d", str(size), "-n", str(RESTARTS), "-r", str(seed), "--ifile",
+            binary,
+            "-d",
+            str(size),
+            "-n",
+            str(RESTARTS),
+            "-r",
+            str(seed),
+            "--ifile",
             str(Path(arguments.init).absolute()),
             *(str(part) for pair in names.items() for part in pair),
-        ]  # fmt: skip
+        ]
         start = time.perf_counter()
         done = subprocess.run(  # noqa: S603
             command, cwd=scratch, capture_output=True, text=True, check=True

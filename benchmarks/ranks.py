@@ -52,17 +52,39 @@ def train(
     """Train from the start; return pairs a second and the held-out loss at the end."""
     launcher = []
     if processes > 1:
-        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
-                    str(processes)]  # fmt: skip
+        launcher = [
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            str(processes),
+        ]
     with tempfile.TemporaryDirectory() as scratch:
         model = Path(scratch) / "model"
         subprocess.run(  # noqa: S603
-            [sys.executable, *launcher, "-m", "moses_feature", "train", table, str(model),
-             "--preset", preset, "--batch-size", str(batch), "--updates", str(updates),
-             "--evaluate-every", str(updates + 1), "--device", "cpu"],
+            [
+                sys.executable,
+                *launcher,
+                "-m",
+                "moses_feature",
+                "train",
+                table,
+                str(model),
+                "--preset",
+                preset,
+                "--batch-size",
+                str(batch),
+                "--updates",
+                str(updates),
+                "--evaluate-every",
+                str(updates + 1),
+                "--device",
+                "cpu",
+            ],
             env={**os.environ, "OMP_NUM_THREADS": str(cores // processes)},
-            stderr=subprocess.DEVNULL, check=True,
-        )  # fmt: skip
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
         with safe_open(model / CHECKPOINT, "pt") as file:
             state = json.loads(file.metadata()["state"])
     return updates * batch / state["seconds"], state["history"][-1]["held_out_loss"]

@@ -110,8 +110,10 @@ def measure(model: PhraseModel, table: Table, scratch: Path) -> None:
     for dtype in ("float32", "bfloat16"):
         scorer = scorer_of(model, CPU, dtype)
         seconds, scores = time_scorer(scorer, pairs)
-        row(f"scoring alone, {dtype}", f"{len(pairs) / seconds:10,.0f} pairs/s, "
-            f"{twin_seconds / seconds:.2f} times the twin")  # fmt: skip
+        row(
+            f"scoring alone, {dtype}",
+            f"{len(pairs) / seconds:10,.0f} pairs/s, {twin_seconds / seconds:.2f} times the twin",
+        )
         if exact is None:
             exact = scores
             row("  largest difference to the twin", f"{np.abs(scores - twin).max():10.1e} nats")
@@ -119,18 +121,26 @@ def measure(model: PhraseModel, table: Table, scratch: Path) -> None:
             error = np.abs(scores - exact)
             row("  error", f"mean {error.mean():.4f}, largest {error.max():.3f} nats")
             for least in (2, 10):
-                row(f"  rank correlation, {least} or more targets",
-                    f"{rank_correlation(pairs, exact, scores, least):10.5f}")  # fmt: skip
+                row(
+                    f"  rank correlation, {least} or more targets",
+                    f"{rank_correlation(pairs, exact, scores, least):10.5f}",
+                )
         limit = operations.seconds(dtype)
-        row("  machine limit, products", f"{len(pairs) / limit:10,.0f} pairs/s; "
-            f"share reached {limit / seconds:.0%}")  # fmt: skip
+        row(
+            "  machine limit, products",
+            f"{len(pairs) / limit:10,.0f} pairs/s; share reached {limit / seconds:.0%}",
+        )
         whole, memory = run_augment(table.head, directory, scratch, dtype)
         gz = gz_seconds(table.head, scratch / "out.gz")
-        row(f"from gz to gz, {dtype}", f"{len(pairs) / whole:10,.0f} pairs/s, "
-            f"{twin_seconds / whole:.2f} times the twin")  # fmt: skip
+        row(
+            f"from gz to gz, {dtype}",
+            f"{len(pairs) / whole:10,.0f} pairs/s, {twin_seconds / whole:.2f} times the twin",
+        )
         row("  against scoring alone", f"{whole / seconds:10.2f} times the time")
-        row("  machine limit, products and gz", f"{len(pairs) / (limit + gz):10,.0f} pairs/s; "
-            f"share reached {(limit + gz) / whole:.0%}")  # fmt: skip
+        row(
+            "  machine limit, products and gz",
+            f"{len(pairs) / (limit + gz):10,.0f} pairs/s; share reached {(limit + gz) / whole:.0%}",
+        )
         row("  peak memory", f"{memory / MIB:10,.0f} MiB")
         del scorer
     scaling(table, directory, scratch)
@@ -298,10 +308,21 @@ def run_augment(
     output = scratch / "out.gz"
     output.unlink(missing_ok=True)
     process = subprocess.Popen(  # noqa: S603  # our own command
-        [sys.executable, "-c", program, str(table), str(output), "--model", str(model),
-         "--scoring-dtype", dtype],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            program,
+            str(table),
+            str(output),
+            "--model",
+            str(model),
+            "--scoring-dtype",
+            dtype,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     peak = 0
     while process.poll() is None:
         peak = max(peak, tree_memory(process.pid))
@@ -339,8 +360,10 @@ def scaling(table: Table, directory: Path, scratch: Path) -> None:
         (table.path, table.lines),
     ):
         seconds, memory = run_augment(path, directory, scratch)
-        row(f"from gz to gz, {lines:,} lines",
-            f"{1e6 * seconds / lines:10.1f} us a line, {memory / MIB:,.0f} MiB")  # fmt: skip
+        row(
+            f"from gz to gz, {lines:,} lines",
+            f"{1e6 * seconds / lines:10.1f} us a line, {memory / MIB:,.0f} MiB",
+        )
 
 
 def many_targets(model: PhraseModel, pairs: list[WordPair]) -> None:
@@ -363,9 +386,11 @@ def many_targets(model: PhraseModel, pairs: list[WordPair]) -> None:
     saved = 1 - Operations.of(model, together).flops() / sum(
         Operations.of(model, batch).flops() for batch in apart
     )
-    row("50 targets a source",
+    row(
+        "50 targets a source",
         f"{len(together) / shared:10,.0f} pairs/s; sharing prefixes saves {saved:.0%} of the "
-        f"operations, {1 - shared / unshared:.0%} of the time")  # fmt: skip
+        f"operations, {1 - shared / unshared:.0%} of the time",
+    )
 
 
 if __name__ == "__main__":

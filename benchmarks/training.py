@@ -96,8 +96,10 @@ def measure(
             objective = PhraseObjective(pairs, source, target, WordOptions(), settings, CPU)
             trainer = Trainer(objective, settings, Path(scratch), CPU, {"inputs": []})
             ours = seconds(lambda _, trainer=trainer: trainer._update(), updates)
-        print(f"  trainer, {dtype:8}     {size / ours:8,.0f} pairs/s  {words / ours:8,.0f} words/s"
-              f"  {twin / ours:.2f} times the twin")  # fmt: skip
+        print(
+            f"  trainer, {dtype:8}     {size / ours:8,.0f} pairs/s  {words / ours:8,.0f} words/s"
+            f"  {twin / ours:.2f} times the twin"
+        )
 
 
 def phrases(side: Phrases, rows: np.ndarray) -> list[list[int]]:
@@ -133,11 +135,14 @@ def curves(models: list[Path]) -> str:
         points = " ".join(place(entry["update"], entry["held_out_loss"]) for entry in history)
         dashes = ' stroke-dasharray="6 4"' if number else ""
         colour = COLOURS[number % len(COLOURS)]
-        drawn.append(f'<polyline points="{points}" fill="none" stroke="{colour}" '
-                     f'stroke-width="2"{dashes}/>')  # fmt: skip
+        drawn.append(
+            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>'
+        )
         x, y = width - 160, 40 + 20 * number
-        drawn.append(f'<path d="M{x - 40} {y - 4}h30" stroke="{colour}" stroke-width="2"{dashes}/>'
-                     f'<text x="{x}" y="{y}">{model.name}</text>')  # fmt: skip
+        drawn.append(
+            f'<path d="M{x - 40} {y - 4}h30" stroke="{colour}" stroke-width="2"{dashes}/>'
+            f'<text x="{x}" y="{y}">{model.name}</text>'
+        )
     for loss in np.arange(low, high + 1):
         x, y = place(0, loss).split(",")
         drawn.append(f'<path d="M{x} {y}H{width - 20}" stroke="#ddd"/>')
@@ -146,10 +151,13 @@ def curves(models: list[Path]) -> str:
     for update in np.linspace(0, last, 5):
         x, y = place(update, low).split(",")
         drawn.append(f'<text x="{x}" y="{float(y) + 18}" text-anchor="middle">{update:g}</text>')
-    drawn.append(f'<text x="{(width + left) / 2}" y="{height - 8}" text-anchor="middle">updates'
-                 "</text>")  # fmt: skip
-    drawn.append(f'<text x="16" y="{height / 2}" text-anchor="middle" transform="rotate(-90 16 '
-                 f'{height / 2})">held-out loss, nats per target word</text>')  # fmt: skip
+    drawn.append(
+        f'<text x="{(width + left) / 2}" y="{height - 8}" text-anchor="middle">updates</text>'
+    )
+    drawn.append(
+        f'<text x="16" y="{height / 2}" text-anchor="middle" transform="rotate(-90 16 '
+        f'{height / 2})">held-out loss, nats per target word</text>'
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'font-family="sans-serif" font-size="12"><rect width="{width}" height="{height}" '

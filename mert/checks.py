@@ -57,7 +57,7 @@ def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> Non
 
 
 def _check_features(ini: MosesIni, features: FeatureSet, added: Sequence[str]) -> None:
-    """See that the decoder names the features that the ini has weights for, as many of each."""
+    """Check that the decoder names the features that the ini has weights for, as many of each."""
     of_ini = {f.name: len(f.weights) for f in FeatureSet.of_ini(ini).functions}
     of_decoder = {f.name: len(f.weights) for f in features.functions if f.name not in added}
     if of_ini != of_decoder:

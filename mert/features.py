@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from moses_feature.arrays import Floats
 from moses_feature.errors import MosesFeatureError
 from moses_feature.moses.ini import Feature, MosesIni
+from moses_feature.moses.nbest import labelled_values
 from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
 
 STATEFUL = ("LexicalReordering", "Distortion", "KENLM", "NeuralLM")
@@ -123,7 +124,7 @@ class FeatureSet:
             words[place] == label for place, label in labels
         ):
             return [float(words[place]) for place in places]
-        return self._values_in_any_order(words)
+        return self._values_in_any_order(text)
 
     @cached_property
     def _form(self) -> tuple[list[tuple[int, bytes]], list[int]]:
@@ -137,14 +138,8 @@ class FeatureSet:
                 places += range(first + 1, first + 1 + count)
         return labels, places
 
-    def _values_in_any_order(self, words: list[bytes]) -> list[float]:
-        by_name: dict[str, list[float]] = {}
-        current: list[float] = []
-        for word in words:
-            if word.endswith(b"="):
-                current = by_name.setdefault(word[:-1].decode(errors="replace"), [])
-            else:
-                current.append(float(word))
+    def _values_in_any_order(self, text: bytes) -> list[float]:
+        by_name = labelled_values(text)
         expected = {f.name: sum(f.tuneable) for f in self.functions if any(f.tuneable)}
         self._check(expected, {name: len(values) for name, values in by_name.items()})
         return [value for name in expected for value in by_name[name]]

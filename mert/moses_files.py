@@ -98,9 +98,11 @@ def _blocks(path: str | Path, kind: bytes, width: int | None) -> Iterator[_Block
                 lines = []
                 if header[0] != begin or len(header) < 4 or not _all_digits(header[1:4]):
                     raise FormatError(
-                        path, f"{begin.decode()} SENTENCE COUNT WIDTH …", shown(line),
+                        path,
+                        f"{begin.decode()} SENTENCE COUNT WIDTH …",
+                        shown(line),
                         reader.line_number,
-                    )  # fmt: skip
+                    )
             elif line.startswith(end):
                 if header is None:
                     raise FormatError(path, begin.decode(), shown(line), reader.line_number)

@@ -1,8 +1,4 @@
-"""Hypotheses, and n-best lists as Moses writes them (`moses/Manager.cpp`, `OutputNBest`).
-
-A line is `sentence ||| words  ||| Name= value value Name= value ||| total`, two spaces after the
-words; sentences are counted from 0, values are natural logs or minus counts.
-"""
+"""Hypotheses, and n-best lists of them; see `moses_feature.moses.nbest` for the format."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from mert.features import FeatureSet
 from moses_feature.arrays import Floats
 from moses_feature.errors import FormatError, MosesFeatureError, shown
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.phrase_table import tokens
+from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine
 
 
 @dataclass(frozen=True)
@@ -68,8 +64,7 @@ def read_nbest(
                 where = f"{path} at line {reader.line_number}"
                 raise MosesFeatureError(f"{where}: {error}") from None
             except ValueError:
-                expected = "sentence ||| words ||| Name= value … ||| total"
-                raise FormatError(path, expected, shown(line), reader.line_number) from None
+                raise FormatError(path, EXPECTED, shown(line), reader.line_number) from None
             if not sentence <= number < sentences:
                 expected = f"a sentence from {sentence} to {sentences - 1}"
                 raise FormatError(path, expected, f"{number}", reader.line_number)
@@ -83,11 +78,6 @@ def read_nbest(
 
 
 def _parse(line: bytes, features: FeatureSet) -> tuple[int, Hypothesis]:
-    number, rest = line.split(b" ||| ", 1)
-    words, values, total = rest.rsplit(b" ||| ", 2) if rest[0:3] != b"||| " else _no_words(rest)
-    hypothesis = Hypothesis(tuple(tokens(words)), np.array(features.values(values)), float(total))
-    return int(number), hypothesis
-
-
-def _no_words(rest: bytes) -> list[bytes]:
-    return [b"", *rest.removeprefix(b"||| ").rsplit(b" ||| ", 1)]
+    parsed = NbestLine.parse(line)
+    values = np.array(features.values(parsed.fields[VALUES]))
+    return parsed.sentence, Hypothesis(tuple(parsed.words), values, parsed.total)

@@ -222,7 +222,7 @@ class _Run:
         return read_nbest(self._nbest_file(number), self._features, len(self._corpus))
 
     def iterate(self) -> None:
-        """Do the next iteration and save the state."""
+        """Run the next iteration and save the state."""
         state, settings = self.state, self._settings
         number = len(state.iterations) + 1
         start = self._tuned()
@@ -232,9 +232,11 @@ class _Run:
         began = time.monotonic()
         if not path.exists():
             self._decoder.write_nbest(
-                self._features.with_weights(start), settings.n_best, path,
+                self._features.with_weights(start),
+                settings.n_best,
+                path,
                 lambda done: self._report(f"iteration {number}: decoding", done),
-            )  # fmt: skip
+            )
         decoded = time.monotonic()
         new, one_best = self._pool.add(self._lists(number))
         candidates = self._pool.candidates()
@@ -248,8 +250,9 @@ class _Run:
             for name in state.constants:
                 logger.warning(
                     "%s is the same for all translations of every sentence: its weight does "
-                    "nothing (a constant column of the phrase table?)", name,
-                )  # fmt: skip
+                    "nothing (a constant column of the phrase table?)",
+                    name,
+                )
         if new == 0:
             state.stopped = "no new hypotheses"
         elif number >= settings.max_iterations:
@@ -265,9 +268,7 @@ class _Run:
             iteration.reason = optimum.reason
             if change < settings.settled:
                 state.stopped = f"no weight changed by more than {settings.settled:g}"
-        iteration.seconds = (
-            round(decoded - began, 2), round(time.monotonic() - decoded, 2)
-        )  # fmt: skip
+        iteration.seconds = (round(decoded - began, 2), round(time.monotonic() - decoded, 2))
         write_json(self._directory / STATE, asdict(state))
         self._log(number, iteration)
 
@@ -279,15 +280,20 @@ class _Run:
     def _log(self, number: int, iteration: Iteration) -> None:
         logger.info(
             "iteration %d: BLEU %.2f; %d new hypotheses of %d; decoded in %.1f s",
-            number, 100 * iteration.bleu, iteration.new, iteration.hypotheses,
+            number,
+            100 * iteration.bleu,
+            iteration.new,
+            iteration.hypotheses,
             iteration.seconds[0],
-        )  # fmt: skip
+        )
         if iteration.optimised_bleu is not None:
             logger.info(
                 "  optimised in %.1f s: BLEU %.2f on all hypotheses; greatest change %.4f\n  %s",
-                iteration.seconds[1], 100 * iteration.optimised_bleu, iteration.change or 0.0,
+                iteration.seconds[1],
+                100 * iteration.optimised_bleu,
+                iteration.change or 0.0,
                 (self._features.template() % tuple(normalised(iteration.next_weights))).decode(),
-            )  # fmt: skip
+            )
 
     def write_results(self, command: str) -> None:
         """Write the ini with the best weights, and the feature and score files."""
@@ -295,8 +301,11 @@ class _Run:
         number = state.iterations.index(best) + 1
         logger.info(
             "tuning ended: %s; the best of %d iterations is number %d, BLEU %.2f",
-            state.stopped, len(state.iterations), number, 100 * best.bleu,
-        )  # fmt: skip
+            state.stopped,
+            len(state.iterations),
+            number,
+            100 * best.bleu,
+        )
         tuned = self._features.with_weights(best.weights)
         if self._tuned_ini.exists():
             return
@@ -320,7 +329,7 @@ class _Run:
 
 
 def _check_bleu(bleu: float, best: float) -> None:
-    """See that there is something to tune: BLEU of the first translations, and of the longest."""
+    """Check that there is something to tune: BLEU of the first translations, and of the longest."""
     if bleu == 0.0 and best == 0.0:
         raise MosesFeatureError(
             "BLEU is 0: no 4-gram of the translations is in the references; are they in the "

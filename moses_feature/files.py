@@ -24,7 +24,7 @@ STANDARD_STREAM = "-"
 
 
 def is_compressed(path: str | Path) -> bool:
-    """Tell whether a file is to be compressed, by its name."""
+    """Return whether a file is to be compressed, by its name."""
     return Path(path).suffix.lower() in COMPRESSION_SUFFIXES
 
 
@@ -36,7 +36,7 @@ def without_compression_suffix(path: str | Path) -> Path:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Give a temporary name beside `path` to write to, and rename it when the block succeeds.
+    """Yield a temporary name beside `path`, and rename the file when the block succeeds.
 
     Raises:
         OutputError: the file cannot be written (a full disk, no permission).

@@ -26,7 +26,7 @@ from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import WordOptions, unescape
 from moses_feature.tables import augment as augment_module
 from moses_feature.tables import pipeline
-from moses_feature.tables.columns import Grower
+from moses_feature.tables.columns import NewColumns
 from moses_feature.tables.helpers import HelperHere, HelperProcess
 from moses_feature.tables.parts import PartReader
 
@@ -54,7 +54,7 @@ TABLES = {
         for source in (b"a", b"a b", b"a b c", b"a b d", b"the dog")
         for target in (b"A", b"A B", b"A B C", b"A noir", b"le chien noir", b"noir")
     ),
-}  # fmt: skip
+}
 
 
 def without_new_columns(content: bytes) -> bytes:
@@ -190,8 +190,9 @@ def test_phrases_of_up_to_ten_tokens_are_kept(run, tmp_path, model_directory):
     )
     (tmp_path / "dev").write_bytes(b" ".join(words))
     run("augment-phrase-table", "in", "out", "--model", model_directory, "--input", "dev")
-    assert [len(tokens(line.split(b"|||")[0])) for line in
-            (tmp_path / "out").read_bytes().splitlines()] == [9, 10]  # fmt: skip
+    assert [
+        len(tokens(line.split(b"|||")[0])) for line in (tmp_path / "out").read_bytes().splitlines()
+    ] == [9, 10]
 
 
 def probabilities(path: Path) -> list[float]:
@@ -202,11 +203,28 @@ def test_factors(run, tmp_path, model_directory):
     (tmp_path / "plain").write_bytes(b"a b ||| A B ||| 1\n")
     (tmp_path / "factored").write_bytes(b"a|X b|Y ||| x|A y|B ||| 1\n")
     run("augment-phrase-table", "plain", "p", "--model", model_directory)
-    run("augment-phrase-table", "factored", "f", "--model", model_directory,
-        "--source-factor", 0, "--target-factor", 1)  # fmt: skip
+    run(
+        "augment-phrase-table",
+        "factored",
+        "f",
+        "--model",
+        model_directory,
+        "--source-factor",
+        0,
+        "--target-factor",
+        1,
+    )
     assert probabilities(tmp_path / "f") == probabilities(tmp_path / "p")
-    result = run("augment-phrase-table", "plain", "q", "--model", model_directory,
-                 "--source-factor", 1, exit_code=1)  # fmt: skip
+    result = run(
+        "augment-phrase-table",
+        "plain",
+        "q",
+        "--model",
+        model_directory,
+        "--source-factor",
+        1,
+        exit_code=1,
+    )
     assert "plain at line 1: expected factor 1" in result.stderr
 
 
@@ -215,10 +233,13 @@ def test_escapes(run, tmp_path):
     escaped = random_model()
     plain = PhraseModel(
         escaped.network,
-        *(Vocabulary(tuple(map(unescape, side.shortlist)))
-          for side in (escaped.source, escaped.target)),
-        WordOptions(), {},
-    )  # fmt: skip
+        *(
+            Vocabulary(tuple(map(unescape, side.shortlist)))
+            for side in (escaped.source, escaped.target)
+        ),
+        WordOptions(),
+        {},
+    )
     save_model(tmp_path / "escaped.model", escaped)
     save_model(tmp_path / "plain.model", plain)
     (tmp_path / "escaped").write_bytes(b"&apos; dog ||| &apos; chien ||| 1\n")
@@ -250,8 +271,20 @@ def test_without_a_model_one_is_trained(run, tmp_path):
         "[feature]\nPhraseDictionaryMemory name=T num-features=2 path=in\n[weight]\nT= 1 1\n"
     )
     sizes = ["--hidden", 7, "--embedding", 5, "--maxout", 3, "--rank", 2]
-    run("augment-phrase-table", "in", "out.gz", *sizes, "--updates", 3, "--seed", 5,
-        "--ini", "moses.ini", "--ini-out", "new.ini")  # fmt: skip
+    run(
+        "augment-phrase-table",
+        "in",
+        "out.gz",
+        *sizes,
+        "--updates",
+        3,
+        "--seed",
+        5,
+        "--ini",
+        "moses.ini",
+        "--ini-out",
+        "new.ini",
+    )
     model = load_model(tmp_path / "out.model")
     assert model.network.sizes.hidden == 7
     assert model.training["settings"]["seed"] == 5
@@ -335,8 +368,11 @@ def lines_in(journal: Path) -> int:
 def start(directory: Path, *arguments: object, **options) -> subprocess.Popen:
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *map(str, arguments), "--threads", "1"],
-        cwd=directory, stderr=subprocess.PIPE, text=True, **options,
-    )  # fmt: skip
+        cwd=directory,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
 
 
 def test_a_killed_run_goes_on(tmp_path, model_directory, monkeypatch, run):
@@ -362,8 +398,9 @@ def test_a_killed_run_goes_on(tmp_path, model_directory, monkeypatch, run):
     assert "--resume goes on with it" in refused.stderr
     other = tmp_path / "other.model"
     save_model(other, random_model(seed=9))
-    refused = run("augment-phrase-table", "in.gz", "out.gz", "--model", other, "--resume",
-                  exit_code=1)  # fmt: skip
+    refused = run(
+        "augment-phrase-table", "in.gz", "out.gz", "--model", other, "--resume", exit_code=1
+    )
     assert "out.gz.journal: expected a run with model" in refused.stderr
     write_gz(tmp_path / "changed.gz", LONG_TABLE.replace(b"w0", b"v0"))
     refused = run("augment-phrase-table", "changed.gz", *arguments[1:], "--resume", exit_code=1)
@@ -378,8 +415,9 @@ def test_a_killed_run_goes_on(tmp_path, model_directory, monkeypatch, run):
 
     run("augment-phrase-table", *arguments, "--resume")
     assert (tmp_path / "out.gz").read_bytes() == (tmp_path / "whole.gz").read_bytes()
-    described = [json.loads((tmp_path / f"{name}.features.json").read_text())
-                 for name in ("out", "whole")]  # fmt: skip
+    described = [
+        json.loads((tmp_path / f"{name}.features.json").read_text()) for name in ("out", "whole")
+    ]
     for key in ("lines_read", "lines_written", "table_sha256", "unknown_target_words"):
         assert described[0][key] == described[1][key]
     assert not list(tmp_path.glob("*.journal")) + list(tmp_path.glob("*.partial"))
@@ -409,8 +447,9 @@ def test_a_bad_line_in_a_later_part(tmp_path, model_directory, monkeypatch, run)
     (tmp_path / "in").write_bytes(b"".join(lines))
     (tmp_path / "text").write_bytes(b"a w7\na w333\n")
     for options in ((), ("--input", "text")):
-        result = run("augment-phrase-table", "in", "out", "--model", model_directory, *options,
-                     exit_code=1)  # fmt: skip
+        result = run(
+            "augment-phrase-table", "in", "out", "--model", model_directory, *options, exit_code=1
+        )
         assert "in at line 1235: expected 2 scores as in the lines before, found 1" in result.stderr
         assert not list(tmp_path.glob("out*"))
 
@@ -420,10 +459,10 @@ def test_parts_from_many_threads(scorer, tmp_path):
     (tmp_path / "table").write_bytes(LONG_TABLE)
     with LineReader(tmp_path / "table") as reader:
         parts = list(PartReader(reader, 29, None, None))
-    grower = Grower(scorer.packer, WordOptions(), "table", "out", False)
-    with closing(pipeline.Pipeline(scorer, grower, 2)) as alone:
+    columns = NewColumns(scorer.packer, WordOptions(), "table", "out", False)
+    with closing(pipeline.Pipeline(scorer, columns, 2)) as alone:
         expected = [alone.submit(part).result() for part in parts]
-    with closing(pipeline.Pipeline(scorer, grower, 2)) as shared, ThreadPoolExecutor(8) as threads:
+    with closing(pipeline.Pipeline(scorer, columns, 2)) as shared, ThreadPoolExecutor(8) as threads:
         found = list(threads.map(lambda part: shared.submit(part).result(), parts))
     assert found == expected
     assert len({part.content for part in expected}) == len(parts)
@@ -468,9 +507,13 @@ def test_a_full_disk(tmp_path, model_directory, run):
     write_gz(tmp_path / "in.gz", LONG_TABLE)
     limit = 1 << 13
     process = start(
-        tmp_path, "in.gz", "out", "--model", model_directory,
+        tmp_path,
+        "in.gz",
+        "out",
+        "--model",
+        model_directory,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-    )  # fmt: skip
+    )
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "Error: out: cannot be written: File too large" in errors

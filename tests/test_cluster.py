@@ -19,8 +19,8 @@ from test_moses_decoder import SENTENCES, embedded, stand_in, tokens, toy, write
 
 from mert.decoders.choice import DecoderSettings
 from mert.decoders.moses import MosesSettings
-from moses_feature.cluster import actors as crew_module
-from moses_feature.cluster.actors import ATTEMPTS, Crew
+from moses_feature.cluster import actors as actors_module
+from moses_feature.cluster.actors import ATTEMPTS, ActorPool
 from moses_feature.cluster.connection import Cluster, connected
 from moses_feature.errors import LostProcessError, MosesFeatureError, UsageError
 from moses_feature.tables import augment as augment_module
@@ -148,9 +148,12 @@ def test_no_cluster_and_no_ray(tmp_path, model_directory):
     )
     done = subprocess.run(
         ["python", "-c", program, "in.gz", "out.gz", "--model", model_directory, "--ray", "local"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "PATH": f"{Path(os.sys.executable).parent}:{os.environ['PATH']}"},
-    )  # fmt: skip
+    )
     assert done.returncode == 2
     assert "pip install 'moses-feature[ray]'" in done.stderr
 
@@ -218,7 +221,7 @@ class FaultError(Exception):
 
 @dataclass
 class StandInRay:
-    """Ray as far as a crew needs it; actors do their tasks when they are waited for."""
+    """Ray as far as a pool needs it; actors do their tasks when they are waited for."""
 
     log: list[object] = field(default_factory=list)
     exceptions: object = field(default_factory=lambda: SimpleNamespace(RayTaskError=FaultError))
@@ -258,57 +261,57 @@ class Worker:
 
 
 @pytest.fixture
-def crew_of():
-    crews = []
+def pool_of():
+    pools = []
 
-    def make(make_worker, size: int = 3, at_once: int = 2) -> Crew:
-        crews.append(Crew(Cluster(StandInRay(), ()), make_worker, size, at_once))
-        return crews[-1]
+    def make(make_worker, size: int = 3, at_once: int = 2) -> ActorPool:
+        pools.append(ActorPool(Cluster(StandInRay(), ()), make_worker, size, at_once))
+        return pools[-1]
 
     yield make
-    for crew in crews:
-        crew.close()
+    for pool in pools:
+        pool.close()
 
 
-def test_lost_work_is_done_by_others(crew_of):
+def test_lost_work_is_done_by_others(pool_of):
     deadly = [5, 5, 6, 11]
-    crew = crew_of(lambda: Worker(deadly))
-    futures = [crew.submit(f"number {n}", n) for n in range(20) if n != 7]
+    pool = pool_of(lambda: Worker(deadly))
+    futures = [pool.submit(f"number {n}", n) for n in range(20) if n != 7]
     assert [f.result(10) for f in futures] == [n**2 for n in range(20) if n != 7]
     assert deadly == []
 
 
-def test_what_kills_every_worker_is_given_up(crew_of):
-    crew = crew_of(lambda: Worker([3] * 100), size=2, at_once=1)
-    futures = [crew.submit(f"number {n}", n) for n in range(6)]
+def test_what_kills_every_worker_is_given_up(pool_of):
+    pool = pool_of(lambda: Worker([3] * 100), size=2, at_once=1)
+    futures = [pool.submit(f"number {n}", n) for n in range(6)]
     assert [f.result(10) for n, f in enumerate(futures) if n != 3] == [0, 1, 4, 16, 25]
     with pytest.raises(LostProcessError, match="number 3: 3 workers were lost: its machine"):
         futures[3].result(10)
 
 
-def test_errors_come_back(crew_of):
-    crew = crew_of(lambda: Worker([]))
+def test_errors_come_back(pool_of):
+    pool = pool_of(lambda: Worker([]))
     with pytest.raises(MosesFeatureError, match="negative"):
-        crew.submit("", -1).result(10)
+        pool.submit("", -1).result(10)
     with pytest.raises(FaultError, match="a bug"):
-        crew.submit("", 7).result(10)
-    assert crew.submit("", 8).result(10) == 64
+        pool.submit("", 7).result(10)
+    assert pool.submit("", 8).result(10) == 64
 
 
-def test_no_worker_starts(crew_of):
-    crew = crew_of(lambda: Worker([], fails_to_start=True))
+def test_no_worker_starts(pool_of):
+    pool = pool_of(lambda: Worker([], fails_to_start=True))
     for _ in range(2):  # at once, and when it is known
         with pytest.raises(LostProcessError, match=r"number 4: .*no such model"):
-            crew.submit("number 4", 4).result(10)
+            pool.submit("number 4", 4).result(10)
 
 
 def test_the_user_is_told_to_wait(monkeypatch, caplog):
     caplog.set_level("INFO")
-    monkeypatch.setattr(crew_module, "SECONDS_BETWEEN_NEWS", 0.0)
+    monkeypatch.setattr(actors_module, "SECONDS_BETWEEN_NEWS", 0.0)
     waits = iter([([], [None]), ([], [None])])
     ray = StandInRay()
     ray.wait = lambda references, **_: next(waits, (references[:1], references[1:]))
-    crew = Crew(Cluster(ray, ()), lambda: Worker([]), 1, 1)
-    assert crew.submit("", 3).result(10) == 9
-    crew.close()
+    pool = ActorPool(Cluster(ray, ()), lambda: Worker([]), 1, 1)
+    assert pool.submit("", 3).result(10) == 9
+    pool.close()
     assert caplog.text.count("waiting until the cluster has room") == 2

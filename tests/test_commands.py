@@ -90,8 +90,21 @@ def test_train_and_describe(run, tmp_path):
 def test_a_signal_finishes_the_update_and_says_how_to_go_on(tmp_path, number):
     write_gz(tmp_path / "t.gz", LONG_TABLE)
     program = "from moses_feature.cli.main import moses_feature; moses_feature()"
-    command = [sys.executable, "-c", program, "train", "t.gz", "m", *map(str, TINY), "--threads",
-               "1", "--evaluate-every", "5", "--patience", "1000000"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        "train",
+        "t.gz",
+        "m",
+        *map(str, TINY),
+        "--threads",
+        "1",
+        "--evaluate-every",
+        "5",
+        "--patience",
+        "1000000",
+    ]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not (tmp_path / "m" / "model.safetensors").exists():
@@ -170,9 +183,12 @@ def test_debug_shows_the_traceback(tmp_path):
     for flags, expected in (([], False), (["--debug"], True)):
         done = subprocess.run(
             [sys.executable, "-c", program, "check", "none", *flags],
-            cwd=tmp_path, capture_output=True, text=True, check=False,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
             env=os.environ | {"NO_COLOR": "1"},
-        )  # fmt: skip
+        )
         assert done.returncode == 1
         assert ("Traceback" in done.stderr) is expected
 
@@ -182,8 +198,12 @@ def test_a_closed_pipe_is_not_an_error(tmp_path, model_directory):
     done = subprocess.run(
         f"yes 'a\tA' | head -20000 | {sys.executable} -c '{program}' score {model_directory} "
         "--threads 1 | head -1",
-        cwd=tmp_path, shell=True, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert len(done.stdout.splitlines()) == 1
     assert "Traceback" not in done.stderr
 

@@ -32,8 +32,10 @@ def shell(script: str, *arguments: object, **environment: object) -> subprocess.
     return subprocess.run(
         ["sh", DOCKER / script, *map(str, arguments)],
         env={"PATH": os.environ["PATH"], **{k: str(v) for k, v in environment.items()}},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.fixture
@@ -55,13 +57,19 @@ def container(tmp_path) -> dict[str, object]:
     ("arguments", "expected", "with_moses"),
     [
         (["augment", "a b.gz", "-"], "augment-phrase-table|--threads|3|a b.gz|-", None),
-        (["tune", "x.ini"], "mert-tune|--jobs|3|x.ini",
-         "mert-tune|--decoder|moses|--threads|3|x.ini"),
-        (["compare", "a=x", "--seeds", "1"], "mert-compare|--jobs|3|a=x|--seeds|1",
-         "mert-compare|--decoder|moses|--threads|3|a=x|--seeds|1"),
+        (
+            ["tune", "x.ini"],
+            "mert-tune|--jobs|3|x.ini",
+            "mert-tune|--decoder|moses|--threads|3|x.ini",
+        ),
+        (
+            ["compare", "a=x", "--seeds", "1"],
+            "mert-compare|--jobs|3|a=x|--seeds|1",
+            "mert-compare|--decoder|moses|--threads|3|a=x|--seeds|1",
+        ),
         (["moses-feature", "check", "t"], "moses-feature|check|t", None),
     ],
-)  # fmt: skip
+)
 def test_entrypoint(container, tmp_path, arguments, expected, with_moses):
     def words() -> str:
         result = shell("entrypoint.sh", *arguments, **container)
@@ -101,10 +109,21 @@ def test_entrypoint_tunes_with_the_moses_of_the_image(container, toy, embedded, 
     (tmp_path / "dev.ref").write_bytes(b"".join(b" ".join(words) + b"\n" for words in best))
     container.update(PATH=f"{TOOLS}:{os.environ['PATH']}", MOSES_HOME=tmp_path / "home")
     result = shell(
-        "entrypoint.sh", "tune", toy.ini.path, "--input", tmp_path / "dev.in",
-        "--reference", tmp_path / "dev.ref", "--work-dir", tmp_path / "tuned",
-        "--n-best", N_BEST, "--settled", 0, **container,
-    )  # fmt: skip
+        "entrypoint.sh",
+        "tune",
+        toy.ini.path,
+        "--input",
+        tmp_path / "dev.in",
+        "--reference",
+        tmp_path / "dev.ref",
+        "--work-dir",
+        tmp_path / "tuned",
+        "--n-best",
+        N_BEST,
+        "--settled",
+        0,
+        **container,
+    )
     assert result.returncode == 0, result.stderr
     assert "--decoder moses --threads 3" in (tmp_path / "tuned" / "moses.ini").read_text()
     assert (tmp_path / "tuned" / "run1.moses.log").exists()

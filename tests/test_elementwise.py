@@ -41,18 +41,46 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 CASES = {
-    "encoder_gates": (normal(ROWS, 2 * HIDDEN), INPUTS, WORD, normal(ROWS, HIDDEN),
-                      normal(ROWS, HIDDEN)),
-    "encoder_state": (torch.rand(ROWS, 2 * HIDDEN, generator=GENERATOR), normal(ROWS, HIDDEN),
-                      INPUTS, WORD, normal(ROWS, HIDDEN)),
-    "decoder_state": (normal(ROWS, 3 * HIDDEN), INPUTS, WORD, SUMMARIES, SOURCE,
-                      normal(ROWS, HIDDEN)),
-    "maxout": (normal(ROWS, 2 * HIDDEN), PIECES, WORD, SUMMARY_PIECES, SOURCE,
-               normal(ROWS, HIDDEN)),
+    "encoder_gates": (
+        normal(ROWS, 2 * HIDDEN),
+        INPUTS,
+        WORD,
+        normal(ROWS, HIDDEN),
+        normal(ROWS, HIDDEN),
+    ),
+    "encoder_state": (
+        torch.rand(ROWS, 2 * HIDDEN, generator=GENERATOR),
+        normal(ROWS, HIDDEN),
+        INPUTS,
+        WORD,
+        normal(ROWS, HIDDEN),
+    ),
+    "decoder_state": (
+        normal(ROWS, 3 * HIDDEN),
+        INPUTS,
+        WORD,
+        SUMMARIES,
+        SOURCE,
+        normal(ROWS, HIDDEN),
+    ),
+    "maxout": (
+        normal(ROWS, 2 * HIDDEN),
+        PIECES,
+        WORD,
+        SUMMARY_PIECES,
+        SOURCE,
+        normal(ROWS, HIDDEN),
+    ),
     "tanh_in_place": (normal(ROWS, HIDDEN),),
-    "logits_at": (normal(ROWS, HIDDEN), normal(WORDS, HIDDEN), normal(WORDS),
-                  torch.tensor([0, 0, 3, 10]), torch.tensor([18, 2, 2, 0]), normal(4)),
-}  # fmt: skip
+    "logits_at": (
+        normal(ROWS, HIDDEN),
+        normal(WORDS, HIDDEN),
+        normal(WORDS),
+        torch.tensor([0, 0, 3, 10]),
+        torch.tensor([18, 2, 2, 0]),
+        normal(4),
+    ),
+}
 RESULTS = {"encoder_gates": (4,), "logits_at": (5,), "maxout": (5,)}  # else the last argument
 
 
@@ -125,9 +153,14 @@ def test_the_largest_logits_are_kept(do):
     best_word = torch.zeros((ROWS, BEST), dtype=torch.int64)
     for part in (slice(0, 1), slice(1, 140), slice(140, 203)):
         do.add_exps_of_most(
-            logits[:, part].contiguous(), bias[part].contiguous(), part.start, top, total,
-            best, best_word,
-        )  # fmt: skip
+            logits[:, part].contiguous(),
+            bias[part].contiguous(),
+            part.start,
+            top,
+            total,
+            best,
+            best_word,
+        )
     whole = logits.float() + bias
     expected = whole.topk(BEST, 1)
     assert torch.equal(best, expected.values)

@@ -138,8 +138,20 @@ def test_sentences(directory):
 def test_commands(tmp_path, run):
     """Train, describe, score, export, and put into an ini."""
     write_text(tmp_path / "text", 120)
-    run("cslm", "train", "text", "lm", "--updates", "5", "--order", "3", "--threads", "1",
-                 "--self-normalisation", "0.1")  # fmt: skip
+    run(
+        "cslm",
+        "train",
+        "text",
+        "lm",
+        "--updates",
+        "5",
+        "--order",
+        "3",
+        "--threads",
+        "1",
+        "--self-normalisation",
+        "0.1",
+    )
     shown = run("describe", "lm").stdout
     assert "self-normalised        yes" in shown
     assert "trained on             text (120 lines)" in shown

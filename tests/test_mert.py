@@ -208,9 +208,11 @@ def test_equal_hypotheses_count_once():
     candidates = random_candidates()
     rows = np.repeat(np.arange(len(candidates.features)), 2)
     doubled = Candidates(
-        candidates.features[rows], candidates.statistics[rows], candidates.offsets * 2,
+        candidates.features[rows],
+        candidates.statistics[rows],
+        candidates.offsets * 2,
         candidates.names,
-    )  # fmt: skip
+    )
     distinct = doubled.distinct()
     assert np.array_equal(distinct.features, candidates.features)
     assert np.array_equal(distinct.offsets, candidates.offsets)
@@ -349,7 +351,9 @@ def test_the_tuner_needs_no_torch_and_its_core_no_click():
         ("mert.comparison.compare", "False False"),
     ):
         done = subprocess.run(
-            [sys.executable, "-c", program.format(module)], capture_output=True, text=True,
+            [sys.executable, "-c", program.format(module)],
+            capture_output=True,
+            text=True,
             check=True,
-        )  # fmt: skip
+        )
         assert done.stdout.strip() == expected

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 from conftest import random_model
-from moses_feature.scoring.of_model import scorer_of
 from safetensors.torch import load_file, save_file
 
 from moses_feature.errors import MosesFeatureError
 from moses_feature.models.phrase_model import load_model, save_model
+from moses_feature.scoring.of_model import scorer_of
 
 PAIRS = [([b"a", b"b"], [b"A"]), ([b"dog"], [b"chien", b"noir"])]
 

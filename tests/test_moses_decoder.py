@@ -50,9 +50,7 @@ def stand_in(tmp_path, embedded) -> Path:
     nbest = {}
     for number, sentence in enumerate(SENTENCES):
         lines = format_nbest(number, embedded.translate(number, N_BEST), embedded.features)
-        nbest[sentence] = [
-            line.partition(" ||| ")[2] for line in lines.decode().splitlines()
-        ]  # fmt: skip
+        nbest[sentence] = [line.partition(" ||| ")[2] for line in lines.decode().splitlines()]
     shown = []
     for function in embedded.features.functions:
         if any(function.tuneable):
@@ -158,9 +156,7 @@ def test_what_moses_is_told(toy, stand_in, tmp_path):
 def test_the_filtered_tables_hold_what_the_input_can_use(toy, stand_in):
     (toy.folder / "reordering0").rename(toy.folder / "reordering0.txt")
     shutil.copy(toy.folder / "reordering0.txt", toy.folder / "reordering0")
-    decoder = MosesDecoder(
-        toy.ini, tokens(["a b"]), MosesSettings(str(stand_in), filter=True)
-    )  # fmt: skip
+    decoder = MosesDecoder(toy.ini, tokens(["a b"]), MosesSettings(str(stand_in), filter=True))
     table = gzip.decompress((decoder._scratch / "TM0.gz").read_bytes()).decode()
     original = (toy.folder / "table0").read_text().splitlines()
     expected = [line for line in original if line.split(" ||| ")[0] in ("a", "b", "a b")]

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import SHARED, needs_shared
-from moses_feature.models.phrases import Phrases
-from moses_feature.training.batches import POOL, BatchSampler
 
 from moses_feature.errors import FormatError, MosesFeatureError
+from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
+from moses_feature.training.batches import POOL, BatchSampler
 from moses_feature.training.phrase_pairs import PairCollection, PhrasePair, PhrasePairs, read_pairs
 
 TABLE = b"""\

@@ -78,8 +78,13 @@ def test_scores_that_are_numbers(field):
 
 def test_tokens_are_split_on_space_and_tab_alone():
     phrase = " a\u00a0b\tc\u2028d  \u0085e \x0b ".encode() + b"\xe9\r\n"
-    assert tokens(phrase) == ["a\u00a0b".encode(), "c\u2028d".encode(), "\u0085e".encode(),
-                              b"\x0b", b"\xe9"]  # fmt: skip
+    assert tokens(phrase) == [
+        "a\u00a0b".encode(),
+        "c\u2028d".encode(),
+        "\u0085e".encode(),
+        b"\x0b",
+        b"\xe9",
+    ]
 
 
 LINES = [b"one\n", b"two\r\n", "th\u2028ree\x85\n".encode("utf-8"), b"\xe9\x0cfour"]

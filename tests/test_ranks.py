@@ -23,14 +23,22 @@ def train(folder: Path, *arguments: str, processes: int) -> subprocess.Completed
     program = ["-m", "moses_feature", "train"]
     if processes > 1:
         program = [
-            "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes),
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            str(processes),
             *program,
-        ]  # fmt: skip
+        ]
     return subprocess.run(
         [sys.executable, *program, "pairs.tsv", *arguments, *OPTIONS.split()],
-        cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def history(directory: Path) -> np.ndarray:

@@ -47,9 +47,11 @@ def plain_decoder_states(inputs: Tensor, start: Tensor, summary: Tensor, weight:
 
 ENCODER = (normal(WORDS, ROWS, 3 * HIDDEN), normal(2 * HIDDEN, HIDDEN), normal(HIDDEN, HIDDEN))
 DECODER = (
-    normal(WORDS, ROWS, 3 * HIDDEN), normal(ROWS, HIDDEN), normal(ROWS, 3 * HIDDEN),
+    normal(WORDS, ROWS, 3 * HIDDEN),
+    normal(ROWS, HIDDEN),
+    normal(ROWS, 3 * HIDDEN),
     normal(3 * HIDDEN, HIDDEN),
-)  # fmt: skip
+)
 CASES = [
     (encoder_states, plain_encoder_states, ENCODER),
     (decoder_states, plain_decoder_states, DECODER),
@@ -76,8 +78,9 @@ def test_short_products(states, plain, arguments):
     torch.testing.assert_close(found, expected.float(), atol=0.05, rtol=0.05)
     gradients = torch.autograd.grad(found.sum(), short)
     assert [g.dtype for g in gradients] == [a.dtype for a in short]
-    for gradient, exact in zip(gradients, torch.autograd.grad(expected.sum(), arguments),
-                               strict=True):  # fmt: skip
+    for gradient, exact in zip(
+        gradients, torch.autograd.grad(expected.sum(), arguments), strict=True
+    ):
         error = (gradient - exact).norm() / exact.norm()
         assert error < 0.03
 

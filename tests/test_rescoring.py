@@ -15,7 +15,7 @@ from mert.features import FeatureSet
 from mert.nbest import read_nbest
 from moses_feature.errors import FormatError, UsageError
 from moses_feature.lm.nplm import load_neural_lm
-from moses_feature.lm.scorer import ARCHITECTURE
+from moses_feature.lm.sizes import LM_ARCHITECTURE as ARCHITECTURE
 from moses_feature.models.files import write_model_files
 from moses_feature.moses.lines import LineReader
 from moses_feature.rescoring.nbest import CslmScorer, named, read_weights, rescore
@@ -121,8 +121,17 @@ def test_the_command(tmp_path, run, model_directory):
     files = random_neural_lm(np.random.default_rng(1))
     write_model_files(tmp_path / "lm", ARCHITECTURE, files)
     (tmp_path / "source").write_bytes(b"a b\nc\nthe dog\n")
-    run("rescore", "lists", "out.gz", "--cslm", "lm", "--rnn", f"R={model_directory}",
-        "--source", "source")  # fmt: skip
+    run(
+        "rescore",
+        "lists",
+        "out.gz",
+        "--cslm",
+        "lm",
+        "--rnn",
+        f"R={model_directory}",
+        "--source",
+        "source",
+    )
     lines = gzip.decompress((tmp_path / "out.gz").read_bytes()).splitlines()
     first = lines[0].split(b" ||| ")[2].split()
     assert first[:6] == [b"LM0=", b"-2", b"TM0=", b"-1", b"-0.5", b"CSLM0="]
@@ -136,15 +145,17 @@ def test_the_command(tmp_path, run, model_directory):
     ):
         assert message in run("rescore", "lists", "x", *arguments, exit_code=2).stderr
     (tmp_path / "source").write_bytes(b"a b\n")
-    result = run("rescore", "lists", "x", "--rnn", model_directory, "--source", "source",
-                 exit_code=1)  # fmt: skip
+    result = run(
+        "rescore", "lists", "x", "--rnn", model_directory, "--source", "source", exit_code=1
+    )
     assert "expected a sentence 2 (from 0), found 1 lines" in result.stderr
     assert not (tmp_path / "x").exists()
     (tmp_path / "source").write_bytes(b"a b\nc\nthe dog\n\n")
     run("rescore", "lists", "y", "--rnn", model_directory, "--source", "source")
     (tmp_path / "source").write_bytes(b"a b\nc\nthe dog\nd\n")
-    result = run("rescore", "lists", "x", "--rnn", model_directory, "--source", "source",
-                 exit_code=1)  # fmt: skip
+    result = run(
+        "rescore", "lists", "x", "--rnn", model_directory, "--source", "source", exit_code=1
+    )
     assert "expected 3 sentences as in the n-best lists, found 4" in result.stderr
 
 

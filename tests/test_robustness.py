@@ -263,8 +263,12 @@ def test_closed_streams(tmp_path, model_directory):
     for arguments, redirection in (("- out", "<&-"), ("in -", ">&-")):
         done = subprocess.run(
             f"{sys.executable} -c '{program}' {arguments} --model {model_directory} {redirection}",
-            shell=True, cwd=tmp_path, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            shell=True,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 1
         assert "Error: the standard" in done.stderr
         assert "Traceback" not in done.stderr
@@ -292,10 +296,23 @@ def test_ini_output_may_not_be_the_table(run, tmp_path, model_directory):
     result = run("ini", "add", "moses.ini", "out", "--table", "out", exit_code=2)
     assert "out is the table" in result.stderr
     for weight in ("nan", "inf"):
-        run("ini", "add", "moses.ini", "new.ini", "--table", "out", "--weight", 1, "--weight",
-            weight, exit_code=2)  # fmt: skip
-    assert "expected a file name" in run("ini", "add", "moses.ini", "", "--table", "out",
-                                         exit_code=1).stderr  # fmt: skip
+        run(
+            "ini",
+            "add",
+            "moses.ini",
+            "new.ini",
+            "--table",
+            "out",
+            "--weight",
+            1,
+            "--weight",
+            weight,
+            exit_code=2,
+        )
+    assert (
+        "expected a file name"
+        in run("ini", "add", "moses.ini", "", "--table", "out", exit_code=1).stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -334,9 +351,13 @@ def test_no_space_in_training(tmp_path):
     program = "from moses_feature.cli.main import moses_feature; moses_feature()"
     command = [sys.executable, "-c", program, "train", "in", "m", *map(str, TINY)]
     done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, check=False,
+        command,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)),
-    )  # fmt: skip
+    )
     assert done.returncode == 1
     assert re.search(
         r"^Error: m/checkpoint.safetensors: cannot be written", done.stderr, re.MULTILINE

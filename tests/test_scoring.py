@@ -50,8 +50,9 @@ def test_scores_do_not_depend_on_the_order(scorer, pairs):
 
 def test_scores_do_not_depend_on_the_threads(model, scorer, pairs):
     for threads in (1, 3):
-        assert np.array_equal(score(scorer_of(model, CPU, threads=threads), pairs),
-                              score(scorer, pairs))  # fmt: skip
+        assert np.array_equal(
+            score(scorer_of(model, CPU, threads=threads), pairs), score(scorer, pairs)
+        )
 
 
 def test_threads_are_the_scorers_own(model, pairs):

@@ -88,8 +88,19 @@ def write(path: Path, lines: list[list[str]]) -> None:
 
 @pytest.mark.usefixtures("lmplz")
 def test_planted_pairs_come_out_on_top(tmp_path, corpus, run):
-    result = run("select", "c.de", "c.fr", "--in-domain", "in.de", "--in-domain", "in.fr",
-                 "--lines", "60", "--output", "out")  # fmt: skip
+    result = run(
+        "select",
+        "c.de",
+        "c.fr",
+        "--in-domain",
+        "in.de",
+        "--in-domain",
+        "in.fr",
+        "--lines",
+        "60",
+        "--output",
+        "out",
+    )
     scores = np.loadtxt(tmp_path / "out" / "scores.gz")
     best = np.sort(np.argsort(scores, kind="stable")[:60])
     assert np.isin(best, corpus).mean() > 0.95
@@ -108,8 +119,18 @@ def test_models_in_files(tmp_path, arpa, run):
         (tmp_path / f"{name}.arpa").write_text(arpa(text, 3))
     with gzip.open(tmp_path / "in.gz", "wb") as file:
         file.write((tmp_path / "in.de.arpa").read_bytes())
-    run("select", "c.de", "--in-domain", "in.gz", "--general", "all.de.arpa", "--words", "300",
-        "--output", "out")  # fmt: skip
+    run(
+        "select",
+        "c.de",
+        "--in-domain",
+        "in.gz",
+        "--general",
+        "all.de.arpa",
+        "--words",
+        "300",
+        "--output",
+        "out",
+    )
     inside, general = (DomainModel(tmp_path / f"{name}.de.arpa") for name in ("in", "all"))
     lines = [line.split() for line in (tmp_path / "c.de").read_bytes().splitlines()]
     expected = [inside.cross_entropy(words) - general.cross_entropy(words) for words in lines]
@@ -121,8 +142,21 @@ def test_models_in_files(tmp_path, arpa, run):
 
 @pytest.mark.usefixtures("corpus", "lmplz")
 def test_a_development_text_decides(tmp_path, run):
-    result = run("select", "c.de", "c.fr", "--in-domain", "in.de", "--in-domain", "in.fr",
-                 "--dev", "dev.de", "--dev", "dev.fr", "--output", "out")  # fmt: skip
+    result = run(
+        "select",
+        "c.de",
+        "c.fr",
+        "--in-domain",
+        "in.de",
+        "--in-domain",
+        "in.fr",
+        "--dev",
+        "dev.de",
+        "--dev",
+        "dev.fr",
+        "--output",
+        "out",
+    )
     kept = len((tmp_path / "out" / "c.de").read_text().splitlines())
     assert kept in (50, 100)  # of 60 that are planted
     assert result.stderr.count("perplexity of the development texts") == 7
@@ -133,8 +167,19 @@ def test_bad_pairs_are_counted_and_left_out(tmp_path, run):
     de, fr = ((tmp_path / name).read_bytes() for name in ("c.de", "c.fr"))
     (tmp_path / "c.de").write_bytes(b"\nx\n" + de)
     (tmp_path / "c.fr").write_bytes(b"le\n" + b"le " * 10 + b"\n" + fr)
-    result = run("select", "c.de", "c.fr", "--in-domain", "in.de", "--in-domain", "in.fr",
-                 "--lines", "9999", "--output", "out")  # fmt: skip
+    result = run(
+        "select",
+        "c.de",
+        "c.fr",
+        "--in-domain",
+        "in.de",
+        "--in-domain",
+        "in.fr",
+        "--lines",
+        "9999",
+        "--output",
+        "out",
+    )
     assert "400 of 402 lines" in result.stderr
     assert "1 with an empty side, 1 of unequal lengths" in result.stderr
     with gzip.open(tmp_path / "out" / "scores.gz") as file:
@@ -160,18 +205,42 @@ def test_what_cannot_be_selected(tmp_path, arpa, run, monkeypatch):
     result = run(*both, "--lines", "3", "--output", "out", exit_code=1)
     assert "c.fr at line 2: expected as many lines" in result.stderr
     (tmp_path / "in.arpa").write_text(arpa([["a"]], 2))
-    result = run("select", "c.de", "--in-domain", "in.arpa", "--lines", "1", "--output", "out",
-                 exit_code=2)  # fmt: skip
+    result = run(
+        "select", "c.de", "--in-domain", "in.arpa", "--lines", "1", "--output", "out", exit_code=2
+    )
     assert "in.arpa is a model: give another one by --general" in result.stderr
-    result = run("select", "c.de", "--in-domain", "in.de", "--general", "in.arpa", "--lines", "1",
-                 "--output", "out", exit_code=2)  # fmt: skip
+    result = run(
+        "select",
+        "c.de",
+        "--in-domain",
+        "in.de",
+        "--general",
+        "in.arpa",
+        "--lines",
+        "1",
+        "--output",
+        "out",
+        exit_code=2,
+    )
     assert "expected two models or two texts" in result.stderr
     (tmp_path / "in.arpa").write_text("\\data\\\nnonsense\n")
-    result = run("select", "c.de", "--in-domain", "in.arpa", "--general", "in.arpa", "--lines",
-                 "1", "--output", "out", exit_code=1)  # fmt: skip
+    result = run(
+        "select",
+        "c.de",
+        "--in-domain",
+        "in.arpa",
+        "--general",
+        "in.arpa",
+        "--lines",
+        "1",
+        "--output",
+        "out",
+        exit_code=1,
+    )
     assert "expected a language model for KenLM" in result.stderr
-    result = run("select", "c.de", "--in-domain", "in.arpa", "--lines", "1", "--output", "out",
-                 exit_code=2)  # fmt: skip
+    result = run(
+        "select", "c.de", "--in-domain", "in.arpa", "--lines", "1", "--output", "out", exit_code=2
+    )
     assert "in.arpa is a model: give another one by --general" in result.stderr
     for name in ("empty", "blank"):
         (tmp_path / name).write_text("" if name == "empty" else "\n\n")

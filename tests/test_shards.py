@@ -26,8 +26,11 @@ def test_parts_end_where_a_source_phrase_ends(tmp_path):
     (tmp_path / "table").write_bytes(b"".join(lines))
     parts = parts_of(tmp_path / "table", 3)
     assert [b"".join(line[:1] for line in part) for part in parts] == [
-        b"aabbb", b"cddddd", b"dddd", b"e",
-    ]  # fmt: skip
+        b"aabbb",
+        b"cddddd",
+        b"dddd",
+        b"e",
+    ]
     assert [line for part in parts for line in part] == lines
     kept = parts_of(tmp_path / "table", 3, {b"b", b"d"})
     assert [b"".join(line[:1] for line in part) for part in kept] == [b"bbb", b"dddddd", b"ddd"]
@@ -58,8 +61,16 @@ def shards(tmp_path, model_directory, monkeypatch, run):
     def augment(count: int, *options: object) -> list[str]:
         names = [f"out.{index}.gz" for index in range(1, count + 1)]
         for index, name in enumerate(names, 1):
-            run("augment-phrase-table", "in.gz", name, "--model", model_directory,
-                "--shard", f"{index}/{count}", *options)  # fmt: skip
+            run(
+                "augment-phrase-table",
+                "in.gz",
+                name,
+                "--model",
+                model_directory,
+                "--shard",
+                f"{index}/{count}",
+                *options,
+            )
         return names
 
     return augment
@@ -106,8 +117,14 @@ def test_a_killed_shard_goes_on(run, tmp_path, model_directory, shards, monkeypa
 
     (tmp_path / whole).unlink()
     command = (
-        "augment-phrase-table", "in.gz", whole, "--model", model_directory, "--shard", "2/3",
-    )  # fmt: skip
+        "augment-phrase-table",
+        "in.gz",
+        whole,
+        "--model",
+        model_directory,
+        "--shard",
+        "2/3",
+    )
     with monkeypatch.context() as patch:
         patch.setattr(augment_module, "TableWriter", Mortal)
         with pytest.raises(AssertionError):

@@ -66,8 +66,20 @@ def task(tmp_path_factory) -> Path:
 
 
 def arguments(task: Path, work: Path, *more: object) -> list[str]:
-    given = (task / "bad.ini", "--input", task / "11.in", "--reference", task / "11.ref",
-             "--work-dir", work, "--n-best", 30, "--pops", 50, *more)  # fmt: skip
+    given = (
+        task / "bad.ini",
+        "--input",
+        task / "11.in",
+        "--reference",
+        task / "11.ref",
+        "--work-dir",
+        work,
+        "--n-best",
+        30,
+        "--pops",
+        50,
+        *more,
+    )
     return [str(argument) for argument in given]
 
 
@@ -138,8 +150,10 @@ def run_until(task: Path, work: Path, lists: int) -> None:
     program = "import sys; from mert.cli.tune import mert_tune; mert_tune(sys.argv[1:])"
     process = subprocess.Popen(
         [sys.executable, "-c", program, *arguments(task, work, "--max-iterations", 6)],
-        stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     deadline = time.monotonic() + 120
     while len(list(work.glob("run*.gz"))) < lists and process.poll() is None:
         assert time.monotonic() < deadline
@@ -212,8 +226,11 @@ def test_errors_come_before_the_tuning(task, tmp_path):
     assert not (tmp_path / "w").exists()
     with pytest.raises(MosesFeatureError, match="expected sentences, found no word"):
         Corpus.read(tmp_path / "empty", [tmp_path / "empty"])
-    result = invoke(mert_tune, arguments(task, tmp_path / "w", "--decoder", "moses", "--moses",
-                                         tmp_path / "none"), exit_code=2)  # fmt: skip
+    result = invoke(
+        mert_tune,
+        arguments(task, tmp_path / "w", "--decoder", "moses", "--moses", tmp_path / "none"),
+        exit_code=2,
+    )
     assert "no Moses: looked for" in result.output
 
 
@@ -228,8 +245,17 @@ def test_an_empty_line_and_a_constant_feature(tmp_path):
     table.write_text(
         "".join(f"{s} ||| {t} ||| {v.split()[0]} 1 ||| {r}\n" for s, t, v, *r in lines)
     )
-    words = [toy.folder / "moses.ini", "--input", source, "--reference", target,
-             "--work-dir", tmp_path / "w", "--max-iterations", 2]  # fmt: skip
+    words = [
+        toy.folder / "moses.ini",
+        "--input",
+        source,
+        "--reference",
+        target,
+        "--work-dir",
+        tmp_path / "w",
+        "--max-iterations",
+        2,
+    ]
     result = invoke(mert_tune, words)
     assert "TM0_1 is the same for all translations of every sentence" in result.output
     assert state_of(tmp_path / "w")["constants"] == ["TM0_1"]
@@ -260,10 +286,25 @@ def test_mert_decode(task, tmp_path):
 
 
 def compare_arguments(task: Path, work: Path, *more: object) -> list[object]:
-    return [f"baseline={task / 'bad.ini'}", f"other={task / 'other.ini'}", "--dev",
-            task / "11.in", "--dev-reference", task / "11.ref", "--test", task / "12.in",
-            "--test-reference", task / "12.ref", "--work-dir", work, "--max-iterations", 3,
-            "--n-best", 20, *more]  # fmt: skip
+    return [
+        f"baseline={task / 'bad.ini'}",
+        f"other={task / 'other.ini'}",
+        "--dev",
+        task / "11.in",
+        "--dev-reference",
+        task / "11.ref",
+        "--test",
+        task / "12.in",
+        "--test-reference",
+        task / "12.ref",
+        "--work-dir",
+        work,
+        "--max-iterations",
+        3,
+        "--n-best",
+        20,
+        *more,
+    ]
 
 
 @pytest.fixture
@@ -407,9 +448,7 @@ def test_p_values(test):
     assert mean_bleu(good) > mean_bleu(bad)
     assert test(good, bad) < 0.01
     assert test(good, bad) == test(good, bad)
-    values = [
-        test(*(random_runs(generator, 60, 2, 0.7) for _ in range(2))) for _ in range(12)
-    ]  # fmt: skip
+    values = [test(*(random_runs(generator, 60, 2, 0.7) for _ in range(2))) for _ in range(12)]
     assert min(values) < 0.6
     assert np.mean(np.array(values) < 0.05) < 0.4
     assert max(values) > 0.4

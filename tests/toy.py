@@ -13,8 +13,8 @@ import numpy as np
 
 from mert.decoders.embedded.reordering import ReorderingType
 from mert.features import FeatureSet
-from moses_feature.lm.scorer import ARCHITECTURE, VOCABULARY
-from moses_feature.lm.sizes import LmSizes
+from moses_feature.lm.sizes import LM_ARCHITECTURE as ARCHITECTURE
+from moses_feature.lm.sizes import VOCABULARY, LmSizes
 from moses_feature.models.files import ModelFiles, write_model_files
 from moses_feature.models.vocabulary import END, Vocabulary
 from moses_feature.moses.ini import MosesIni
@@ -117,10 +117,11 @@ def _write_reordering(toy: Toy, generator, number: int, name: str):
                 if generator.random() < 0.85:  # some pairs have no scores
                     table.setdefault(key, _logs(generator, kind.scores))
     lines = [
-        f"{source} ||| {target} ||| {_text(logs)}\n" if kind.on_target else
-        f"{source} ||| {_text(logs)}\n"
+        f"{source} ||| {target} ||| {_text(logs)}\n"
+        if kind.on_target
+        else f"{source} ||| {_text(logs)}\n"
         for (source, target), logs in sorted(table.items())
-    ]  # fmt: skip
+    ]
     (toy.folder / f"reordering{number}").write_text("".join(lines))
     return table
 
@@ -142,8 +143,14 @@ def random_arpa(generator: np.random.Generator) -> str:
     def number(low: float) -> str:
         return f"{generator.uniform(low, -0.05):.4f}"
 
-    lines = ["\\data\\", f"ngram 1={len(words)}", f"ngram 2={len(bigrams)}",
-             f"ngram 3={len(trigrams)}", "", "\\1-grams:"]  # fmt: skip
+    lines = [
+        "\\data\\",
+        f"ngram 1={len(words)}",
+        f"ngram 2={len(bigrams)}",
+        f"ngram 3={len(trigrams)}",
+        "",
+        "\\1-grams:",
+    ]
     for word in words:
         value = "-99" if word == "<s>" else number(-2)
         lines.append(f"{value}\t{word}" + ("" if word == "</s>" else f"\t{number(-0.7)}"))

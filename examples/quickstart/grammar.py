@@ -300,8 +300,12 @@ class Grammar:
     ) -> Pair:
         if definite is None:
             definite = self._chance(0.6)
-        parts = [pair(noun.plural if plural else noun.english,
-                      noun.french_plural if plural else noun.french)]  # fmt: skip
+        parts = [
+            pair(
+                noun.plural if plural else noun.english,
+                noun.french_plural if plural else noun.french,
+            )
+        ]
         order = [0]
         form = 2 * plural + noun.feminine
         count = self._random.choices([0, 1, 2], [6, 4, 1])[0] if adjectives else 0
@@ -326,8 +330,11 @@ class Grammar:
             singular = "la" if noun.feminine else "le"
             return pair("the", "l" + APOSTROPHE if elided else singular)
         if plural:
-            return pair(*self._random.choice([("some", "des"), ("many", "beaucoup de")])
-                        if not elided else ("some", "des"))  # fmt: skip
+            return pair(
+                *self._random.choice([("some", "des"), ("many", "beaucoup de")])
+                if not elided
+                else ("some", "des")
+            )
         return pair("an" if vowel else "a", "une" if noun.feminine else "un")
 
     def _subject(self) -> tuple[Pair, bool]:
@@ -411,9 +418,13 @@ class Grammar:
         if self._chance(0.5):
             return join([subject, self._verb(MEET, plural), self._noun_phrase(self._pick(ANIMATE))])
         manner = self._random.choice(
-            [("how to swim", "nager"), ("how to read", "lire"), ("how to drive", "conduire"),
-             ("the answer", "la réponse")]
-        )  # fmt: skip
+            [
+                ("how to swim", "nager"),
+                ("how to read", "lire"),
+                ("how to drive", "conduire"),
+                ("the answer", "la réponse"),
+            ]
+        )
         return join([subject, self._verb(LEARN, plural), pair(*manner)])
 
     def _ambiguous(self) -> Pair:
@@ -428,14 +439,27 @@ class Grammar:
         contexts = {
             "river": lambda: [subject, self._verb(sleep, plural), pair("on", "sur"), thing],
             "money": lambda: [subject, self._verb(work, plural), pair("in", "dans"), thing],
-            "animal": lambda: [thing, self._verb(self._pick(INTRANSITIVE), many),
-                               pair("in the dark", "dans le noir")],
+            "animal": lambda: [
+                thing,
+                self._verb(self._pick(INTRANSITIVE), many),
+                pair("in the dark", "dans le noir"),
+            ],
             "club": lambda: [subject, self._verb(carry, plural), thing],
-            "tree": lambda: [subject, self._verb(draw, plural), thing,
-                             pair("of", "de"), self._noun_phrase(THINGS[12], definite=False)],
-            "car": lambda: [subject, self._verb(hide, plural),
-                            self._noun_phrase(self._pick(THINGS)), pair("in", "dans"), thing],
+            "tree": lambda: [
+                subject,
+                self._verb(draw, plural),
+                thing,
+                pair("of", "de"),
+                self._noun_phrase(THINGS[12], definite=False),
+            ],
+            "car": lambda: [
+                subject,
+                self._verb(hide, plural),
+                self._noun_phrase(self._pick(THINGS)),
+                pair("in", "dans"),
+                thing,
+            ],
             "write": lambda: [subject, self._verb(buy, plural), thing],
             "sheep": lambda: [subject, self._verb(run, plural), pair("in", "dans"), thing],
-        }  # fmt: skip
+        }
         return join(contexts[sense]())

@@ -33,17 +33,25 @@ from moses_feature.rescoring.nbest import named
 @click.option("--test-reference", multiple=True, required=True, help="Its translation. Repeatable.")
 @click.option("--work-dir", required=True, help="Where all is kept; a run that was killed goes on.")
 @click.option(
-    "--seeds", type=POSITIVE, default=3, show_default=True,
+    "--seeds",
+    type=POSITIVE,
+    default=3,
+    show_default=True,
     help="Tuning runs of each system.",
-)  # fmt: skip
+)
 @click.option(
-    "--seed", type=NOT_NEGATIVE, default=TUNING.seed, show_default=True,
+    "--seed",
+    type=NOT_NEGATIVE,
+    default=TUNING.seed,
+    show_default=True,
     help="Of the first run; the others have the next ones.",
-)  # fmt: skip
+)
 @click.option(
-    "--rescore", multiple=True, metavar="SYSTEM:NAME=MODEL",
+    "--rescore",
+    multiple=True,
+    metavar="SYSTEM:NAME=MODEL",
     help="Add a neural language model to the n-best lists of a system. Repeatable.",
-)  # fmt: skip
+)
 @decoder_options
 @tuning_options
 @debug_option

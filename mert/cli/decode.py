@@ -33,13 +33,18 @@ from moses_feature.moses.ini import MosesIni
 @click.command("mert-decode", cls=Command, no_args_is_help=True)
 @click.argument("ini")
 @click.option(
-    "--n-best", nargs=2, metavar="FILE N", type=(str, POSITIVE),
+    "--n-best",
+    nargs=2,
+    metavar="FILE N",
+    type=(str, POSITIVE),
     help="Also write the N best distinct translations of each sentence, as Moses does.",
-)  # fmt: skip
+)
 @click.option(
-    "--force", "force", metavar="FILE",
+    "--force",
+    "force",
+    metavar="FILE",
     help="Find the best derivation of the translations in FILE, and nothing else.",
-)  # fmt: skip
+)
 @search_options
 @debug_option
 @click.version_option(__version__)

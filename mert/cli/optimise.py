@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from mert.cli.options import OPTIMIZERS, TUNING
+from mert.cli.options import TUNING
 from mert.moses_files import read_candidates, read_init
 from mert.optimisers.candidates import Candidates
 from mert.optimisers.choice import OPTIMIZERS, optimizer
@@ -27,23 +27,35 @@ from moses_feature.files import write_whole
 @click.argument("scores")
 @click.option("--init", help="Start weights and the range of restarts: an init.opt of Moses.")
 @click.option(
-    "--optimizer", "optimizer_name", type=click.Choice(OPTIMIZERS), default=TUNING.optimizer,
+    "--optimizer",
+    "optimizer_name",
+    type=click.Choice(OPTIMIZERS),
+    default=TUNING.optimizer,
     show_default=True,
-)  # fmt: skip
+)
 @click.option(
-    "--restarts", type=NOT_NEGATIVE, default=TUNING.restarts, show_default=True,
+    "--restarts",
+    type=NOT_NEGATIVE,
+    default=TUNING.restarts,
+    show_default=True,
     help="Random start points of mert.",
-)  # fmt: skip
+)
 @click.option(
-    "--random-directions", type=NOT_NEGATIVE, default=TUNING.random_directions,
-    show_default=True, help="Tried by mert when no single feature brings anything.",
-)  # fmt: skip
+    "--random-directions",
+    type=NOT_NEGATIVE,
+    default=TUNING.random_directions,
+    show_default=True,
+    help="Tried by mert when no single feature brings anything.",
+)
 @click.option("--seed", type=NOT_NEGATIVE, default=1, show_default=True)
 @click.option("--fixed", multiple=True, metavar="NAME", help="Keep this weight. Repeatable.")
 @click.option(
-    "--bound", "bounds", multiple=True, metavar="NAME=LEAST:GREATEST",
+    "--bound",
+    "bounds",
+    multiple=True,
+    metavar="NAME=LEAST:GREATEST",
     help="Keep this weight between the two. Repeatable.",
-)  # fmt: skip
+)
 @click.option("--output", help="Write the weights to this file, one line: name value.")
 @debug_option
 @click.version_option(__version__)

@@ -40,12 +40,12 @@ class SearchOptions:
 
     @classmethod
     def from_options(cls, given: dict[str, Any]) -> SearchOptions:
-        """Take them out of the options of a command."""
+        """Pick them from the options of a command."""
         return cls(taken(SearchLimits, given), given.pop("jobs"))
 
 
 def _decoder_settings(given: dict[str, Any]) -> DecoderSettings:
-    """Take the decoder's options out of the options of a command."""
+    """Pick the decoder's settings from the options of a command."""
     try:
         moses_options = tuple(shlex.split(given.pop("moses_options")))
     except ValueError as error:
@@ -69,19 +69,23 @@ def _decoder_settings(given: dict[str, Any]) -> DecoderSettings:
 
 _search_options = together(
     click.option(
-        "--pops", type=POSITIVE,
+        "--pops",
+        type=POSITIVE,
         help="Pop limit of the embedded decoder's cube pruning; the ini's "
         f"[cube-pruning-pop-limit], or {DEFAULT_POPS}, by default.",
     ),
     click.option(
-        "--stack", type=POSITIVE,
+        "--stack",
+        type=POSITIVE,
         help=f"Its stack size; the ini's [stack], or {DEFAULT_STACK}, by default.",
     ),
     click.option(
-        "--jobs", type=THREADS, default=DecoderSettings.jobs,
+        "--jobs",
+        type=THREADS,
+        default=DecoderSettings.jobs,
         help="Processes of the embedded decoder; 1 by default.",
     ),
-)  # fmt: skip
+)
 
 search_options = Gathered("search", SearchOptions.from_options, _search_options)
 
@@ -89,34 +93,47 @@ decoder_options = Gathered(
     "decoder_choice",
     _decoder_settings,
     click.option(
-        "--decoder", type=click.Choice(DECODERS), default=DecoderSettings.decoder,
-        show_default=True, help="The embedded decoder, or real Moses.",
+        "--decoder",
+        type=click.Choice(DECODERS),
+        default=DecoderSettings.decoder,
+        show_default=True,
+        help="The embedded decoder, or real Moses.",
     ),
     _search_options,
     click.option("--moses", help="The moses binary; by default in $MOSES_HOME or on the PATH."),
     click.option(
-        "--moses-options", default="", metavar="TEXT",
+        "--moses-options",
+        default="",
+        metavar="TEXT",
         help="More arguments for moses, such as '-search-algorithm 1 -s 1000'.",
     ),
     click.option(
-        "--threads", type=POSITIVE, default=MosesSettings.threads, show_default=True,
+        "--threads",
+        type=POSITIVE,
+        default=MosesSettings.threads,
+        show_default=True,
         help="Threads of moses.",
     ),
     click.option(
-        "--time-limit", type=ABOVE_ZERO, metavar="SECONDS",
+        "--time-limit",
+        type=ABOVE_ZERO,
+        metavar="SECONDS",
         help="End moses if one decoding run takes longer.",
     ),
     click.option(
-        "--ray", metavar="ADDRESS",
+        "--ray",
+        metavar="ADDRESS",
         help="Decode on a Ray cluster: local (this machine alone), auto (the cluster it belongs "
         "to), or another address that Ray takes. --jobs is then the number of workers, by default "
         "as many as there are cores for. All machines must see the models at the same paths.",
     ),
     click.option(
-        "--filter", "filter_tables", is_flag=True,
+        "--filter",
+        "filter_tables",
+        is_flag=True,
         help="Cut the tables down to the input before moses reads them.",
     ),
-)  # fmt: skip
+)
 
 tuning_options = Gathered(
     "tuning",
@@ -125,18 +142,27 @@ tuning_options = Gathered(
         "--optimizer", type=click.Choice(OPTIMIZERS), default=TUNING.optimizer, show_default=True
     ),
     click.option(
-        "--n-best", type=click.IntRange(min=2), default=TUNING.n_best, show_default=True,
+        "--n-best",
+        type=click.IntRange(min=2),
+        default=TUNING.n_best,
+        show_default=True,
         help="Distinct translations of each sentence.",
     ),
     click.option(
         "--max-iterations", type=POSITIVE, default=TUNING.max_iterations, show_default=True
     ),
     click.option(
-        "--settled", type=ZERO_OR_MORE, default=TUNING.settled, show_default=True,
+        "--settled",
+        type=ZERO_OR_MORE,
+        default=TUNING.settled,
+        show_default=True,
         help="Stop when no weight (their absolute values sum to 1) changes by more.",
     ),
     click.option(
-        "--restarts", type=NOT_NEGATIVE, default=TUNING.restarts, show_default=True,
+        "--restarts",
+        type=NOT_NEGATIVE,
+        default=TUNING.restarts,
+        show_default=True,
         help="Random start points of mert.",
     ),
-)  # fmt: skip
+)

@@ -20,7 +20,7 @@ class DecodingProgress:
         self._done = 0
 
     def __call__(self, what: str, done: int) -> None:
-        """Take what is being done, and how many sentences more are done."""
+        """Show what is being done, and that so many more sentences are done."""
         if what != self._what:
             self._what, self._done = what, 0
             self._progress.restart()

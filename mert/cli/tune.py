@@ -25,15 +25,20 @@ from moses_feature.rescoring.nbest import named
 @click.argument("ini")
 @click.option("--input", "input_text", required=True, help="The development set, tokenised.")
 @click.option(
-    "--reference", "references", multiple=True, required=True,
+    "--reference",
+    "references",
+    multiple=True,
+    required=True,
     help="Its translation. Repeatable.",
-)  # fmt: skip
+)
 @click.option("--work-dir", required=True, help="Where all is kept; a run that was killed goes on.")
 @click.option(
-    "--rescore", multiple=True, metavar="NAME=MODEL",
+    "--rescore",
+    multiple=True,
+    metavar="NAME=MODEL",
     help="Add a neural language model to the n-best lists, as a feature of this name: for a "
     "Moses that cannot use it in search. Repeatable.",
-)  # fmt: skip
+)
 @decoder_options
 @tuning_options
 @click.option("--seed", type=NOT_NEGATIVE, default=TUNING.seed, show_default=True)

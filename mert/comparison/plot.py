@@ -23,28 +23,50 @@ def plot(comparison: Comparison, path: Path) -> None:
             colour = COLOURS[place % len(COLOURS)]
             figure.add_trace(
                 graph.Scatter(
-                    x=[place] * len(bleu), y=bleu, mode="markers", name=system.name,
+                    x=[place] * len(bleu),
+                    y=bleu,
+                    mode="markers",
+                    name=system.name,
                     marker={"size": 11, "color": colour, "opacity": 0.75},
-                    text=[f"seed {run.seed}" for run in system.runs], showlegend=False,
+                    text=[f"seed {run.seed}" for run in system.runs],
+                    showlegend=False,
                     hovertemplate="%{text}: %{y:.2f}<extra></extra>",
                 ),
-                row=1, col=column,
-            )  # fmt: skip
+                row=1,
+                col=column,
+            )
             figure.add_shape(
-                type="line", x0=place - 0.25, x1=place + 0.25, y0=bleu.mean(), y1=bleu.mean(),
-                line={"color": colour, "width": 3}, row=1, col=column,
-            )  # fmt: skip
+                type="line",
+                x0=place - 0.25,
+                x1=place + 0.25,
+                y0=bleu.mean(),
+                y1=bleu.mean(),
+                line={"color": colour, "width": 3},
+                row=1,
+                col=column,
+            )
             figure.add_annotation(
-                x=place + 0.28, y=bleu.mean(), text=f"{bleu.mean():.2f}", showarrow=False,
-                xanchor="left", font={"color": colour}, row=1, col=column,
-            )  # fmt: skip
+                x=place + 0.28,
+                y=bleu.mean(),
+                text=f"{bleu.mean():.2f}",
+                showarrow=False,
+                xanchor="left",
+                font={"color": colour},
+                row=1,
+                col=column,
+            )
         figure.update_xaxes(
-            tickvals=list(range(len(names))), ticktext=names, range=[-0.6, len(names) - 0.2],
-            row=1, col=column,
-        )  # fmt: skip
+            tickvals=list(range(len(names))),
+            ticktext=names,
+            range=[-0.6, len(names) - 0.2],
+            row=1,
+            col=column,
+        )
         figure.update_yaxes(title_text="BLEU", row=1, col=column)
     figure.update_layout(
         title="BLEU of each tuning run (dots) and their mean (bars)",
-        template="plotly_white", height=480, width=1000,
-    )  # fmt: skip
+        template="plotly_white",
+        height=480,
+        width=1000,
+    )
     write_whole(path, figure.to_html(include_plotlyjs=True).encode())

@@ -32,8 +32,10 @@ def as_markdown(comparison: Comparison) -> str:
     lines += ["", f"{runs} tuning runs a system; mean and standard deviation over the runs; BLEU: "]
     lines[-1] += comparison.signature
     if runs == 1:
-        lines[-1] = lines[-1].replace("1 tuning runs a system; mean and standard deviation over "
-                                      "the runs", "1 tuning run a system")  # fmt: skip
+        lines[-1] = lines[-1].replace(
+            "1 tuning runs a system; mean and standard deviation over the runs",
+            "1 tuning run a system",
+        )
         lines.append(
             "One run of each system cannot tell a better system from a luckier tuning: the "
             "p-values know nothing of the tuner's own variance. Use three seeds or more."

@@ -16,7 +16,7 @@ from typing import Any
 from mert.decoders.decoder import Decoder
 from mert.features import FeatureSet
 from mert.source_phrases import Sentence
-from moses_feature.cluster.actors import ATTEMPTS, Crew
+from moses_feature.cluster.actors import ATTEMPTS, ActorPool
 from moses_feature.cluster.connection import Cluster, connected
 from moses_feature.errors import LostProcessError, MosesFeatureError
 from moses_feature.files import whole_file
@@ -34,16 +34,16 @@ class _Shard:
     Attributes:
         name: which ones, for messages.
         size: how many.
-        crew: of that one worker.
+        pool: of that one worker.
     """
 
     name: str
     size: int
-    crew: Crew
+    pool: ActorPool
 
     def start(self, features: FeatureSet, count: int) -> Future[bytes]:
-        """Have the n-best lists made."""
-        return self.crew.submit(self.name, features, count)
+        """Start making the n-best lists."""
+        return self.pool.submit(self.name, features, count)
 
 
 class ClusterDecoder:
@@ -80,14 +80,15 @@ class ClusterDecoder:
             count = min(workers or max(1, places), max(1, len(sentences)))
             reserved = cores if count <= places else 0  # or they would wait for each other
             bounds = [len(sentences) * shard // count for shard in range(count + 1)]
-            logger.info("%d worker%s, %d CPU core%s each", count, "s"[: count > 1],
-                        cores, "s"[: cores > 1])  # fmt: skip
+            logger.info(
+                "%d worker%s, %d CPU core%s each", count, "s"[: count > 1], cores, "s"[: cores > 1]
+            )
             self._shards = []
             for first, last in pairwise(bounds):
                 arguments = Path.cwd(), make, sentences[first:last], first
-                crew = Crew(cluster, _makes_workers(cluster, reserved, arguments), 1, 1)
-                stack.callback(crew.close)
-                self._shards.append(_Shard(f"sentences {first + 1} to {last}", last - first, crew))
+                pool = ActorPool(cluster, _makes_workers(cluster, reserved, arguments), 1, 1)
+                stack.callback(pool.close)
+                self._shards.append(_Shard(f"sentences {first + 1} to {last}", last - first, pool))
             self._stack = stack.pop_all()
 
     def write_nbest(

@@ -156,11 +156,17 @@ class MosesDecoder:
         )
         self._run(
             path.with_name(f"{path.name.partition('.')[0]}.moses.log"),
-            "-weight-overwrite", weights,
-            "-n-best-list", str(plain), str(count), "distinct",
-            "-input-file", str(self._input),
-            "-threads", str(self._settings.threads),
-        )  # fmt: skip
+            "-weight-overwrite",
+            weights,
+            "-n-best-list",
+            str(plain),
+            str(count),
+            "distinct",
+            "-input-file",
+            str(self._input),
+            "-threads",
+            str(self._settings.threads),
+        )
         with (
             whole_file(path) as temporary,
             plain.open("rb") as content,
@@ -181,9 +187,13 @@ class MosesDecoder:
         try:
             with log.open("wb") as errors:
                 done = subprocess.run(  # noqa: S603  # the user's own decoder
-                    [*command, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                    stderr=errors, timeout=self._settings.seconds, check=False,
-                )  # fmt: skip
+                    [*command, *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    timeout=self._settings.seconds,
+                    check=False,
+                )
         except subprocess.TimeoutExpired:
             raise MosesFeatureError(
                 f"{self._binary} was ended after {self._settings.seconds:g} s; it had said:\n"

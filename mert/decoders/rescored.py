@@ -33,8 +33,10 @@ class RescoredDecoder:
         names = {function.name for function in decoder.features.functions}
         for scorer in scorers:
             if scorer.name in names:
-                raise UsageError(f"the system has a feature {scorer.name} already: give another "
-                                 "name to what rescores")  # fmt: skip
+                raise UsageError(
+                    f"the system has a feature {scorer.name} already: give another "
+                    "name to what rescores"
+                )
         self._decoder = decoder
         self._scorers = scorers
         self._sentences = sentences

@@ -83,9 +83,14 @@ class LineSearch:
         else:
             order = self._ascending[feature]
             changes = _changes_of_sorted(
-                scores[order], self._sorted[feature], order,
-                self._statistics, self._offsets, lowest, highest,
-            )  # fmt: skip
+                scores[order],
+                self._sorted[feature],
+                order,
+                self._statistics,
+                self._offsets,
+                lowest,
+                highest,
+            )
         return Step(*_best_interval(changes, lowest, highest))
 
 
@@ -154,7 +159,7 @@ def _changes_of_sorted(
     lowest: float,
     highest: float,
 ) -> Changes:
-    """Do the same for lines that are in ascending order by slope, sentence by sentence.
+    """Follow the envelopes of lines that are in ascending order by slope, sentence by sentence.
 
     `ascending` gives their rows among the statistics.
 

@@ -12,7 +12,7 @@ from moses_feature.tables.writer import TableWriter
 
 
 def check_files(table: str, output: str, model: Path, trains: bool, resume: bool) -> None:
-    """See that the table can be read and the output written, and that they are not the same.
+    """Check that the table can be read and the output written, and that they are not the same.
 
     Raises:
         MosesFeatureError: the table cannot be read.
@@ -58,7 +58,7 @@ def _check_table(table: str, trains: bool) -> None:
 
 
 def _check_description(output: Path) -> None:
-    """See that another table's description would not be overwritten."""
+    """Check that another table's description would not be overwritten."""
     other = described_table(output)
     if other is not None and other != output.name and (output.parent / other).exists():
         raise UsageError(
@@ -70,7 +70,7 @@ def _check_description(output: Path) -> None:
 def check_inis(
     table: str, output: str, ini: str | None, ini_out: str | None, table_name: str | None
 ) -> None:
-    """See that the ini can be changed and written.
+    """Check that the ini can be changed and written.
 
     Raises:
         MosesFeatureError: the ini is one that Moses would refuse.
@@ -98,7 +98,7 @@ def check_inis(
 def check_distribution(
     output: str, trains: bool, ini: str | None, ray: str | None, shard: str | None
 ) -> None:
-    """See that a run on several machines has what all of them need.
+    """Check that a run on several machines has what all of them need.
 
     Raises:
         UsageError: the command line makes no sense.

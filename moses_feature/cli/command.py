@@ -51,7 +51,7 @@ class Command(click.Command):
 
 
 def _is_about_memory(error: Exception) -> bool:
-    """Tell whether numpy or torch found no memory."""
+    """Return whether numpy or torch found no memory."""
     return (
         isinstance(error, MemoryError) or "allocat" in str(error) or "out of memory" in str(error)
     )

@@ -24,15 +24,23 @@ from moses_feature.tables.settings import PROBABILITY_COLUMN
 @click.argument("table")
 @click.option("--phrase", "phrases", multiple=True, help="A source phrase. Repeatable.")
 @click.option(
-    "--kind", type=click.Choice(["frequent", "rare"]), default="frequent", show_default=True,
+    "--kind",
+    type=click.Choice(["frequent", "rare"]),
+    default="frequent",
+    show_default=True,
     help="Without --phrase: which long source phrases.",
-)  # fmt: skip
-@click.option("--count", type=POSITIVE, default=10, show_default=True,
-              help="Without --phrase: how many.")  # fmt: skip
-@click.option("--words", type=POSITIVE, default=4, show_default=True,
-              help="Without --phrase: the fewest words.")  # fmt: skip
-@click.option("--best", type=POSITIVE, default=3, show_default=True,
-              help="Targets of each.")  # fmt: skip
+)
+@click.option(
+    "--count", type=POSITIVE, default=10, show_default=True, help="Without --phrase: how many."
+)
+@click.option(
+    "--words",
+    type=POSITIVE,
+    default=4,
+    show_default=True,
+    help="Without --phrase: the fewest words.",
+)
+@click.option("--best", type=POSITIVE, default=3, show_default=True, help="Targets of each.")
 @debug_option
 def favourites_command(
     table: str,

@@ -24,10 +24,13 @@ def ini_group() -> None:
 @click.option("--cslm", help="A neural language model: a model directory, or an NPLM file.")
 @click.option("--name", help="Name of the phrase table in the ini, if it has several.")
 @click.option(
-    "--weight", "weights", type=ANY_NUMBER, multiple=True,
+    "--weight",
+    "weights",
+    type=ANY_NUMBER,
+    multiple=True,
     help="Start weight of a new score, in order; 0.1 each by default. A score of weight 0 is not "
     "tuned and takes no part. Repeatable.",
-)  # fmt: skip
+)
 @click.option("--cslm-weight", type=ANY_NUMBER, default=START_WEIGHT, show_default=True)
 @debug_option
 def ini_add_command(

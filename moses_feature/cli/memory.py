@@ -10,7 +10,7 @@ _LARGEST = 1 << 30
 
 
 def keep_freed_memory() -> None:
-    """Have freed memory used again rather than given back to the system.
+    """Keep freed memory for later use rather than give it back to the system.
 
     Taking it anew costs a fault for each page: up to a tenth of the time of a run that allocates
     tens of megabytes at a time. Does nothing where the C library is not glibc.

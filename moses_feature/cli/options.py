@@ -226,7 +226,7 @@ class SizeOptions:
 
     @classmethod
     def from_options(cls, kind: type[S], given: dict[str, Any]) -> SizeOptions:
-        """Take them out of the options of a command."""
+        """Pick them from the options of a command."""
         return cls(given.pop("preset"), {f.name: given.pop(f.name) for f in fields(kind)})
 
     def on(self, device: torch.device, presets: dict[str, S]) -> S:
@@ -249,7 +249,7 @@ class TrainingOptions:
 
     @classmethod
     def from_options(cls, given: dict[str, Any]) -> TrainingOptions:
-        """Take them out of the options of a command."""
+        """Pick them from the options of a command."""
         size = SizeOptions.from_options(Sizes, given)
         return taken(cls, given, size=size, run=taken(RunSettings, given, "clip"))
 
@@ -312,7 +312,7 @@ class LmOptions:
 
     @classmethod
     def from_options(cls, given: dict[str, Any]) -> LmOptions:
-        """Take them out of the options of a command."""
+        """Pick them from the options of a command."""
         size = SizeOptions.from_options(LmSizes, given)
         return taken(cls, given, size=size, run=taken(RunSettings, given, "clip"))
 

@@ -85,7 +85,7 @@ class AugmentReporter:
         self._first_time = 0.0
 
     def __call__(self, state: AugmentProgress, share: float | None) -> None:
-        """Take the state of the run and the share of the table that was read."""
+        """Show the state of the run and the share of the table that was read."""
         if self._written_before is None:  # a resumed run has lines that cost no time now
             self._written_before = state.written
             self._first_time = self._progress.seconds()
@@ -109,7 +109,7 @@ class TrainingReporter:
         self._before: tuple[int, float] | None = None
 
     def __call__(self, state: TrainingState) -> None:
-        """Take the state of the run."""
+        """Show the state of the run."""
         if self._before is None or state.update < self._before[0]:  # resumed, or the next fold
             self._progress.restart()
             self._before = state.update, state.seconds

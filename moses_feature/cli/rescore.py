@@ -25,20 +25,28 @@ from moses_feature.rescoring.nbest import (
 @click.argument("n_best", metavar="N-BEST")
 @click.argument("output")
 @click.option(
-    "--cslm", "cslms", multiple=True, metavar="[NAME=]MODEL",
+    "--cslm",
+    "cslms",
+    multiple=True,
+    metavar="[NAME=]MODEL",
     help="A neural language model: log p of the translation; CSLM0 by default. Repeatable.",
-)  # fmt: skip
+)
 @click.option(
-    "--rnn", "rnns", multiple=True, metavar="[NAME=]MODEL",
+    "--rnn",
+    "rnns",
+    multiple=True,
+    metavar="[NAME=]MODEL",
     help="An encoder-decoder: log p(translation | source sentence), each as one phrase; RNN0 by "
     "default. Repeatable.",
-)  # fmt: skip
+)
 @click.option("--source", help="The text that was translated, for --rnn.")
 @click.option(
-    "--weights", "weights_file", metavar="FILE",
+    "--weights",
+    "weights_file",
+    metavar="FILE",
     help="Weights of all features, lines like LM0= 0.1 (mert-tune --rescore writes them): the "
     "totals are computed anew, and the lists put in their order.",
-)  # fmt: skip
+)
 @debug_option
 def rescore_command(
     n_best: str,

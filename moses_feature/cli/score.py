@@ -27,9 +27,12 @@ from moses_feature.tables.settings import TableWords
 @click.argument("model_directory")
 @click.option("--per-word", is_flag=True, help="Also the score of every target word and of </s>.")
 @click.option(
-    "--batch-size", type=POSITIVE, default=4096, show_default=True,
+    "--batch-size",
+    type=POSITIVE,
+    default=4096,
+    show_default=True,
     help="Pairs scored together.",
-)  # fmt: skip
+)
 @table_word_options
 @scoring_dtype_option
 @device_options

@@ -32,14 +32,19 @@ WORDS_OF_KINDS = {EMPTY: b"empty", UNEQUAL: b"ratio"}
 @click.command("select", cls=Command, no_args_is_help=True)
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT [TEXT]")
 @click.option(
-    "--in-domain", multiple=True, required=True, metavar="MODEL|TEXT",
+    "--in-domain",
+    multiple=True,
+    required=True,
+    metavar="MODEL|TEXT",
     help="What the domain is like, for each side: a KenLM model (ARPA or binary), or a text.",
-)  # fmt: skip
+)
 @click.option(
-    "--general", multiple=True, metavar="MODEL|TEXT",
+    "--general",
+    multiple=True,
+    metavar="MODEL|TEXT",
     help="What the corpus is like, for each side; sentences drawn from it by default, as many as "
     "the domain's text has.",
-)  # fmt: skip
+)
 @click.option(
     "--dev",
     multiple=True,
@@ -102,10 +107,13 @@ def select_command(
     sides = [
         Side(*names)
         for names in zip(
-            texts, in_domain, general or (None,) * len(texts), dev or (None,) * len(texts),
+            texts,
+            in_domain,
+            general or (None,) * len(texts),
+            dev or (None,) * len(texts),
             strict=True,
         )
-    ]  # fmt: skip
+    ]
     with locked_directory(directory, "selecting"):
         if any(directory.iterdir()):
             raise UsageError(f"{directory}: expected a new or empty directory")
@@ -134,8 +142,9 @@ def _check(
         raise UsageError(f"expected one text or two, found {len(texts)}")
     for option, given in (("in-domain", in_domain), ("general", general), ("dev", dev)):
         if len(given) != len(texts) and (given or option == "in-domain"):
-            raise UsageError(f"--{option}: expected {len(texts)}, one for each text, found "
-                             f"{len(given)}")  # fmt: skip
+            raise UsageError(
+                f"--{option}: expected {len(texts)}, one for each text, found {len(given)}"
+            )
     budgets = [settings.lines is not None, settings.words is not None, bool(dev)]
     if sum(budgets) != 1:
         raise UsageError("expected one of --lines, --words and --dev")

@@ -90,7 +90,7 @@ def _in_silence() -> Iterator[None]:
 
 @contextmanager
 def finish_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Give a function that tells whether there was a Ctrl-C or a SIGTERM; another one kills."""
+    """Yield a function that returns whether there was a Ctrl-C or SIGTERM; a second one kills."""
     pressed = False
 
     def press(*_: object) -> None:

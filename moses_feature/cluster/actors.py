@@ -40,7 +40,7 @@ class _Task:
     attempts: int = 0
 
 
-class Crew:
+class ActorPool:
     """Actors that do tasks of one kind, several at a time.
 
     An actor that dies, with its process or with its machine, is replaced as soon as the cluster
@@ -68,7 +68,7 @@ class Crew:
             thread.start()
 
     def submit(self, what: str, *arguments: Any) -> Future[Any]:
-        """Have a task done.
+        """Queue a task, and return the future of its result.
 
         Args:
             what: what to call it when it cannot be done.
@@ -92,7 +92,7 @@ class Crew:
             thread.join()
 
     def _attend(self) -> None:
-        """Keep one place of the crew filled: with an actor, and with another if it is lost."""
+        """Keep one place of the pool filled: with an actor, and with another if it is lost."""
         losses = 0
         while losses < ATTEMPTS and not self._closed:
             pending: dict[Any, _Task] = {}
@@ -109,7 +109,7 @@ class Crew:
                 self._give_up(self._waiting.popleft())
 
     def _serve(self, actor: Any, pending: dict[Any, _Task]) -> Iterator[None]:
-        """Have an actor do tasks, and yield after each, until the crew is closed."""
+        """Send tasks to an actor, and yield after each that is done, until the pool is closed."""
         self._wait_for(actor)
         while not self._closed:
             if (task := self._next(pending.values())) is not None:
@@ -159,7 +159,7 @@ class Crew:
             return None
 
     def _put_back(self, tasks: list[_Task], error: Exception) -> None:
-        """Have what a lost actor had to do done by others, before all else."""
+        """Put the tasks of a lost actor back at the head of the queue, for the others."""
         self._last_words = (str(error).strip().splitlines() or [repr(error)])[-1][:300]
         logger.warning("a worker was lost, its work is done by another one: %s", self._last_words)
         with self._changed:

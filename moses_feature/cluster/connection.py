@@ -76,7 +76,7 @@ def connected(address: str) -> Iterator[Cluster]:
 
 
 def _check_address(address: str) -> None:
-    """See that somebody listens at HOST:PORT; Ray would try for minutes."""
+    """Check that somebody listens at HOST:PORT; Ray would try for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon:
         if address not in (LOCAL, "auto"):

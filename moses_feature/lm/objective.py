@@ -55,8 +55,9 @@ class NgramObjective:
         self._rows = rows
         self._held_out_rows = np.flatnonzero(held_out)
         if len(self._held_out_rows) == 0:
-            logger.warning("too few sentences to hold some out: the held-out loss is the "
-                           "training loss")  # fmt: skip
+            logger.warning(
+                "too few sentences to hold some out: the held-out loss is the training loss"
+            )
             self._held_out_rows = self._rows.astype(np.int64)
         self._order: tuple[int, Rows] | None = None
         self.updates_per_epoch = -(-len(self._rows) // settings.batch_size)

@@ -47,16 +47,16 @@ def train_language_model(
     with ExitStack() as stack:
         lock = locked_directory(directory, "training")
         ranks.from_first(lambda: stack.enter_context(lock))
-        lesson = ranks.from_first(lambda: _lesson(data, settings, command))
+        training_set = ranks.from_first(lambda: _training_set(data, settings, command))
         objective = NgramObjective(
-            lesson.ngrams, lesson.held_out, lesson.vocabulary, settings, device
+            training_set.ngrams, training_set.held_out, training_set.vocabulary, settings, device
         )
-        trainer = Trainer(objective, settings, directory, device, lesson.provenance, ranks)
+        trainer = Trainer(objective, settings, directory, device, training_set.provenance, ranks)
         return run_or_resume(trainer, directory, stop, report, ranks)
 
 
 def _check(data: LmData, directory: Path, resume: bool) -> None:
-    """See that there is something to train, and that it would not overwrite anything."""
+    """Check that there is something to train, and that it would not overwrite anything."""
     if data.text == STANDARD_STREAM:
         raise UsageError("training reads from files: expected a file name, found -")
     if holds_model(directory) and not resume:
@@ -64,7 +64,7 @@ def _check(data: LmData, directory: Path, resume: bool) -> None:
 
 
 @dataclass(frozen=True)
-class _Lesson:
+class _TrainingSet:
     """What the network is trained on."""
 
     ngrams: Ngrams
@@ -73,7 +73,7 @@ class _Lesson:
     provenance: dict[str, Any]
 
 
-def _lesson(data: LmData, settings: LmSettings, command: str) -> _Lesson:
+def _training_set(data: LmData, settings: LmSettings, command: str) -> _TrainingSet:
     with LineReader(data.text) as reader:
         text = Text(reader)
         inputs = [reader.provenance("text")]
@@ -84,8 +84,10 @@ def _lesson(data: LmData, settings: LmSettings, command: str) -> _Lesson:
     coverage = vocabulary.coverage(text.counts)
     logger.info(
         "%d sentences; the shortlist has %d words, %.2f%% of the running words",
-        len(text), len(vocabulary.shortlist), 100 * coverage,
-    )  # fmt: skip
+        len(text),
+        len(vocabulary.shortlist),
+        100 * coverage,
+    )
     held_out = text.held_out(settings.held_out, settings.fewest_held_out, settings.seed)
     ngrams = text.ngrams(vocabulary, settings.sizes.order)
     provenance = {
@@ -95,4 +97,4 @@ def _lesson(data: LmData, settings: LmSettings, command: str) -> _Lesson:
         "shortlist_coverage": coverage,
         "sentences": len(text),
     }
-    return _Lesson(ngrams, held_out, vocabulary, provenance)
+    return _TrainingSet(ngrams, held_out, vocabulary, provenance)

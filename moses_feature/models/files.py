@@ -122,7 +122,7 @@ def architecture_of(directory: Path) -> str:
 def check_weights(
     path: Path, weights: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]
 ) -> None:
-    """See that weights have the shapes that they should have.
+    """Check that weights have the shapes that they should have.
 
     Raises:
         FormatError: they have not; the directory's files do not belong together.

@@ -108,7 +108,7 @@ class MosesIni:
             raise MosesFeatureError(f"{path}: {error.strerror}") from error
 
     def check_names(self) -> None:
-        """See that `mert-moses.pl` can carry the names of the features; Moses itself takes more.
+        """Check that `mert-moses.pl` can carry the names of the features; Moses itself takes more.
 
         Raises:
             FormatError: a name that is not of letters and digits, a letter first.
@@ -332,7 +332,7 @@ class MosesIni:
         self.weights[name] = Weights(line_number, values)
 
     def _check_weights(self) -> None:
-        """See that weights and features belong together; either section may come first."""
+        """Check that weights and features belong together; either section may come first."""
         by_name = {feature.name: feature for feature in self.features}
         for name, weights in self.weights.items():
             if name not in by_name:

@@ -109,7 +109,7 @@ def unescape(token: bytes) -> bytes:
 
 
 def any_escaped(words: Iterable[bytes]) -> bool:
-    """Tell whether any of the words holds one of Moses' escapes."""
+    """Return whether any of the words holds one of Moses' escapes."""
     return any(_ESCAPE.search(word) for word in words)
 
 

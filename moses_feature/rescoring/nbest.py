@@ -1,7 +1,6 @@
-"""New features for n-best lists, whoever made them (`moses/Manager.cpp`, `OutputNBest`).
+"""New features for n-best lists, whoever made them; see `moses_feature.moses.nbest`.
 
-A line is `sentence ||| words  ||| Name= value … ||| total`, and may go on after that. A new value
-is appended to the features; all else stays as it is, to the byte, unless weights are given: then
+A new value is appended to the features; all else stays as it is, to the byte, unless weights are given: then
 the total is computed anew and the translations of a sentence are put in its order.
 """
 
@@ -19,12 +18,12 @@ import numpy as np
 from moses_feature.errors import FormatError, UsageError, shown
 from moses_feature.lm.scorer import NeuralLM
 from moses_feature.moses.lines import LineReader
+from moses_feature.moses.nbest import EXPECTED, TOTAL, VALUES, NbestLine, labelled_values
 from moses_feature.moses.phrase_table import NUMBER, tokens
 
 UNTUNEABLE = ("UnknownWordPenalty0",)
 """Features that Moses leaves out of its n-best lists."""
 NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
-SEPARATOR = re.compile(rb"(?<= )\|\|\|(?= |$)")
 
 Weights = Mapping[str, Sequence[float]]
 
@@ -42,7 +41,7 @@ class SentenceScorer(Protocol):
         """Return the value, a natural log, of each translation of a sentence (from 0)."""
 
     def finish(self) -> None:
-        """See, after the last sentence, that lists and model belong together."""
+        """Check, after the last sentence, that lists and model belong together."""
 
 
 class CslmScorer:
@@ -58,7 +57,7 @@ class CslmScorer:
         return [float(log_probs.sum(dtype=np.float64)) for log_probs in found]
 
     def finish(self) -> None:
-        """See nothing: any lists will do."""
+        """Check nothing: any lists will do."""
 
 
 def named(text: str, default: str) -> tuple[str, str]:
@@ -128,69 +127,66 @@ def rescore(
 
 
 class _Line:
-    """A line of an n-best list."""
+    """A line of an n-best list whose features and total may change."""
 
     def __init__(self, line: bytes, path: str, line_number: int) -> None:
         self._place = path, line_number
         text = line.rstrip(b"\r\n")
         self._end = line[len(text) :]
-        self._fields = SEPARATOR.split(text)  # with the spaces around them
         try:
-            self.sentence = int(self._fields[0])
-            self.total = _finite(self._fields[3])
-        except (ValueError, IndexError):
-            expected = "sentence ||| words ||| Name= value … ||| total"
-            raise FormatError(path, expected, shown(line), line_number) from None
-        self.words = tokens(self._fields[1])
+            self._parsed = NbestLine.parse(text)
+        except ValueError:
+            raise self._error(EXPECTED, shown(line)) from None
+
+    @property
+    def sentence(self) -> int:
+        """The number of the sentence, from 0."""
+        return self._parsed.sentence
+
+    @property
+    def words(self) -> list[bytes]:
+        """The translation."""
+        return self._parsed.words
+
+    @property
+    def total(self) -> float:
+        """The log-linear score."""
+        return self._parsed.total
 
     def append(self, name: str, value: float) -> None:
         """Append a feature."""
+        fields = self._parsed.fields
         label = f"{name}=".encode()
-        if label in self._fields[2].split():
-            expected = f"no feature {name} yet"
-            raise FormatError(self._place[0], expected, shown(self._fields[2]), self._place[1])
-        self._fields[2] = b"%b %b %.6g " % (self._fields[2].rstrip(), label, value)
+        if label in fields[VALUES].split():
+            raise self._error(f"no feature {name} yet", shown(fields[VALUES]))
+        fields[VALUES] = b"%b %b %.6g " % (fields[VALUES].rstrip(), label, value)
 
     def weigh(self, weights: Weights) -> None:
         """Compute the total anew."""
-        values: dict[str, list[float]] = {}
-        name = ""
-        for word in self._fields[2].split():
-            if word.endswith(b"="):
-                name = word[:-1].decode(errors="replace")
-                values[name] = []
-            elif NUMBER.fullmatch(word) and name and math.isfinite(float(word)):
-                values[name].append(float(word))
-            else:
-                raise FormatError(self._place[0], "Name= value …", shown(word), self._place[1])
+        fields = self._parsed.fields
+        try:
+            values = labelled_values(fields[VALUES])
+        except ValueError:
+            raise self._error("Name= value …", shown(fields[VALUES])) from None
         for name in sorted({*values, *weights}):
             here, there = len(values.get(name, ())), len(weights.get(name, ()))
             if here != there and not (here == 0 and name in UNTUNEABLE):
-                raise FormatError(
-                    self._place[0],
-                    f"as many values of {name} as it has weights, {there}",
-                    f"{here}",
-                    self._place[1],
-                )
-        self.total = sum(
+                raise self._error(f"as many values of {name} as it has weights, {there}", f"{here}")
+        self._parsed.total = sum(
             weight * value
             for name, of_name in values.items()
             for weight, value in zip(weights[name], of_name, strict=True)
         )
-        end = b" " if len(self._fields) > 4 else b""
-        self._fields[3] = b" %.6g%b" % (self.total, end)
+        end = b" " if len(fields) > TOTAL + 1 else b""
+        fields[TOTAL] = b" %.6g%b" % (self.total, end)
 
     def content(self) -> bytes:
         """Return the line."""
-        return b"|||".join(self._fields) + self._end
+        return b"|||".join(self._parsed.fields) + self._end
 
-
-def _finite(text: bytes) -> float:
-    """Return a finite number, or raise ValueError."""
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(text)
-    return value
+    def _error(self, expected: str, found: str) -> FormatError:
+        path, line_number = self._place
+        return FormatError(path, expected, found, line_number)
 
 
 def _lines(reader: LineReader) -> Iterator[_Line]:
@@ -208,7 +204,7 @@ def _lines(reader: LineReader) -> Iterator[_Line]:
 
 
 def check_names(scorers: Iterable[SentenceScorer]) -> None:
-    """See that names are not given twice.
+    """Check that names are not given twice.
 
     Raises:
         UsageError: one is.

@@ -46,7 +46,7 @@ class RnnScorer:
         return found
 
     def finish(self) -> None:
-        """See that no sentence of the source comes after the last list, but for empty ones."""
+        """Check that no sentence of the source comes after the last list, but for empty ones."""
         rest = self._sentences[self._last + 1 :]
         if any(sentence.strip() for sentence in rest):
             raise MosesFeatureError(

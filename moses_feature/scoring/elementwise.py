@@ -52,9 +52,13 @@ def encoder_state(
 
 
 def decoder_state(
-    recurrent: Tensor, inputs: Tensor, word: Tensor, summaries: Tensor, source: Tensor,
+    recurrent: Tensor,
+    inputs: Tensor,
+    word: Tensor,
+    summaries: Tensor,
+    source: Tensor,
     state: Tensor,
-) -> None:  # fmt: skip
+) -> None:
     """Turn h' into the state after the word.
 
     Args:
@@ -115,9 +119,14 @@ def add_exps(logits: Tensor, bias: Tensor, top: Tensor, total: Tensor) -> None:
 
 
 def add_exps_of_most(
-    logits: Tensor, bias: Tensor, first: int, top: Tensor, total: Tensor,
-    best: Tensor, best_word: Tensor,
-) -> None:  # fmt: skip
+    logits: Tensor,
+    bias: Tensor,
+    first: int,
+    top: Tensor,
+    total: Tensor,
+    best: Tensor,
+    best_word: Tensor,
+) -> None:
     """Add a part of a sum of exponentials, and keep the words with the largest logits.
 
     Args:
@@ -185,9 +194,15 @@ def _add_exps_of_most(logits: Tensor, bias: Tensor, first: int, *rest: Tensor) -
 
 
 IN_TORCH = Elementwise(
-    encoder_gates, encoder_state, decoder_state, maxout, tanh_in_place, add_exps,
-    add_exps_of_most, logits_at,
-)  # fmt: skip
+    encoder_gates,
+    encoder_state,
+    decoder_state,
+    maxout,
+    tanh_in_place,
+    add_exps,
+    add_exps_of_most,
+    logits_at,
+)
 COMPILED = Elementwise(
     _on_tensors(kernels.encoder_gates),
     _on_tensors(kernels.encoder_state),

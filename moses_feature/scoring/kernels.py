@@ -161,9 +161,14 @@ def _add(bias: Floats32, logits: Floats32) -> np.float32:
 
 @_exact
 def add_exps_of_most(
-    logits: NDArray[np.int16], bias: Floats32, first: int, top: Floats32, total: Floats32,
-    best: Floats32, best_word: Integers,
-) -> None:  # fmt: skip
+    logits: NDArray[np.int16],
+    bias: Floats32,
+    first: int,
+    top: Floats32,
+    total: Floats32,
+    best: Floats32,
+    best_word: Integers,
+) -> None:
     """See `elementwise.add_exps_of_most`; `logits` holds the bits of bfloat16 numbers."""
     own = np.empty(logits.shape[1], dtype=np.float32)
     for row in range(len(logits)):

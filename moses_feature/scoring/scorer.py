@@ -192,11 +192,11 @@ class _NetworkScorer:
         for depth, level in enumerate(levels):
             new = self._states(depth, len(level.word))
 
-            def read(steps: Steps, block: slice, indices: Tensor) -> None:
+            def encode(steps: Steps, block: slice, indices: Tensor) -> None:
                 parent, word = indices
-                _fill(new, block, steps.read(states, parent, word))  # noqa: B023  # done before
+                _fill(new, block, steps.encode(states, parent, word))  # noqa: B023  # done before
 
-            self._for_each_block(read, state_of_node[level.parent], level.word)
+            self._for_each_block(encode, state_of_node[level.parent], level.word)
             ended = torch.from_numpy(np.flatnonzero(~level.grows)).to(self._device)
             torch.index_select(new, 0, ended, out=last[done : done + len(ended)])
             done += len(ended)
@@ -241,8 +241,8 @@ class _NetworkScorer:
         edge_words = torch.from_numpy(level.word).to(self._device)
         edge_parents = torch.from_numpy(level.parent).to(self._device)
 
-        def write(steps: Steps, block: slice, indices: Tensor) -> None:
-            state, features = steps.write(states, sources, *indices)
+        def decode(steps: Steps, block: slice, indices: Tensor) -> None:
+            state, features = steps.decode(states, sources, *indices)
             _fill(new, block, state)
             first, last = np.searchsorted(level.parent, (block.start, block.stop))
             edges = slice(int(first), int(last))
@@ -250,7 +250,7 @@ class _NetworkScorer:
                 features, edge_parents[edges] - block.start, edge_words[edges]
             )
 
-        self._for_each_block(write, nodes.parent, nodes.word, nodes.source)
+        self._for_each_block(decode, nodes.parent, nodes.word, nodes.source)
         return log_probs.cpu().numpy().astype(np.float64)
 
     def _for_each_block(

@@ -159,7 +159,7 @@ class Steps:
         self._output_rank = Product(network.output_rank, rows)
         self._output = OutputLayer(network.output, rows, elementwise)
 
-    def read(self, states: Tensor, parent: Tensor, word: Tensor) -> Tensor:
+    def encode(self, states: Tensor, parent: Tensor, word: Tensor) -> Tensor:
         """Return the encoder's states (K, H) after a word.
 
         Args:
@@ -189,7 +189,7 @@ class Steps:
         self._do.tanh_in_place(start)
         return Sources(start, self._decoder_summary(c), self._maxout_summary(c))
 
-    def write(
+    def decode(
         self, states: Tensor, sources: Sources, parent: Tensor, word: Tensor, source: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return the decoder's states (K, H) after a word, and G_r s (K, R) of the next one.
@@ -207,9 +207,13 @@ class Steps:
             self._decoder_state(state), network.decoder_inputs, word, sources.state, source, state
         )
         self._do.maxout(
-            self._maxout_state(state), network.maxout_inputs, word, sources.maxout, source,
+            self._maxout_state(state),
+            network.maxout_inputs,
+            word,
+            sources.maxout,
+            source,
             self._units,
-        )  # fmt: skip
+        )
         return state, self._output_rank(self._units)
 
     def log_probs(self, features: Tensor, row: Tensor, word: Tensor) -> Tensor:

@@ -62,7 +62,7 @@ class DomainModel:
 
 
 def is_model(path: str) -> bool:
-    """Tell whether a file is a KenLM model (binary, or ARPA, compressed or not), not a text."""
+    """Return whether a file is a KenLM model (binary, or ARPA, compressed or not), not a text."""
     try:
         with Path(path).open("rb") as file:
             if file.read(len(BINARY)) == BINARY:
@@ -136,9 +136,21 @@ class Estimator:
                     words_written += len(sentence)
             if not words_written:
                 raise no_words(path)
-            command = [self._binary, "-o", str(self._order), "--text", str(text), "--arpa",
-                       str(arpa), "-S", "20%", "-T", folder + os.sep, "--discount_fallback",
-                       "--skip_symbols"]  # fmt: skip
+            command = [
+                self._binary,
+                "-o",
+                str(self._order),
+                "--text",
+                str(text),
+                "--arpa",
+                str(arpa),
+                "-S",
+                "20%",
+                "-T",
+                folder + os.sep,
+                "--discount_fallback",
+                "--skip_symbols",
+            ]
             if self._vocabulary is not None:
                 words.write_bytes(b"\n".join(sorted(self._vocabulary)) + b"\n")
                 command += ["--limit_vocab_file", str(words)]

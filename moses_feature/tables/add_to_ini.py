@@ -100,7 +100,7 @@ def first_line_scores(table: Path) -> int:
 
 
 def _check_description(table: Path, old: int, added: int) -> None:
-    """See that the table's `*.features.json`, where there is one, says the same."""
+    """Check that the table's `*.features.json`, where there is one, says the same."""
     path = features_json(table)
     if not path.is_file():
         return

@@ -1,4 +1,4 @@
-"""Write the network's scores into a phrase table as new columns; `grower.py` says which."""
+"""Write the network's scores into a phrase table as new columns; `columns.py` says which."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from moses_feature.models.cross_fitting import CrossFittedModel
 from moses_feature.models.phrase_model import PhraseModel
 from moses_feature.moses.lines import LineReader
 from moses_feature.scoring.of_model import packer_of
-from moses_feature.tables.columns import Grower, GrownPart
+from moses_feature.tables.columns import NewColumns, ScoredPart
 from moses_feature.tables.features_json import write_features
 from moses_feature.tables.parts import Part, PartReader, phrases_in_texts
 from moses_feature.tables.pipeline import OpenPool, Pool
@@ -56,16 +56,16 @@ class AugmentProgress:
     digest: str = ""
     sizes: list[int] = field(default_factory=list)
 
-    def add(self, part: Part, grown: GrownPart) -> None:
+    def add(self, part: Part, scored: ScoredPart) -> None:
         """Count a part that is done."""
         self.parts = part.number + 1
         self.lines = part.lines_read
         self.digest = part.digest
         self.scores = part.scores if part.lines_read else None
-        self.written += grown.lines
-        self.clipped += grown.clipped
-        self.unknown_source_words += grown.unknown_source_words
-        self.unknown_target_words += grown.unknown_target_words
+        self.written += scored.lines
+        self.clipped += scored.clipped
+        self.unknown_source_words += scored.unknown_source_words
+        self.unknown_target_words += scored.unknown_target_words
 
 
 def augment(
@@ -111,7 +111,7 @@ def augment(
         "unknown_source": settings.unknown_source,
         "shard": asdict(shard) if shard else None,
     }
-    grower = Grower(packer_of(model), words, table, output, settings.unknown_source)
+    columns = NewColumns(packer_of(model), words, table, output, settings.unknown_source)
     with LineReader(table) as reader, closing(writer):
         progress = AugmentProgress(**writer.resume(identity)) if resume else AugmentProgress()
         if not resume:
@@ -122,17 +122,17 @@ def augment(
         parts.skip(progress.parts, progress.lines, progress.digest)
         report(progress, reader.fraction())
 
-        def finish(part: Part, grown: GrownPart) -> None:
-            progress.add(part, grown)
+        def finish(part: Part, scored: ScoredPart) -> None:
+            progress.add(part, scored)
             if shard is not None:
-                progress.sizes.append(len(grown.content))
-            writer.write(grown.content, identity, asdict(progress))
+                progress.sizes.append(len(scored.content))
+            writer.write(scored.content, identity, asdict(progress))
             report(progress, part.fraction)
 
         own = parts if shard is None else (part for part in parts if shard.has(part.number))
         try:
-            with open_pool(grower) as pool:
-                _grow(own, pool, finish)
+            with open_pool(columns) as pool:
+                _score(own, pool, finish)
         except DataError:  # else what has been written is good: --resume goes on with it
             writer.discard()
             raise
@@ -146,16 +146,16 @@ def augment(
     return progress
 
 
-def _grow(parts: Iterable[Part], pool: Pool, finish: Callable[[Part, GrownPart], None]) -> None:
-    """Have part after part grown, and finish them in the same order."""
-    growing: deque[tuple[Part, Future[GrownPart]]] = deque()
+def _score(parts: Iterable[Part], pool: Pool, finish: Callable[[Part, ScoredPart], None]) -> None:
+    """Send part after part to the pool, and finish them in the same order."""
+    waiting: deque[tuple[Part, Future[ScoredPart]]] = deque()
     for part in parts:
-        growing.append((part, pool.submit(part)))
-        while growing and (growing[0][1].done() or len(growing) > pool.room):
-            first, grown = growing.popleft()
-            finish(first, grown.result())
-    for last, grown in growing:
-        finish(last, grown.result())
+        waiting.append((part, pool.submit(part)))
+        while waiting and (waiting[0][1].done() or len(waiting) > pool.room):
+            first, scored = waiting.popleft()
+            finish(first, scored.result())
+    for last, scored in waiting:
+        finish(last, scored.result())
 
 
 def _facts(

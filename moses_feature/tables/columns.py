@@ -1,4 +1,4 @@
-"""Parts of a table on their way to the scorer and back: packed, then grown by the new columns.
+"""Parts of a table on their way to the scorer and back: packed, then with the new columns.
 
 The columns stand at the end of the score field, as Moses reads scores (see the README):
 exp(log p(target | source)), the natural log clipped to [-100, 0], and exp(-k) for k target words
@@ -32,7 +32,7 @@ from moses_feature.tables.writer import compressed
 
 
 @dataclass(frozen=True)
-class GrownPart:
+class ScoredPart:
     """A part with its new columns.
 
     Attributes:
@@ -49,8 +49,8 @@ class GrownPart:
     unknown_target_words: int
 
 
-class Grower:
-    """Packs parts, and grows them in the same order.
+class NewColumns:
+    """Packs parts, and appends the columns to them in the same order.
 
     Args:
         packer: of the model.
@@ -97,15 +97,15 @@ class Grower:
         except WordError as error:
             raise WordError(f"{self._table} at line {number}: {error}") from None
 
-    def grow(self, log_probs: NDArray[np.float64]) -> GrownPart:
-        """Return the first part that was packed and has not been grown, with its columns.
+    def append(self, log_probs: NDArray[np.float64]) -> ScoredPart:
+        """Return the first part that was packed and is not scored yet, with its columns.
 
         Args:
             log_probs: (lines,) log p(target | source), natural logs.
         """
         fields, packed = self._waiting.popleft()
-        content = b"".join(map(append_scores, fields, self._columns(log_probs, packed)))
-        return GrownPart(
+        content = b"".join(map(append_scores, fields, self._texts(log_probs, packed)))
+        return ScoredPart(
             compressed(content, self._output),
             len(fields),
             int(np.count_nonzero(log_probs < LOWEST_LOG_SCORE)),
@@ -113,7 +113,7 @@ class Grower:
             int(packed.unknown_target.sum()),
         )
 
-    def _columns(self, log_probs: NDArray[np.float64], packed: Packed) -> Iterator[bytes]:
+    def _texts(self, log_probs: NDArray[np.float64], packed: Packed) -> Iterator[bytes]:
         """Yield the text of the new columns, six significant digits, line after line."""
         values = [
             np.exp(np.clip(log_probs, LOWEST_LOG_SCORE, 0.0)),

@@ -1,4 +1,4 @@
-"""Light processes that pack and grow parts of a table beside the process that scores.
+"""Light processes that pack parts of a table, and append the columns, beside the process that scores.
 
 They import neither torch nor the commands: they start in a fraction of a second, and each takes
 little more memory than the parts that it works on.
@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Protocol, TypeVar
 
 from moses_feature.errors import LostProcessError, MosesFeatureError
-from moses_feature.tables.columns import Grower
+from moses_feature.tables.columns import NewColumns
 
 Result = TypeVar("Result")
 
@@ -26,10 +26,10 @@ PROGRAM = "from moses_feature.tables.helpers import serve; serve({})"
 
 
 class Helper(Protocol):
-    """Calls methods of a grower, one after the other, in the order in which they are asked for."""
+    """Calls methods of `NewColumns`, one after the other, in the order of the calls."""
 
     def call(self, method: Callable[..., Result], *arguments: Any) -> Future[Result]:
-        """Call a method of `Grower`, given as an attribute of the class."""
+        """Call a method of `NewColumns`, given as an attribute of the class."""
 
     def close(self) -> None:
         """End it."""
@@ -38,14 +38,14 @@ class Helper(Protocol):
 class HelperHere:
     """A helper in this process, for tables that are not worth another one."""
 
-    def __init__(self, grower: Grower) -> None:
-        self._grower = grower
+    def __init__(self, columns: NewColumns) -> None:
+        self._columns = columns
 
     def call(self, method: Callable[..., Result], *arguments: Any) -> Future[Result]:
         """Call the method at once."""
         future: Future[Result] = Future()
         try:
-            future.set_result(method(self._grower, *arguments))
+            future.set_result(method(self._columns, *arguments))
         except MosesFeatureError as error:
             future.set_exception(error)
         return future
@@ -60,7 +60,7 @@ class HelperProcess:
     It is not started with `multiprocessing`, whose processes import what the main one did.
     """
 
-    def __init__(self, grower: Grower) -> None:
+    def __init__(self, columns: NewColumns) -> None:
         self._connection, theirs = Pipe()
         search_path = os.pathsep.join(path or "." for path in sys.path)
         self._process = subprocess.Popen(  # noqa: S603  # this very program
@@ -70,11 +70,11 @@ class HelperProcess:
             stdin=subprocess.DEVNULL,
         )
         theirs.close()
-        self._connection.send(grower)
+        self._connection.send(columns)
         self._thread = ThreadPoolExecutor(1)  # sends and receives, so that neither side waits
 
     def call(self, method: Callable[..., Result], *arguments: Any) -> Future[Result]:
-        """Have the method called; the future raises what it raises, or `LostProcessError`."""
+        """Call the method there; the future raises what it raises, or `LostProcessError`."""
         return self._thread.submit(self._call, method.__name__, *arguments)
 
     def _call(self, *request: Any) -> Any:
@@ -100,15 +100,15 @@ class HelperProcess:
 
 
 def serve(descriptor: int) -> None:
-    """Take a grower and then calls of its methods from a connection, until it is closed."""
+    """Serve calls of the methods of an object, which comes first, until the connection closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that scores
     gc.disable()  # many small objects, no cycles
     connection: Connection[Any, Any] = Connection(descriptor)
     try:
-        grower = connection.recv()
+        columns = connection.recv()
         while True:
             method, *arguments = connection.recv()
-            connection.send(_answer(getattr(grower, method), arguments))
+            connection.send(_answer(getattr(columns, method), arguments))
     except (EOFError, ConnectionError):
         return
 

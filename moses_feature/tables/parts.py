@@ -143,9 +143,14 @@ class PartReader:
         if self._kept is None:  # smaller than so many numbers
             numbers = range(reader.line_number - len(lines) + 1, reader.line_number + 1)
         return Part(
-            self._number - 1, b"".join(lines), numbers, self.scores or 0,
-            reader.line_number, reader.digest(), reader.fraction(),
-        )  # fmt: skip
+            self._number - 1,
+            b"".join(lines),
+            numbers,
+            self.scores or 0,
+            reader.line_number,
+            reader.digest(),
+            reader.fraction(),
+        )
 
 
 def _source(line: bytes) -> bytes:

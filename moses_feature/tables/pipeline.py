@@ -1,4 +1,4 @@
-"""Parts of a table packed, scored and grown, several at a time."""
+"""Parts of a table packed, scored and given their columns, several at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from moses_feature.scoring.packing import Packed
 from moses_feature.scoring.scorer import Scorer
-from moses_feature.tables.columns import Grower, GrownPart
+from moses_feature.tables.columns import NewColumns, ScoredPart
 from moses_feature.tables.helpers import Helper, HelperHere, HelperProcess
 from moses_feature.tables.parts import Part
 
@@ -20,7 +20,7 @@ PARTS_PER_HELPER = 4
 
 
 class Pool(Protocol):
-    """Grows parts by the new columns.
+    """Turns parts into parts with the new columns.
 
     Attributes:
         room: parts that keep it busy.
@@ -30,58 +30,58 @@ class Pool(Protocol):
     def room(self) -> int:
         """See above."""
 
-    def submit(self, part: Part) -> Future[GrownPart]:
-        """Have a part grown; the future raises what is wrong with it."""
+    def submit(self, part: Part) -> Future[ScoredPart]:
+        """Send a part on its way; the future raises what is wrong with it."""
 
     def close(self) -> None:
         """End it, whatever it is doing."""
 
 
-OpenPool = Callable[[Grower], closing[Pool]]
+OpenPool = Callable[[NewColumns], closing[Pool]]
 
 
 class Pipeline:
-    """Scores part after part; helpers pack, grow and compress others meanwhile; see `Pool`.
+    """Scores part after part; helpers pack others, and append the columns, meanwhile; see `Pool`.
 
     The helpers are started with the second part: many tables are not worth one.
     """
 
-    def __init__(self, scorer: Scorer, grower: Grower, helpers: int) -> None:
+    def __init__(self, scorer: Scorer, columns: NewColumns, helpers: int) -> None:
         self._scorer = scorer
-        self._grower = grower
+        self._columns = columns
         self._count = helpers
         self._scoring = ThreadPoolExecutor(1)
-        self._helpers: Sequence[Helper] = [HelperHere(grower)]
+        self._helpers: Sequence[Helper] = [HelperHere(columns)]
         self._turns = cycle(self._helpers)
         self._begun = False
         self._one_at_a_time = Lock()
         self.room = PARTS_PER_HELPER * helpers
 
-    def submit(self, part: Part) -> Future[GrownPart]:
+    def submit(self, part: Part) -> Future[ScoredPart]:
         """Send a part on its way.
 
-        Helpers grow parts in the order in which they packed them, so that this must be the order
+        Helpers append the columns in the order in which they packed the parts, so that this must be the order
         in which they are scored, too, whatever threads the parts come from.
         """
         with self._one_at_a_time:
             return self._submit(part)
 
-    def _submit(self, part: Part) -> Future[GrownPart]:
+    def _submit(self, part: Part) -> Future[ScoredPart]:
         if self._begun and isinstance(self._helpers[0], HelperHere):
-            self._helpers = [HelperProcess(self._grower) for _ in range(self._count)]
+            self._helpers = [HelperProcess(self._columns) for _ in range(self._count)]
             self._turns = cycle(self._helpers)
         self._begun = True
         helper = next(self._turns)
-        grown: Future[GrownPart] = Future()
-        self._scoring.submit(self._score, helper, helper.call(Grower.pack, part), grown)
-        return grown
+        scored: Future[ScoredPart] = Future()
+        self._scoring.submit(self._score, helper, helper.call(NewColumns.pack, part), scored)
+        return scored
 
-    def _score(self, helper: Helper, packed: Future[Packed], grown: Future[GrownPart]) -> None:
+    def _score(self, helper: Helper, packed: Future[Packed], scored: Future[ScoredPart]) -> None:
         try:
             log_probs = self._scorer.score_packed(packed.result()).log_probs
-            helper.call(Grower.grow, log_probs).add_done_callback(_passed_on_to(grown))
+            helper.call(NewColumns.append, log_probs).add_done_callback(_passed_on_to(scored))
         except BaseException as error:  # raised by who waits for it
-            grown.set_exception(error)
+            scored.set_exception(error)
 
     def close(self) -> None:
         """End the helpers and what is being scored."""
@@ -92,8 +92,8 @@ class Pipeline:
 
 @contextmanager
 def local_pools(scorer: Scorer) -> Iterator[OpenPool]:
-    """Give what opens a pool in this process."""
-    yield lambda grower: closing(Pipeline(scorer, grower, scorer.helpers))
+    """Yield what opens a pool in this process."""
+    yield lambda columns: closing(Pipeline(scorer, columns, scorer.helpers))
 
 
 def _passed_on_to(other: Future[Any]) -> Callable[[Future[Any]], None]:

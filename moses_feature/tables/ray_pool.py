@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import torch
 
-from moses_feature.cluster.actors import Crew
+from moses_feature.cluster.actors import ActorPool
 from moses_feature.cluster.connection import Cluster, connected
 from moses_feature.errors import LostProcessError, MosesFeatureError, UsageError
 from moses_feature.models.cross_fitting import CrossFittedModel
 from moses_feature.models.phrase_model import PhraseModel
 from moses_feature.models.sizes import Dtype
 from moses_feature.scoring.of_model import scorer_of
-from moses_feature.tables.columns import Grower, GrownPart
+from moses_feature.tables.columns import NewColumns, ScoredPart
 from moses_feature.tables.parts import Part
 from moses_feature.tables.pipeline import OpenPool, Pipeline, Pool
 
@@ -40,7 +40,7 @@ class WorkerKind:
         count: how many workers.
         cores: CPU cores of each.
         gpus: GPUs of each.
-        helpers: processes that pack and grow parts beside the scorer.
+        helpers: processes that pack parts and append the columns beside the scorer.
     """
 
     count: int
@@ -87,17 +87,21 @@ class PartWorker:
     """What an actor does: parts in, parts with the new columns out."""
 
     def __init__(
-        self, model: PhraseModel | CrossFittedModel, grower: Grower, dtype: Dtype, kind: WorkerKind
+        self,
+        model: PhraseModel | CrossFittedModel,
+        columns: NewColumns,
+        dtype: Dtype,
+        kind: WorkerKind,
     ) -> None:
         device = torch.device("cuda" if kind.gpus else "cpu")
         torch.set_num_threads(kind.cores)
         scorer = scorer_of(model, device, dtype, kind.cores)
-        self._pipeline = Pipeline(scorer, grower, kind.helpers)
+        self._pipeline = Pipeline(scorer, columns, kind.helpers)
 
     def ready(self) -> None:
         """Return when the model is there."""
 
-    def do(self, part: Part) -> GrownPart | MosesFeatureError:
+    def do(self, part: Part) -> ScoredPart | MosesFeatureError:
         """Grow a part; return what is wrong with it.
 
         A worker that has lost a helper process ends, so that another one takes its place.
@@ -111,13 +115,13 @@ class PartWorker:
 
 
 class RayPool:
-    """Grows parts on a cluster; see `Pool`."""
+    """Scores parts on a cluster; see `Pool`."""
 
     def __init__(
         self,
         cluster: Cluster,
         model: PhraseModel | CrossFittedModel,
-        grower: Grower,
+        columns: NewColumns,
         dtype: Dtype,
         kind: WorkerKind,
     ) -> None:
@@ -126,18 +130,20 @@ class RayPool:
         actor = ray.remote(PartWorker).options(
             num_cpus=kind.cores, num_gpus=kind.gpus, max_concurrency=at_once + 1
         )
-        shared = ray.put(model), ray.put(grower)
-        self._crew = Crew(cluster, lambda: actor.remote(*shared, dtype, kind), kind.count, at_once)
+        shared = ray.put(model), ray.put(columns)
+        self._pool = ActorPool(
+            cluster, lambda: actor.remote(*shared, dtype, kind), kind.count, at_once
+        )
         self.room = kind.count * at_once * (1 + SPARE_PARTS)
 
-    def submit(self, part: Part) -> Future[GrownPart]:
+    def submit(self, part: Part) -> Future[ScoredPart]:
         """Send a part to the cluster."""
         lines = f"lines {part.numbers[0]} to {part.numbers[-1]}" if part.numbers else "no lines"
-        return self._crew.submit(lines, part)
+        return self._pool.submit(lines, part)
 
     def close(self) -> None:
         """Send no more parts."""
-        self._crew.close()
+        self._pool.close()
 
 
 @contextmanager
@@ -148,16 +154,22 @@ def ray_pools(
     device: str,
     threads: int | None,
 ) -> Iterator[OpenPool]:
-    """Give what opens a pool on the cluster at an address; see `cluster.connected`."""
+    """Connect to the cluster at an address, and yield what opens a pool there.
+
+    See `connection.connected` for addresses and errors.
+    """
     with connected(address) as cluster:
         kind = WorkerKind.of(cluster, device, threads)
         logger.info(
             "%d worker%s with %d CPU core%s%s each",
-            kind.count, "s"[: kind.count > 1], kind.cores, "s"[: kind.cores > 1],
+            kind.count,
+            "s"[: kind.count > 1],
+            kind.cores,
+            "s"[: kind.cores > 1],
             " and a GPU" if kind.gpus else "",
-        )  # fmt: skip
+        )
 
-        def open_pool(grower: Grower) -> closing[Pool]:
-            return closing(RayPool(cluster, model, grower, dtype, kind))
+        def open_pool(columns: NewColumns) -> closing[Pool]:
+            return closing(RayPool(cluster, model, columns, dtype, kind))
 
         yield open_pool

@@ -54,7 +54,7 @@ class Shard:
         return {**asdict(self), "parts": sizes, "sha256": digest}
 
     def has(self, part: int) -> bool:
-        """Tell whether a part, counted from 0, is of this shard."""
+        """Return whether a part, counted from 0, is of this shard."""
         return part % self.count == self.index
 
 
@@ -157,7 +157,7 @@ def _check_same(parts: Sequence[_ShardParts]) -> None:
 
 
 def _check_turns(shards: Sequence[_ShardParts]) -> None:
-    """See that the shards have the parts that they should, and their files the right size."""
+    """Check that the shards have the parts that they should, and their files the right size."""
     parts = sum(len(shard.sizes) for shard in shards)
     for shard in shards:
         expected = len(range(shard.shard.index, parts, shard.shard.count))

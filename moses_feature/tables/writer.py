@@ -50,7 +50,7 @@ class TableWriter:
         return [] if self._to_stdout else [self._path, self._partial, self._journal]
 
     def refuse_unfinished(self) -> None:
-        """See that no unfinished run would be overwritten.
+        """Check that no unfinished run would be overwritten.
 
         Raises:
             UsageError: an unfinished run left its part of the file.
@@ -117,7 +117,7 @@ class TableWriter:
 
     @staticmethod
     def _check_content(file: BinaryIO, path: Path, journal: dict[str, Any]) -> Any:
-        """See that a file begins with what the unfinished run wrote; return the hash of it."""
+        """Check that a file begins with what the unfinished run wrote; return the hash of it."""
         hashed = hashlib.sha256()
         left = journal["bytes"]
         while left and (block := file.read(min(left, 1 << 20))):

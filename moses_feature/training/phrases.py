@@ -89,20 +89,25 @@ def train(
         for fold, part in enumerate(parts):
             if folds is not None:
                 logger.info("network %d of %d", fold + 1, folds.count)
-            lesson = ranks.from_first(partial(_lesson, material, settings, folds, fold))
+            training_set = ranks.from_first(partial(_training_set, material, settings, folds, fold))
             if part is parts[-1]:
                 material.cache_clear()  # numbered pairs are all that is needed from now on
             objective = PhraseObjective(
-                lesson.pairs, lesson.source, lesson.target, data.words, settings, device
+                training_set.pairs,
+                training_set.source,
+                training_set.target,
+                data.words,
+                settings,
+                device,
             )
-            trainer = Trainer(objective, settings, part, device, lesson.provenance, ranks)
+            trainer = Trainer(objective, settings, part, device, training_set.provenance, ranks)
             if (reason := run_or_resume(trainer, part, stop, report, ranks)) == INTERRUPTED:
                 break
         return reason
 
 
 def _check(data: TrainingData, directory: Path, parts: Sequence[Path], resume: bool) -> None:
-    """See that there is something to train, and that it would not overwrite anything."""
+    """Check that there is something to train, and that it would not overwrite anything."""
     if STANDARD_STREAM in (*data.tables, data.source_text, data.target_text):
         raise UsageError("training reads from files: expected a file name, found -")
     if (directory / FOLDS).exists() and data.folds == 1:
@@ -114,7 +119,7 @@ def _check(data: TrainingData, directory: Path, parts: Sequence[Path], resume: b
 
 
 @dataclass(frozen=True)
-class _Lesson:
+class _TrainingSet:
     """What one network is trained on."""
 
     pairs: PhrasePairs
@@ -123,10 +128,10 @@ class _Lesson:
     provenance: dict[str, Any]
 
 
-def _lesson(
+def _training_set(
     material: Callable[[], _Material], settings: TrainingSettings, folds: Folds | None, fold: int
-) -> _Lesson:
-    return material().lesson(settings, folds, fold)
+) -> _TrainingSet:
+    return material().training_set(settings, folds, fold)
 
 
 class _Material:
@@ -154,8 +159,10 @@ class _Material:
         logger.info(
             "%d unique phrase pairs; the shortlists hold %.2f%% of the running source words and "
             "%.2f%% of the target words",
-            len(collection), 100 * coverage["source"], 100 * coverage["target"],
-        )  # fmt: skip
+            len(collection),
+            100 * coverage["source"],
+            100 * coverage["target"],
+        )
         self._provenance = {
             "command": command,
             "version": __version__,
@@ -163,14 +170,21 @@ class _Material:
             "shortlist_coverage": coverage,
         }
 
-    def lesson(self, settings: TrainingSettings, folds: Folds | None, fold: int) -> _Lesson:
+    def training_set(
+        self, settings: TrainingSettings, folds: Folds | None, fold: int
+    ) -> _TrainingSet:
         """Return all pairs, or all but those of a fold, as a network learns them."""
         pairs = self.collection.pairs(
-            self._source, self._target,
-            settings.held_out, settings.held_out_limit, settings.seed, folds, fold,
-        )  # fmt: skip
+            self._source,
+            self._target,
+            settings.held_out,
+            settings.held_out_limit,
+            settings.seed,
+            folds,
+            fold,
+        )
         provenance = {**self._provenance, "pairs": len(pairs)}
-        return _Lesson(pairs, self._source, self._target, provenance)
+        return _TrainingSet(pairs, self._source, self._target, provenance)
 
 
 def _all_pairs(data: TrainingData, inputs: list[dict[str, Any]]) -> Iterator[PhrasePair]:

@@ -123,7 +123,7 @@ ALONE = Ranks()
 
 
 def started_by_torchrun() -> bool:
-    """Tell whether this process is one of several."""
+    """Return whether this process is one of several."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 

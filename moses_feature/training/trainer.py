@@ -140,7 +140,7 @@ class Trainer:
         return reason or INTERRUPTED
 
     def _begin_as_the_first(self) -> None:
-        """Have state, weights and optimiser from the first process, which may have resumed."""
+        """Take state, weights and optimiser from the first process, which may have resumed."""
         found = self._ranks.from_first(
             lambda: (
                 asdict(self.state),
@@ -167,7 +167,7 @@ class Trainer:
         return None
 
     def _update(self) -> tuple[float, float]:
-        """Do an update; return the loss and the words of this process's share."""
+        """Make one update; return the loss and the words of this process's share."""
         rows = self._objective.batch(self.state.update)
         mine, weight = self._ranks.share(rows)
         # A resumed run drops what the uninterrupted one would; no two processes drop the same.
@@ -240,9 +240,14 @@ class Trainer:
         epochs = state.update / self._objective.updates_per_epoch
         logger.info(
             "update %d  epoch %.2f  %.1f min  %s: training %.4f  held-out %s%s",
-            state.update, epochs, state.seconds / 60, self._objective.loss_name, training_loss,
-            self._objective.shown(held_out), "  (best)" if better else "",
-        )  # fmt: skip
+            state.update,
+            epochs,
+            state.seconds / 60,
+            self._objective.loss_name,
+            training_loss,
+            self._objective.shown(held_out),
+            "  (best)" if better else "",
+        )
         state.last_evaluation = state.update
         state.summed_loss, state.summed_words = 0.0, 0
         if better:
@@ -284,7 +289,7 @@ class Trainer:
 
 
 def holds_model(directory: Path) -> bool:
-    """Tell whether a directory holds a model, or a checkpoint of one."""
+    """Return whether a directory holds a model, or a checkpoint of one."""
     return (directory / CONFIG).exists() or (directory / CHECKPOINT).exists()
 
 

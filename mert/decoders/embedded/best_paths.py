@@ -146,7 +146,7 @@ def _write(candidate: Record, taken: Integers, path: int, hypotheses: Records) -
 
 @inner
 def _is_new(path: Integers, graph: Graph, options: Options, seen: Integers) -> bool:
-    """Tell whether no path before had the same words, by a 64-bit hash."""
+    """Return whether no path before had the same words, by a 64-bit hash."""
     hashed = 1
     for place in range(len(path) - 1, -1, -1):
         target = options.target[graph.hypotheses[path[place]].option]

@@ -200,7 +200,7 @@ def _language_model_score(
 
 @inner
 def _may_follow(problem: Problem, position: int, target: int, complete: bool) -> bool:
-    """Tell whether a target phrase is what the reference goes on with, or ends with."""
+    """Return whether a target phrase is what the reference goes on with, or ends with."""
     options, reference = problem.options, problem.task.reference
     first, last = options.word_offsets[target], options.word_offsets[target + 1]
     end = position + last - first
@@ -429,7 +429,7 @@ def _add_hypothesis(
 
 @inner
 def _same_cubes(one: Record, other: Record) -> bool:
-    """Tell whether two hypotheses have the same coverage and end at the same word."""
+    """Return whether two hypotheses have the same coverage and end at the same word."""
     return bool(one.gap == other.gap and one.mask == other.mask and one.end == other.end)
 
 
@@ -441,7 +441,7 @@ def _cube_hash(hypothesis: Record) -> int:
 
 @inner
 def _same_future(one: Record, other: Record, options: Options) -> bool:
-    """Tell whether no phrase that follows can tell two hypotheses apart."""
+    """Return whether no phrase that follows can tell two hypotheses apart."""
     same = _same_cubes(one, other) and one.written == other.written
     if options.orientation:
         same = same and one.start == other.start

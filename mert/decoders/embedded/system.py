@@ -20,23 +20,40 @@ KEYS = {
     "KENLM": {"factor", "order", "path", "lazyken", "num-features"},
     "NeuralLM": {"factor", "order", "path", "num-features"},
     "LexicalReordering": {
-        "type", "path", "num-features", "input-factor", "output-factor", "default-scores",
+        "type",
+        "path",
+        "num-features",
+        "input-factor",
+        "output-factor",
+        "default-scores",
     },
     "PhraseDictionaryMemory": {
-        "num-features", "path", "input-factor", "output-factor", "table-limit", "cache-size",
+        "num-features",
+        "path",
+        "input-factor",
+        "output-factor",
+        "table-limit",
+        "cache-size",
         "verbosity",
     },
     "PhrasePenalty": {"num-features"},
     "UnknownWordPenalty": {"num-features"},
     "WordPenalty": {"num-features"},
-}  # fmt: skip
+}
 """Classes of feature functions that can be decoded, and the keys that they may have."""
 KEYS_OF_ALL = {"tuneable", "tuneable-components"}
 AT_MOST_ONCE = ("Distortion", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
 NO_EFFECT = (
-    "feature", "weight", "input-factors", "mapping", "threads", "verbose", "search-algorithm",
-    "cube-pruning-diversity", "n-best-list",
-)  # fmt: skip
+    "feature",
+    "weight",
+    "input-factors",
+    "mapping",
+    "threads",
+    "verbose",
+    "search-algorithm",
+    "cube-pruning-diversity",
+    "n-best-list",
+)
 DEFAULT_DISTORTION_LIMIT = 6
 DEFAULT_TABLE_LIMIT = 20
 MOST_OPTIONS = 50
@@ -186,7 +203,7 @@ def _check_feature(ini: MosesIni, feature: Feature) -> None:
 
 
 def _check_mapping(ini: MosesIni) -> None:
-    """See that each phrase table is a way to translate of its own."""
+    """Check that each phrase table is a way to translate of its own."""
     if ini.settings.get("input-factors", ["0"]) != ["0"]:
         raise MosesFeatureError(f"{ini.path}: [input-factors]: expected 0 alone: one factor")
     lines = ini.settings.get("mapping")

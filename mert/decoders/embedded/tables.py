@@ -77,9 +77,11 @@ def read_reordering(
             fields = line.split(SEPARATOR)
             if len(fields) < columns:
                 raise FormatError(
-                    model.path, f"{columns} fields separated by |||", shown(line),
+                    model.path,
+                    f"{columns} fields separated by |||",
+                    shown(line),
                     reader.line_number,
-                )  # fmt: skip
+                )
             target = -1
             if model.on_target:
                 found = targets.numbers.get(tuple(surface_words(fields[TARGET])))
@@ -98,6 +100,8 @@ def _log_scores(field: bytes, count: int, reader: LineReader) -> list[float]:
         return [log_score(value) for value in values]
     except ValueError:
         raise FormatError(
-            reader.path, "scores of 0 or more (Moses takes their logs)", shown(field),
+            reader.path,
+            "scores of 0 or more (Moses takes their logs)",
+            shown(field),
             reader.line_number,
-        ) from None  # fmt: skip
+        ) from None

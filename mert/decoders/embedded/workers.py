@@ -80,9 +80,10 @@ class Workers:
         for first, last in pairwise(bounds):
             mine, theirs = context.Pipe()
             process = context.Process(
-                target=_work, args=(theirs, system, sentences[first:last], limits, first),
+                target=_work,
+                args=(theirs, system, sentences[first:last], limits, first),
                 daemon=True,
-            )  # fmt: skip
+            )
             process.start()
             theirs.close()
             self._workers.append(_Worker(process, mine))
