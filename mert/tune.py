@@ -31,7 +31,7 @@ from mert.optimisers.space import SearchSpace, normalised
 from mert.pool import Pool
 from moses_feature import __version__
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
-from moses_feature.files import locked_directory, write_json, write_whole
+from moses_feature.files import Json, locked_directory, write_json, write_whole
 from moses_feature.models.files import file_identity
 from moses_feature.moses.ini import MosesIni
 from moses_feature.run_identity import difference
@@ -110,7 +110,7 @@ class TuningState:
         constants: features that are the same for all translations of every sentence.
     """
 
-    identity: dict[str, Any]
+    identity: Json
     iterations: list[Iteration] = field(default_factory=list)
     stopped: str = ""
     constants: list[str] = field(default_factory=list)
@@ -128,7 +128,7 @@ def tune(
     directory: Path,
     settings: TuningSettings,
     *,
-    identity: dict[str, Any],
+    identity: Json,
     command: str = "",
     report: Callable[[str, int], None] = lambda *_: None,
 ) -> TuningState:
@@ -159,7 +159,7 @@ def tune(
     return run.state
 
 
-def identity_of(ini: MosesIni, corpus: Corpus) -> dict[str, Any]:
+def identity_of(ini: MosesIni, corpus: Corpus) -> Json:
     """Return what two runs must have in common for one to go on with the other's files.
 
     Model files are known by size and time of change, texts and the ini by their content.
@@ -187,7 +187,7 @@ class _Run:
         decoder: Decoder,
         directory: Path,
         settings: TuningSettings,
-        identity: dict[str, Any],
+        identity: Json,
         report: Callable[[str, int], None],
     ) -> None:
         self._ini = ini
@@ -346,7 +346,7 @@ def _constants(candidates: Candidates) -> list[str]:
     return [candidates.names[column] for column in np.flatnonzero(spread.max(axis=0) == 0.0)]
 
 
-def _read_state(directory: Path, identity: dict[str, Any]) -> TuningState:
+def _read_state(directory: Path, identity: Json) -> TuningState:
     path = directory / STATE
     identity = json.loads(json.dumps(identity))
     if not path.exists():

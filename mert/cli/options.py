@@ -21,6 +21,7 @@ from moses_feature.cli.option_types import (
     THREADS,
     ZERO_OR_MORE,
     Gathered,
+    Given,
     taken,
     together,
 )
@@ -39,12 +40,12 @@ class SearchOptions:
     jobs: int | None
 
     @classmethod
-    def from_options(cls, given: dict[str, Any]) -> SearchOptions:
+    def from_options(cls, given: Given) -> SearchOptions:
         """Pick them from the options of a command."""
         return cls(taken(SearchLimits, given), given.pop("jobs"))
 
 
-def _decoder_settings(given: dict[str, Any]) -> DecoderSettings:
+def _decoder_settings(given: Given) -> DecoderSettings:
     """Pick the decoder's settings from the options of a command."""
     try:
         moses_options = tuple(shlex.split(given.pop("moses_options")))

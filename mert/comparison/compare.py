@@ -29,7 +29,7 @@ from mert.optimisers.space import normalised
 from mert.tune import TuningSettings, identity_of, tune
 from moses_feature import __version__
 from moses_feature.errors import UsageError
-from moses_feature.files import locked_directory, write_json
+from moses_feature.files import Json, locked_directory, write_json
 from moses_feature.moses.ini import MosesIni
 from moses_feature.run_identity import difference
 
@@ -368,7 +368,7 @@ def _check_directory(directory: Path, dev: Corpus, test: Corpus, decoder: Decode
         write_json(path, identity)
 
 
-def _as_json(comparison: Comparison, command: str) -> dict[str, Any]:
+def _as_json(comparison: Comparison, command: str) -> Json:
     systems = []
     for system in comparison.systems:
         content = asdict(system)

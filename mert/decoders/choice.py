@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from mert.decoders.cluster import ClusterDecoder
 from mert.decoders.decoder import Decoder
@@ -18,6 +17,7 @@ from mert.decoders.rescored import RescoredDecoder
 from mert.features import FeatureSet
 from mert.source_phrases import Sentence
 from moses_feature.errors import UsageError
+from moses_feature.files import Json
 from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.models.files import file_identity
 from moses_feature.moses.ini import MosesIni
@@ -86,7 +86,7 @@ class DecoderSettings:
         with closing(MosesDecoder(ini, [], replace(self.moses, filter=False))) as moses:
             return moses.features
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Json:
         """Return what decides the translations, as JSON."""
         rescoring = {name: file_identity(path) for name, path in self.rescoring}
         added = {"rescoring": rescoring} if rescoring else {}

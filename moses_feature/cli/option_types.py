@@ -11,6 +11,9 @@ from typing import Any, Generic, TypeVar
 import click
 from click.core import ParameterSource
 
+Given = dict[str, Any]
+"""The options of a command, as click passes them."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
@@ -50,7 +53,7 @@ class Gathered(Generic[T]):
     def __init__(
         self,
         name: str,
-        from_options: Callable[[dict[str, Any]], T],
+        from_options: Callable[[Given], T],
         *options: Callable[[F], F],
     ) -> None:
         self._name = name
@@ -83,7 +86,7 @@ class Gathered(Generic[T]):
         return [name for name in names if context.get_parameter_source(name) is typed]
 
 
-def taken(kind: type[T], given: dict[str, Any], *without: str, **others: Any) -> T:
+def taken(kind: type[T], given: Given, *without: str, **others: Any) -> T:
     """Make a dataclass of the options that are called like its fields, and take them out.
 
     Args:

@@ -17,6 +17,7 @@ from moses_feature.cli.option_types import (
     ZERO_OR_MORE,
     FiniteRange,
     Gathered,
+    Given,
     taken,
     together,
 )
@@ -225,7 +226,7 @@ class SizeOptions:
     sizes: dict[str, int | None]
 
     @classmethod
-    def from_options(cls, kind: type[S], given: dict[str, Any]) -> SizeOptions:
+    def from_options(cls, kind: type[S], given: Given) -> SizeOptions:
         """Pick them from the options of a command."""
         return cls(given.pop("preset"), {f.name: given.pop(f.name) for f in fields(kind)})
 
@@ -248,7 +249,7 @@ class TrainingOptions:
     folds: int
 
     @classmethod
-    def from_options(cls, given: dict[str, Any]) -> TrainingOptions:
+    def from_options(cls, given: Given) -> TrainingOptions:
         """Pick them from the options of a command."""
         size = SizeOptions.from_options(Sizes, given)
         return taken(cls, given, size=size, run=taken(RunSettings, given, "clip"))
@@ -311,7 +312,7 @@ class LmOptions:
     min_count: int
 
     @classmethod
-    def from_options(cls, given: dict[str, Any]) -> LmOptions:
+    def from_options(cls, given: Given) -> LmOptions:
         """Pick them from the options of a command."""
         size = SizeOptions.from_options(LmSizes, given)
         return taken(cls, given, size=size, run=taken(RunSettings, given, "clip"))

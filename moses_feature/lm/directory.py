@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.files import Json
 from moses_feature.lm.network import FeedForwardLM
 from moses_feature.lm.scorer import VOCABULARY
 from moses_feature.lm.sizes import LM_ARCHITECTURE
@@ -21,7 +21,7 @@ def save_language_model(
     network: FeedForwardLM,
     vocabulary: Vocabulary,
     frequencies: NDArray[np.float64],
-    training: dict[str, Any],
+    training: Json,
 ) -> None:
     """Write a model that `NeuralLM.load` reads.
 

@@ -7,12 +7,12 @@ import logging
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from moses_feature.files import Json
 from moses_feature.lm.directory import save_language_model
 from moses_feature.lm.network import FeedForwardLM
 from moses_feature.lm.ngrams import Ngrams
@@ -98,14 +98,14 @@ class NgramObjective:
             f"{held_out['mean_absolute_log_norm']:.3f})"
         )
 
-    def save(self, directory: Path, training: dict[str, Any]) -> None:
+    def save(self, directory: Path, training: Json) -> None:
         """Write the model."""
         frequencies = np.bincount(
             self._ngrams.words(self._rows), minlength=len(self._vocabulary)
         ).astype(np.float64)
         save_language_model(directory, self._network, self._vocabulary, frequencies, training)
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Json:
         """Return what the shortlist is."""
         shortlist = b"\n".join(self._vocabulary.shortlist)
         return {"shortlist": hashlib.sha256(shortlist).hexdigest()}

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.arrays import Floats32, Integers
 from moses_feature.errors import FormatError
+from moses_feature.files import Json
 from moses_feature.lm.kernels import first_layer
 from moses_feature.lm.sizes import LM_ARCHITECTURE, LmSizes
 from moses_feature.models.files import CONFIG, WEIGHTS, check_weights, read_model_files
@@ -62,7 +62,7 @@ class NeuralLM:
         weights: dict[str, Floats32],
         vocabulary: Vocabulary,
         normalised: bool,
-        training: dict[str, Any],
+        training: Json,
     ) -> None:
         self.sizes = sizes
         self.order = sizes.order

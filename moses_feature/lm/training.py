@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from moses_feature import __version__
 from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.files import STANDARD_STREAM, locked_directory
+from moses_feature.files import STANDARD_STREAM, Json, locked_directory
 from moses_feature.lm.ngrams import Ngrams, Text
 from moses_feature.lm.objective import NgramObjective
 from moses_feature.lm.settings import LmData, LmSettings
@@ -70,7 +69,7 @@ class _TrainingSet:
     ngrams: Ngrams
     held_out: NDArray[np.bool_]
     vocabulary: Vocabulary
-    provenance: dict[str, Any]
+    provenance: Json
 
 
 def _training_set(data: LmData, settings: LmSettings, command: str) -> _TrainingSet:

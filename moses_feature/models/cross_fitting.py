@@ -11,14 +11,13 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from moses_feature.errors import FormatError, UsageError
-from moses_feature.files import whole_file, write_json
+from moses_feature.files import Json, whole_file, write_json
 from moses_feature.models.folds import Folds, Hashes
 from moses_feature.models.phrase_model import PhraseModel, load_model
 from moses_feature.models.vocabulary import Vocabulary
@@ -59,7 +58,7 @@ class CrossFittedModel:
         return self.networks[0].words
 
     @property
-    def training(self) -> dict[str, Any]:
+    def training(self) -> Json:
         """Settings and provenance, of the first network; the mean held-out loss of all."""
         losses = [network.training["held_out_loss"] for network in self.networks]
         return {**self.networks[0].training, "held_out_loss": sum(losses) / len(losses)}

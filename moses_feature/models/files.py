@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from moses_feature.errors import FormatError, MosesFeatureError
-from moses_feature.files import whole_file, write_json
+from moses_feature.files import Json, whole_file, write_json
 from moses_feature.models.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
@@ -37,7 +37,7 @@ class ModelFiles:
         weights: float32 arrays by name.
     """
 
-    config: dict[str, Any]
+    config: Json
     vocabularies: dict[str, Vocabulary]
     weights: dict[str, NDArray[np.float32]]
 
@@ -146,7 +146,7 @@ def _check_file(directory: Path, name: str) -> None:
         raise MosesFeatureError(f"{directory}: not a model directory, {name} is missing")
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def _read_config(path: Path) -> Json:
     try:
         config = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:

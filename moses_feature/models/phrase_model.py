@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from moses_feature.errors import FormatError
+from moses_feature.files import Json
 from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.files import (
     CONFIG,
@@ -44,7 +44,7 @@ class PhraseModel:
     source: Vocabulary
     target: Vocabulary
     words: WordOptions
-    training: dict[str, Any]
+    training: Json
     digest: str = ""
 
     @property

@@ -1,7 +1,7 @@
 """New features for n-best lists, whoever made them; see `moses_feature.moses.nbest`.
 
-A new value is appended to the features; all else stays as it is, to the byte, unless weights are given: then
-the total is computed anew and the translations of a sentence are put in its order.
+A new value is appended to the features; all else stays as it is, to the byte, unless weights are
+given: then the total is computed anew and the translations of a sentence are put in its order.
 """
 
 from __future__ import annotations

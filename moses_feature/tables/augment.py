@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from moses_feature import __version__
 from moses_feature.errors import DataError
-from moses_feature.files import STANDARD_STREAM
+from moses_feature.files import STANDARD_STREAM, Json
 from moses_feature.models.any_model import AnyModel
 from moses_feature.models.cross_fitting import CrossFittedModel
 from moses_feature.models.phrase_model import PhraseModel
@@ -160,7 +159,7 @@ def _score(parts: Iterable[Part], pool: Pool, finish: Callable[[Part, ScoredPart
 
 def _facts(
     table: str, model: AnyModel, settings: AugmentSettings, progress: AugmentProgress, command: str
-) -> dict[str, Any]:
+) -> Json:
     return {
         "table": table,
         "table_sha256": progress.digest,
@@ -178,7 +177,7 @@ def _facts(
 
 
 def _write_features_json(
-    output: str, settings: AugmentSettings, progress: AugmentProgress, facts: dict[str, Any]
+    output: str, settings: AugmentSettings, progress: AugmentProgress, facts: Json
 ) -> None:
     if output == STANDARD_STREAM:
         logger.info("written to the standard output: no *.features.json beside it")

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.files import Json
 from moses_feature.moses.phrase_table import (
     ALIGNMENT,
     LOWEST_LOG_SCORE,
@@ -70,7 +70,7 @@ class NewColumns:
         self._unknown_source = unknown_source
         self._waiting: deque[tuple[list[list[bytes]], Packed]] = deque()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Json:
         """Begin with nothing that waits in another process."""
         return {**self.__dict__, "_waiting": deque()}
 

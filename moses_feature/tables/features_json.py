@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from moses_feature.errors import FormatError, MosesFeatureError
-from moses_feature.files import without_compression_suffix, write_json
+from moses_feature.files import Json, without_compression_suffix, write_json
 
 
 def features_json(table: str | Path) -> Path:
@@ -16,15 +15,13 @@ def features_json(table: str | Path) -> Path:
     return path.with_name(path.name + ".features.json")
 
 
-def write_features(
-    table: str | Path, columns: dict[str, int | None], facts: dict[str, Any]
-) -> None:
+def write_features(table: str | Path, columns: dict[str, int | None], facts: Json) -> None:
     """Write the file: names and indices of the new columns, the table's name, other facts."""
     described = [{"name": name, "index": index} for name, index in columns.items()]
     write_json(features_json(table), {"columns": described, "output": Path(table).name, **facts})
 
 
-def read_features(table: str | Path) -> dict[str, Any]:
+def read_features(table: str | Path) -> Json:
     """Return all that the file says.
 
     Raises:
@@ -33,7 +30,7 @@ def read_features(table: str | Path) -> dict[str, Any]:
     """
     path = features_json(table)
     try:
-        facts: dict[str, Any] = json.loads(path.read_bytes())
+        facts: Json = json.loads(path.read_bytes())
         facts["columns"]
     except OSError:
         raise MosesFeatureError(f"{path} is missing: is {table} an augmented table?") from None

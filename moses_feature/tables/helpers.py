@@ -1,4 +1,4 @@
-"""Light processes that pack parts of a table, and append the columns, beside the process that scores.
+"""Light processes that pack parts of a table, and append the columns, while another one scores.
 
 They import neither torch nor the commands: they start in a fraction of a second, and each takes
 little more memory than the parts that it works on.

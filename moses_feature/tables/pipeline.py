@@ -60,8 +60,8 @@ class Pipeline:
     def submit(self, part: Part) -> Future[ScoredPart]:
         """Send a part on its way.
 
-        Helpers append the columns in the order in which they packed the parts, so that this must be the order
-        in which they are scored, too, whatever threads the parts come from.
+        Helpers append the columns in the order in which they packed the parts, so that this must be
+        the order in which they are scored, too, whatever threads the parts come from.
         """
         with self._one_at_a_time:
             return self._submit(part)

@@ -14,10 +14,9 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
-from moses_feature.files import STANDARD_STREAM, whole_file, write_json
+from moses_feature.files import STANDARD_STREAM, Json, whole_file, write_json
 from moses_feature.tables.features_json import features_json, read_features
 
 SUMMED = ("lines_written", "clipped_scores", "unknown_source_words", "unknown_target_words")
@@ -44,7 +43,7 @@ class Shard:
             raise UsageError(f"--shard {text}: expected I/N, I from 1 to N, such as 3/8")
         return cls(index - 1, count)
 
-    def facts(self, sizes: list[int], digest: str) -> dict[str, Any]:
+    def facts(self, sizes: list[int], digest: str) -> Json:
         """Return what `merge` must know of the output.
 
         Args:
@@ -58,7 +57,7 @@ class Shard:
         return part % self.count == self.index
 
 
-def merge(shards: Sequence[str], output: str, command: str = "") -> dict[str, Any]:
+def merge(shards: Sequence[str], output: str, command: str = "") -> Json:
     """Write the whole table and its `*.features.json`.
 
     Args:
@@ -114,7 +113,7 @@ class _ShardParts:
     """
 
     path: str
-    facts: dict[str, Any]
+    facts: Json
     shard: Shard
     sizes: list[int]
     digest: str

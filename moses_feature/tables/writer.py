@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from xopen import xopen
 
 from moses_feature.errors import FormatError, OutputError, UsageError
-from moses_feature.files import STANDARD_STREAM, is_compressed, write_whole
+from moses_feature.files import STANDARD_STREAM, Json, is_compressed, write_whole
 from moses_feature.run_identity import difference
 
 GZIP_LEVEL = 6
@@ -77,7 +77,7 @@ class TableWriter:
         self._open()
         self._truncate(0)
 
-    def resume(self, identity: dict[str, Any]) -> dict[str, Any]:
+    def resume(self, identity: Json) -> Json:
         """Go on with what an unfinished run left, and return its progress; {} where none did.
 
         Raises:
@@ -102,21 +102,21 @@ class TableWriter:
             self._path.replace(self._partial)
         self._hash = self._check_content(self._open(), self._partial, journal)
         self._truncate(journal["bytes"])
-        progress: dict[str, Any] = journal["progress"]
+        progress: Json = journal["progress"]
         return progress
 
-    def _read_journal(self) -> dict[str, Any]:
+    def _read_journal(self) -> Json:
         try:
             digest, _, text = self._journal.read_text().partition("\n")
             if digest != hashlib.sha256(text.encode()).hexdigest():
                 raise ValueError("its checksum is wrong")  # noqa: TRY301
-            journal: dict[str, Any] = json.loads(text)
+            journal: Json = json.loads(text)
         except ValueError as error:
             raise FormatError(self._journal, "a journal", f"a damaged file ({error})") from error
         return journal
 
     @staticmethod
-    def _check_content(file: BinaryIO, path: Path, journal: dict[str, Any]) -> Any:
+    def _check_content(file: BinaryIO, path: Path, journal: Json) -> Any:
         """Check that a file begins with what the unfinished run wrote; return the hash of it."""
         hashed = hashlib.sha256()
         left = journal["bytes"]
@@ -150,7 +150,7 @@ class TableWriter:
         self._file.seek(size)
         self._file.truncate()
 
-    def write(self, content: bytes, identity: dict[str, Any], progress: dict[str, Any]) -> None:
+    def write(self, content: bytes, identity: Json, progress: Json) -> None:
         """Add a part, which is `compressed`, and note the progress that it stands for.
 
         Raises:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -12,7 +11,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from moses_feature.errors import FormatError, MosesFeatureError
-from moses_feature.files import whole_file
+from moses_feature.files import Json, whole_file
 from moses_feature.run_identity import difference
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -22,8 +21,8 @@ def save_checkpoint(
     directory: Path,
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
-    state: dict[str, Any],
-    identity: dict[str, Any],
+    state: Json,
+    identity: Json,
 ) -> None:
     """Write the checkpoint of a run in place of its last one.
 
@@ -57,8 +56,8 @@ def load_checkpoint(
     directory: Path,
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
-    identity: dict[str, Any],
-) -> dict[str, Any]:
+    identity: Json,
+) -> Json:
     """Put weights and optimiser back as they were, and return the saved state.
 
     Raises:
@@ -77,7 +76,7 @@ def load_checkpoint(
     try:
         if other := difference(identity, json.loads(metadata["identity"])):
             raise FormatError(path, f"a run with {other.key} {other.expected}", other.found)
-        state: dict[str, Any] = json.loads(metadata["state"])
+        state: Json = json.loads(metadata["state"])
         restore(network, optimizer, tensors, json.loads(metadata["learning_rate"]))
         if state["update"] and len(optimizer.state_dict()["state"]) != len(
             list(network.parameters())

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
+
+from moses_feature.files import Json
 
 Rows = NDArray[np.integer]
 
@@ -56,8 +58,8 @@ class Objective(Protocol):
     def shown(self, held_out: dict[str, float]) -> str:
         """Return what was measured on the held-out examples as the log shows it."""
 
-    def save(self, directory: Path, training: dict[str, Any]) -> None:
+    def save(self, directory: Path, training: Json) -> None:
         """Write the model with what is to be known of its training."""
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Json:
         """Return what must be the same for a run to go on, as JSON."""

@@ -7,11 +7,11 @@ import logging
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
+from moses_feature.files import Json
 from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.phrase_model import PhraseModel, save_model
 from moses_feature.models.vocabulary import END, Vocabulary
@@ -93,12 +93,12 @@ class PhraseObjective:
         """Return the held-out loss."""
         return f"{held_out['held_out_loss']:.4f}"
 
-    def save(self, directory: Path, training: dict[str, Any]) -> None:
+    def save(self, directory: Path, training: Json) -> None:
         """Write the model."""
         model = PhraseModel(self._network, *self._vocabularies, self._words, training)
         save_model(directory, model)
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Json:
         """Return what the words and shortlists are."""
         return {
             "words": asdict(self._words),

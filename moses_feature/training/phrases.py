@@ -8,13 +8,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from moses_feature import __version__
 from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.files import STANDARD_STREAM, locked_directory
+from moses_feature.files import STANDARD_STREAM, Json, locked_directory
 from moses_feature.models.cross_fitting import FOLDS, fold_directory, save_folds
 from moses_feature.models.folds import Folds
 from moses_feature.models.vocabulary import Vocabulary
@@ -125,7 +124,7 @@ class _TrainingSet:
     pairs: PhrasePairs
     source: Vocabulary
     target: Vocabulary
-    provenance: dict[str, Any]
+    provenance: Json
 
 
 def _training_set(
@@ -142,7 +141,7 @@ class _Material:
     """
 
     def __init__(self, data: TrainingData, command: str) -> None:
-        inputs: list[dict[str, Any]] = []
+        inputs: list[Json] = []
         self.collection = collection = PairCollection(_all_pairs(data, inputs))
         if not len(collection):
             raise MosesFeatureError(
@@ -187,7 +186,7 @@ class _Material:
         return _TrainingSet(pairs, self._source, self._target, provenance)
 
 
-def _all_pairs(data: TrainingData, inputs: list[dict[str, Any]]) -> Iterator[PhrasePair]:
+def _all_pairs(data: TrainingData, inputs: list[Json]) -> Iterator[PhrasePair]:
     for table in data.tables:
         with LineReader(table) as reader:
             yield from read_pairs(reader, data.words)
@@ -198,7 +197,7 @@ def _counts(
     role: str,
     text: str | None,
     table_counts: Callable[[], dict[bytes, float]],
-    inputs: list[dict[str, Any]],
+    inputs: list[Json],
 ) -> dict[bytes, float]:
     if text is None:
         return table_counts()

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
 
 from moses_feature.errors import MosesFeatureError
+from moses_feature.files import Json
 from moses_feature.models.files import CONFIG
 from moses_feature.models.folds import phrase_hash
 from moses_feature.training.checkpoint import (
@@ -71,7 +71,7 @@ class Trainer:
         settings: RunSettings,
         directory: Path,
         device: torch.device,
-        provenance: dict[str, Any],
+        provenance: Json,
         ranks: Ranks = ALONE,
     ) -> None:
         self._objective = objective
@@ -260,7 +260,7 @@ class Trainer:
             for group in self._optimizer.param_groups:
                 group["lr"] *= self._settings.annealing
 
-    def _training(self, held_out: dict[str, float]) -> dict[str, Any]:
+    def _training(self, held_out: dict[str, float]) -> Json:
         """Return what is to be known of the training in the model's config."""
         return {
             "settings": asdict(self._settings),
@@ -279,7 +279,7 @@ class Trainer:
             self._directory, self.network, self._optimizer, asdict(self.state), self._identity()
         )
 
-    def _identity(self) -> dict[str, Any]:
+    def _identity(self) -> Json:
         """Return what must be the same for a run to go on; the budget may grow."""
         settings = asdict(self._settings)
         for budget in ("updates", "epochs", "minutes", "patience"):
