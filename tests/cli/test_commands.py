@@ -1,0 +1,228 @@
+"""The other commands: train, score, ini add, check, favourites, describe."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from helpers.files import write_gz
+from helpers.models import random_model
+from helpers.tables import LONG_TABLE, TABLES
+
+from moses_feature import __version__
+from moses_feature.cli.augment import augment_phrase_table
+from moses_feature.cli.main import moses_feature
+from moses_feature.models.phrase_model import load_model, save_model
+
+COMMANDS = [
+    ["train"],
+    ["score"],
+    ["ini", "add"],
+    ["check"],
+    ["favourites"],
+    ["describe"],
+    ["merge"],
+    ["cslm", "train"],
+    ["cslm", "score"],
+    ["cslm", "export-nplm"],
+    ["rescore"],
+    ["select"],
+]
+TINY = ["--hidden", 7, "--embedding", 5, "--maxout", 3, "--rank", 2]
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, ["augment-phrase-table"]])
+def test_every_help_has_an_example(run, command):
+    assert "Example:" in run(*command, "--help").output
+
+
+def test_version(run):
+    assert __version__ in run("--version").output
+    assert __version__ in run("augment-phrase-table", "--version").output
+    assert set(moses_feature.commands) == {command[0] for command in COMMANDS}
+    assert augment_phrase_table.name == "augment-phrase-table"
+
+
+def test_score(run, model_directory):
+    stdin = b"a b\tA B\nthe dog\tle chien\r\n\tA\n"
+    lines = run("score", model_directory, stdin=stdin).stdout.splitlines()
+    assert len(lines) == 3
+    per_word = run("score", model_directory, "--per-word", stdin=stdin).stdout.splitlines()
+    for line, words in zip(lines, per_word, strict=True):
+        total, scores = words.split("\t")
+        assert total == line
+        assert sum(map(float, scores.split())) == pytest.approx(float(total), abs=1e-5)
+    assert [len(line.split("\t")[1].split()) for line in per_word] == [3, 3, 2]
+    batched = run("score", model_directory, "--batch-size", 1, stdin=stdin).stdout.splitlines()
+    assert batched == lines
+
+
+def test_score_of_bad_lines(run, model_directory):
+    result = run("score", model_directory, stdin=b"a\tA\na A\n", exit_code=1)
+    assert "Error: standard input at line 2: expected a source and a target" in result.stderr
+    result = run("score", "nowhere", stdin=b"", exit_code=1)
+    assert "nowhere: expected a model directory" in result.stderr
+    assert run("score", model_directory, stdin=b"").stdout == ""
+
+
+def test_train_and_describe(run, tmp_path):
+    write_gz(tmp_path / "t.gz", LONG_TABLE)
+    (tmp_path / "pairs").write_text("a\tA\nb\tB\n")
+    run("train", "t.gz", "pairs", "my.model", *TINY, "--updates", 4, "--shortlist", 3)
+    assert (tmp_path / "my.model" / "checkpoint.safetensors").exists()
+    refused = run("train", "t.gz", "my.model", *TINY, exit_code=2)
+    assert "--resume goes on with it" in refused.stderr
+    run("train", "t.gz", "pairs", "my.model", *TINY, "--updates", 6, "--shortlist", 3, "--resume")
+    output = run("describe", "my.model").output
+    assert "source words           3" in output
+    assert "trained on             t.gz (3000 lines)" in output
+    assert "trained on             pairs (2 lines)" in output
+    assert load_model(tmp_path / "my.model").training["history"][-1]["update"] == 6
+    result = run("train", "none", "other.model", exit_code=1)
+    assert "Error: none: No such file" in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_finishes_the_update_and_says_how_to_go_on(tmp_path, number):
+    write_gz(tmp_path / "t.gz", LONG_TABLE)
+    program = "from moses_feature.cli.main import moses_feature; moses_feature()"
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        "train",
+        "t.gz",
+        "m",
+        *map(str, TINY),
+        "--threads",
+        "1",
+        "--evaluate-every",
+        "5",
+        "--patience",
+        "1000000",
+    ]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "m" / "model.safetensors").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "saved in m; the same command with --resume goes on" in errors
+    assert "Traceback" not in errors
+    load_model(tmp_path / "m")
+
+
+def test_ini_add_and_check(run, tmp_path, model_directory):
+    (tmp_path / "in").write_bytes(b"a ||| A ||| 0.5\nb ||| B ? ||| 1\n")
+    ini = "[feature]\nPhraseDictionaryMemory name=T num-features=1 path=in\n[weight]\nT= 0.2\n"
+    (tmp_path / "moses.ini").write_text(ini)
+    run("augment-phrase-table", "in", "out.gz", "--model", model_directory)
+    run("ini", "add", "moses.ini", "new.ini", "--table", "out.gz", "--weight", 0.1, "--weight", 0.3)
+    assert "T= 0.2 0.1 0.3\n" in (tmp_path / "new.ini").read_text()
+    assert "nothing that would poison" in run("check", "out.gz", "--ini", "new.ini").output
+    result = run("check", "out.gz", "--ini", "moses.ini", exit_code=1)
+    assert "no phrase table is out.gz" in result.output
+    run("ini", "add", "none.ini", "new.ini", "--table", "out.gz", exit_code=1)
+    run("ini", "add", "moses.ini", "new.ini", exit_code=2)
+
+
+def test_check_notes_do_not_change_the_exit_code(run, tmp_path):
+    (tmp_path / "t").write_bytes(b"a ||| A ||| 0.5 1\nb ||| B ||| 0.6 1\n")
+    assert "note: column 1" in run("check", "t").output
+    (tmp_path / "t").write_bytes(b"a ||| A ||| 0.5 1\nb ||| B ||| -0.6 1\n")
+    assert "problem: negative score" in run("check", "t", exit_code=1).output
+
+
+FAVOURITES = b"".join(
+    b"%b ||| %b ||| 0.1 0.1 %b 0.1 ||| 0-0 ||| 9 %b 1 ||| |||\n" % row
+    for row in (
+        (b"a b c d", b"A", b"0.2", b"5"),
+        (b"a b c d", b"B", b"0.5", b"5"),
+        (b"a b c d", b"C", b"0.3", b"5"),
+        (b"a b c the", b"A", b"0.2", b"3"),
+        (b"a b c the", b"B", b"0.2", b"3"),
+        (b"a b c the", b"C", b"0.6", b"3"),
+        (b"a b d", b"A", b"1", b"9"),
+        (b"the dog d d", b"A", b"1", b"9"),
+    )
+)
+
+
+def test_favourites(run, tmp_path, model_directory):
+    (tmp_path / "in").write_bytes(FAVOURITES)
+    run("augment-phrase-table", "in", "out", "--model", model_directory)
+    result = run("favourites", "out", "--count", 1, "--best", 2)
+    heading, columns, first, second = result.output.splitlines()
+    assert heading == "a b c d   (seen 5 times)"
+    assert columns.split() == ["phrase", "table", "network"]
+    assert first.split()[:2] == ["0.5", "B"]
+    assert second.split()[:2] == ["0.3", "C"]
+    network = [float(line.split()[2]) for line in (first, second)]
+    assert network == sorted(network, reverse=True)
+    result = run("favourites", "out", "--count", 5, "--kind", "rare")
+    assert [line for line in result.output.splitlines() if "seen" in line] == [
+        "a b c the   (seen 3 times)",
+        "a b c d   (seen 5 times)",
+    ]
+    assert "the dog d d   (seen 9" in run("favourites", "out", "--phrase", "the dog  d d").output
+    assert "no source phrase 'x'" in run("favourites", "out", "--phrase", "x", exit_code=1).stderr
+    assert "is missing: is in an aug" in run("favourites", "in", exit_code=1).stderr
+    (tmp_path / "out.features.json").write_text(json.dumps({"columns": []}))
+    assert "expected a description" in run("favourites", "out", exit_code=1).stderr
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    program = "from moses_feature.cli.main import moses_feature; moses_feature()"
+    for flags, expected in (([], False), (["--debug"], True)):
+        done = subprocess.run(
+            [sys.executable, "-c", program, "check", "none", *flags],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"NO_COLOR": "1"},
+        )
+        assert done.returncode == 1
+        assert ("Traceback" in done.stderr) is expected
+
+
+def test_a_closed_pipe_is_not_an_error(tmp_path, model_directory):
+    program = "from moses_feature.cli.main import moses_feature; moses_feature()"
+    done = subprocess.run(
+        f"yes 'a\tA' | head -20000 | {sys.executable} -c '{program}' score {model_directory} "
+        "--threads 1 | head -1",
+        cwd=tmp_path,
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert len(done.stdout.splitlines()) == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_model_with_factors_keeps_them(run, tmp_path):
+    (tmp_path / "t").write_bytes(b"a|N ||| A|x ||| 1\nb|N ||| B|y ||| 1\n")
+    run("train", "t", "m", *TINY, "--updates", 1, "--source-factor", 0, "--target-factor", 0)
+    model = load_model(tmp_path / "m")
+    assert set(model.source.shortlist) == {b"a", b"b"}
+    run("augment-phrase-table", "t", "out", "--model", "m")
+    described = json.loads((tmp_path / "out.features.json").read_text())
+    assert described["unknown_target_words"] == 0
+
+
+def test_tables_of_the_wrong_kind_are_told_apart(run, tmp_path):
+    save_model(tmp_path / "m", random_model())
+    (tmp_path / "tabs").write_bytes(b"a\tA\n")
+    result = run("augment-phrase-table", "tabs", "out", "--model", "m", exit_code=1)
+    assert "tabs at line 1: expected 3 to 7 fields" in result.stderr
+    (tmp_path / "t").write_bytes(TABLES["one line"])
+    run("augment-phrase-table", "t", "out", "--model", "m")

@@ -1,0 +1,76 @@
+"""The network's equations, written again in float64 numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from moses_feature.models.encoder_decoder import EncoderDecoder
+from moses_feature.models.phrase_model import PhraseModel
+from moses_feature.models.phrases import Phrases
+from moses_feature.models.vocabulary import END
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def reference_log_probs(model: PhraseModel, source: list[int], target: list[int]) -> np.ndarray:
+    """Return log p of every target word and END, one word at a time, as the paper writes it."""
+    p = {name: t.double().numpy() for name, t in model.network.state_dict().items()}
+    hidden = model.network.sizes.hidden
+    w_z, w_r, w = np.split(p["encoder_input.weight"], 3)
+    b_z, b_r, b = np.split(p["encoder_input.bias"], 3)
+    u_z, u_r = np.split(p["encoder_gates.weight"], 2)
+    u = p["encoder_candidate.weight"]
+    h = np.zeros(hidden)
+    for x in [*source, END]:
+        e = p["source_embedding.weight"][x]
+        z = sigmoid(w_z @ e + u_z @ h + b_z)
+        r = sigmoid(w_r @ e + u_r @ h + b_r)
+        candidate = np.tanh(w @ e + u @ (r * h) + b)
+        h = z * h + (1 - z) * candidate
+    c = np.tanh(p["summary.weight"] @ h + p["summary.bias"])
+
+    w_z, w_r, w = np.split(p["decoder_input.weight"], 3)
+    b_z, b_r, b = np.split(p["decoder_input.bias"], 3)
+    u_z, u_r, u = np.split(p["decoder_state.weight"], 3)
+    c_z, c_r, c_h = np.split(p["decoder_summary.weight"], 3)
+    h = np.tanh(p["decoder_start.weight"] @ c + p["decoder_start.bias"])
+    log_probs = []
+    previous = END
+    for y in [*target, END]:
+        e = p["target_embedding.weight"][previous]
+        z = sigmoid(w_z @ e + u_z @ h + c_z @ c + b_z)
+        r = sigmoid(w_r @ e + u_r @ h + c_r @ c + b_r)
+        candidate = np.tanh(w @ e + r * (u @ h + c_h @ c) + b)
+        h = z * h + (1 - z) * candidate
+        s = (
+            p["maxout_state.weight"] @ h
+            + p["maxout_state.bias"]
+            + p["maxout_input.weight"] @ e
+            + p["maxout_summary.weight"] @ c
+        )
+        s = np.maximum(s[0::2], s[1::2])
+        logits = p["output_words.weight"] @ (p["output_rank.weight"] @ s) + p["output_words.bias"]
+        log_probs.append(logits[y] - np.log(np.exp(logits).sum()))
+        previous = y
+    return np.array(log_probs)
+
+
+def random_pairs(model: PhraseModel, count: int, longest: int, seed: int = 3):
+    generator = np.random.default_rng(seed)
+
+    def phrase(words: int) -> list[int]:
+        return generator.integers(1, words, generator.integers(0, longest + 1)).tolist()
+
+    return [(phrase(len(model.source)), phrase(len(model.target))) for _ in range(count)]
+
+
+def network_log_probs(network: EncoderDecoder, pairs) -> list[np.ndarray]:
+    source, target = (Phrases.pack(side) for side in zip(*pairs, strict=True))
+    rows = np.arange(len(pairs))
+    tensors = [torch.from_numpy(a) for side in (source, target) for a in side.padded(rows, END)]
+    with torch.no_grad():
+        flat = network(*tensors).numpy()
+    return np.split(flat, np.cumsum([len(target) + 1 for _, target in pairs])[:-1])

@@ -1,0 +1,27 @@
+"""Tiny models with random weights."""
+
+from __future__ import annotations
+
+import torch
+
+from moses_feature.models.encoder_decoder import EncoderDecoder
+from moses_feature.models.phrase_model import PhraseModel
+from moses_feature.models.sizes import Sizes
+from moses_feature.models.vocabulary import Vocabulary
+from moses_feature.moses.words import WordOptions
+
+# Unequal primes, so that a swapped axis cannot pass.
+SIZES = Sizes(hidden=13, embedding=5, maxout=7, rank=3)
+SOURCE_WORDS = b"a b c d the dog &apos; \xe9t\xe9 [1] one|N".split(b" ")
+TARGET_WORDS = b"A B C D le chien un &apos; \xc3\xa9t\xc3\xa9 [1] noir".split(b" ")
+
+
+def random_model(sizes: Sizes = SIZES, seed: int = 1, scale: float = 0.5) -> PhraseModel:
+    """Return a model with random weights, biases too, of a size that makes scores differ."""
+    source, target = Vocabulary(tuple(SOURCE_WORDS)), Vocabulary(tuple(TARGET_WORDS))
+    network = EncoderDecoder(sizes, len(source), len(target))
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.normal_(std=scale, generator=generator)
+    return PhraseModel(network, source, target, WordOptions(), {"settings": {"seed": seed}})

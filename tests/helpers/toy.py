@@ -1,0 +1,339 @@
+"""Tiny random systems for the decoder, and every translation that they can make."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import kenlm
+import numpy as np
+
+from mert.decoders.embedded.reordering import ReorderingType
+from mert.features import FeatureSet
+from moses_feature.lm.scorer import VOCABULARY
+from moses_feature.lm.sizes import LM_ARCHITECTURE as ARCHITECTURE
+from moses_feature.lm.sizes import LmSizes
+from moses_feature.models.files import ModelFiles, write_model_files
+from moses_feature.models.vocabulary import END, Vocabulary
+from moses_feature.moses.ini import MosesIni
+
+SOURCE = ["a", "b", "c", "d"]
+TARGET = ["A", "B", "C", "D", "E"]
+TYPE = "wbe-msd-bidirectional-fe-allff"
+
+
+@dataclass
+class Toy:
+    """A system in files, and the same in dictionaries.
+
+    Attributes:
+        folder: where the files are.
+        tables: of each phrase table, target phrases and natural logs by source phrase.
+        reordering: natural logs by source and target phrase; empty without a model.
+        types: names of the reordering models' types.
+        limit: distortion limit.
+        models: language models.
+        neural: files of neural language models.
+    """
+
+    folder: Path
+    tables: list[dict[str, dict[str, list[float]]]]
+    reordering: list[dict[tuple[str, str], list[float]]] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
+    limit: int = 6
+    models: list[kenlm.Model] = field(default_factory=list)
+    neural: list[ModelFiles] = field(default_factory=list)
+
+    @property
+    def ini(self) -> MosesIni:
+        """The system's moses.ini."""
+        return MosesIni.read(self.folder / "moses.ini")
+
+
+def make_toy(
+    folder: Path,
+    *,
+    seed: int = 1,
+    types: tuple[str, ...] = (TYPE,),
+    tables: int = 1,
+    models: int = 1,
+    neural: int = 0,
+    limit: int = 6,
+    longest: int = 3,
+    options: int = 3,
+) -> Toy:
+    """Write a random system: all source phrases up to a length over four words."""
+    folder.mkdir(parents=True, exist_ok=True)
+    generator = np.random.default_rng(seed)
+    toy = Toy(folder, [], types=list(types), limit=limit)
+    for number in range(tables):
+        table: dict[str, dict[str, list[float]]] = {}
+        for length in range(1, longest + 1):
+            for words in itertools.product(SOURCE, repeat=length):
+                if length > 1 and generator.random() < 0.4:
+                    continue
+                found = {
+                    " ".join(generator.choice(TARGET, generator.integers(1, length + 2)))
+                    for _ in range(options)
+                }
+                table[" ".join(words)] = {t: _logs(generator, 2) for t in sorted(found)}
+        toy.tables.append(table)
+        lines = [
+            f"{source} ||| {target} ||| {_text(logs)} ||| 0-0 ||| 1 1 1\n"
+            for source, targets in sorted(table.items())
+            for target, logs in targets.items()
+        ]
+        (folder / f"table{number}").write_text("".join(lines))
+    for number, name in enumerate(types):
+        toy.reordering.append(_write_reordering(toy, generator, number, name))
+    for number in range(models):
+        path = folder / f"lm{number}.arpa"
+        path.write_text(random_arpa(np.random.default_rng([seed, number])))
+        toy.models.append(kenlm.Model(str(path)))
+    for number in range(neural):
+        toy.neural.append(random_neural_lm(np.random.default_rng([seed, number])))
+        write_model_files(folder / f"neural{number}", ARCHITECTURE, toy.neural[-1])
+    (folder / "moses.ini").write_text(_ini(toy, generator))
+    return toy
+
+
+def _logs(generator: np.random.Generator, count: int) -> list[float]:
+    return np.log(np.round(generator.uniform(0.01, 1, count), 4)).tolist()
+
+
+def _text(logs: list[float]) -> str:
+    return " ".join(f"{math.exp(log):.4f}" for log in logs)
+
+
+def _write_reordering(toy: Toy, generator, number: int, name: str):
+    kind = ReorderingType.parse(name)
+    table: dict[tuple[str, str], list[float]] = {}
+    for phrases in toy.tables:
+        for source, targets in phrases.items():
+            for target in targets:
+                key = (source, target if kind.on_target else "")
+                if generator.random() < 0.85:  # some pairs have no scores
+                    table.setdefault(key, _logs(generator, kind.scores))
+    lines = [
+        f"{source} ||| {target} ||| {_text(logs)}\n"
+        if kind.on_target
+        else f"{source} ||| {_text(logs)}\n"
+        for (source, target), logs in sorted(table.items())
+    ]
+    (toy.folder / f"reordering{number}").write_text("".join(lines))
+    return table
+
+
+def random_arpa(generator: np.random.Generator) -> str:
+    """Return a trigram model over the target words; it does not sum to one, nobody looks."""
+    words = ["<unk>", "<s>", "</s>", *TARGET]
+    bigrams = [
+        (a, b)
+        for a, b in itertools.product(["<s>", *TARGET], [*TARGET, "</s>"])
+        if generator.random() < 0.5
+    ]
+    trigrams = [
+        (a, b, c)
+        for (a, b), (b2, c) in itertools.product(bigrams, bigrams)
+        if b == b2 and generator.random() < 0.5
+    ]
+
+    def number(low: float) -> str:
+        return f"{generator.uniform(low, -0.05):.4f}"
+
+    lines = [
+        "\\data\\",
+        f"ngram 1={len(words)}",
+        f"ngram 2={len(bigrams)}",
+        f"ngram 3={len(trigrams)}",
+        "",
+        "\\1-grams:",
+    ]
+    for word in words:
+        value = "-99" if word == "<s>" else number(-2)
+        lines.append(f"{value}\t{word}" + ("" if word == "</s>" else f"\t{number(-0.7)}"))
+    lines += ["", "\\2-grams:"]
+    lines += [
+        f"{number(-1.5)}\t{a} {b}" + ("" if b == "</s>" else f"\t{number(-0.5)}")
+        for a, b in bigrams
+    ]
+    lines += ["", "\\3-grams:"]
+    lines += [f"{number(-1)}\t{' '.join(ngram)}" for ngram in trigrams]
+    return "\n".join([*lines, "", "\\end\\", ""])
+
+
+NEURAL_SIZES = LmSizes(order=4, projection=3, first=7, second=5)
+
+
+def random_neural_lm(generator: np.random.Generator) -> ModelFiles:
+    """Return a neural language model that knows all target words but one."""
+    vocabulary = Vocabulary(tuple(word.encode() for word in TARGET[:-1]))
+    weights = {
+        name: generator.normal(scale=0.8, size=shape).astype(np.float32)
+        for name, shape in NEURAL_SIZES.shapes(len(vocabulary)).items()
+    }
+    config = {"sizes": asdict(NEURAL_SIZES), "training": {}}
+    return ModelFiles(config, {VOCABULARY: vocabulary}, weights)
+
+
+def neural_score(files: ModelFiles, text: str) -> float:
+    """Return log p of a sentence and its end, one word after the other."""
+    weights = {name: array.astype(np.float64) for name, array in files.weights.items()}
+    before = NEURAL_SIZES.order - 1
+    ids = [END] * before + files.vocabularies[VOCABULARY].ids(text.encode().split()) + [END]
+    total = 0.0
+    for place in range(before, len(ids)):
+        units = weights["projection.weight"][ids[place - before : place]].reshape(-1)
+        for layer in ("first", "second"):
+            units = np.maximum(0, weights[f"{layer}.weight"] @ units + weights[f"{layer}.bias"])
+        logits = weights["output.weight"] @ units + weights["output.bias"]
+        total += logits[ids[place]] - math.log(np.exp(logits).sum())
+    return total
+
+
+def _ini(toy: Toy, generator) -> str:
+    def weights(count: int) -> str:
+        return " ".join(f"{value:.4f}" for value in generator.uniform(0.05, 0.5, count))
+
+    features = ["UnknownWordPenalty", "WordPenalty", "PhrasePenalty"]
+    lines = ["UnknownWordPenalty0= 1", "WordPenalty0= -0.3", "PhrasePenalty0= 0.1"]
+    for number in range(len(toy.tables)):
+        features.append(
+            f"PhraseDictionaryMemory name=TM{number} num-features=2 "
+            f"path={toy.folder}/table{number} input-factor=0 output-factor=0"
+        )
+        lines.append(f"TM{number}= {weights(2)}")
+    for number, name in enumerate(toy.types):
+        kind = ReorderingType.parse(name)
+        features.append(
+            f"LexicalReordering name=LR{number} num-features={kind.features} type={name} "
+            f"input-factor=0 {'output-factor=0 ' if kind.on_target else ''}"
+            f"path={toy.folder}/reordering{number}"
+        )
+        lines.append(f"LR{number}= {weights(kind.features)}")
+    features.append("Distortion")
+    lines.append("Distortion0= 0.15")
+    for number in range(len(toy.models)):
+        features.append(f"KENLM name=LM{number} factor=0 path={toy.folder}/lm{number}.arpa order=3")
+        lines.append(f"LM{number}= {weights(1)}")
+    for number in range(len(toy.neural)):
+        features.append(
+            f"NeuralLM name=CSLM{number} factor=0 order={NEURAL_SIZES.order} "
+            f"path={toy.folder}/neural{number}"
+        )
+        lines.append(f"CSLM{number}= {weights(1)}")
+    mapping = "\n".join(f"{number} T {number}" for number in range(len(toy.tables)))
+    return (
+        f"[input-factors]\n0\n\n[mapping]\n{mapping}\n\n[distortion-limit]\n{toy.limit}\n\n"
+        f"[feature]\n{chr(10).join(features)}\n\n[weight]\n{chr(10).join(lines)}\n"
+    )
+
+
+@dataclass(frozen=True)
+class Step:
+    """A phrase of a derivation: its span, target and the table it is from (-1: unknown word)."""
+
+    start: int
+    end: int
+    target: str
+    table: int
+
+
+def all_derivations(toy: Toy, sentence: list[str]) -> Iterator[list[Step]]:
+    """Yield every derivation that the distortion limit allows (`SearchCubePruning.cpp`)."""
+    yield from _go_on(toy, sentence, [], frozenset())
+
+
+def _go_on(toy: Toy, sentence, steps: list[Step], covered: frozenset) -> Iterator[list[Step]]:
+    if len(covered) == len(sentence):
+        yield steps
+        return
+    gap = min(set(range(len(sentence))) - covered)
+    before = steps[-1].end if steps else -1
+    for start in range(len(sentence)):
+        for end in range(start, len(sentence)):
+            span = set(range(start, end + 1))
+            if span & covered or abs(before + 1 - start) > toy.limit:
+                continue
+            if start != gap and abs(end + 1 - gap) > toy.limit:
+                continue
+            for target, table in _options(toy, sentence[start : end + 1]):
+                step = Step(start, end, target, table)
+                yield from _go_on(toy, sentence, [*steps, step], covered | span)
+
+
+def _options(toy: Toy, words: list[str]) -> list[tuple[str, int]]:
+    phrase = " ".join(words)
+    found = [(target, n) for n, table in enumerate(toy.tables) for target in table.get(phrase, {})]
+    return found or ([(phrase, -1)] if len(words) == 1 else [])
+
+
+def features_of(toy: Toy, sentence: list[str], steps: list[Step]) -> np.ndarray:
+    """Return all feature values of a derivation, computed as plainly as possible."""
+    features = FeatureSet.of_ini(toy.ini)
+    values = np.zeros(len(features.weights))
+
+    def add(name: str, index: int, value: float) -> None:
+        values[features.columns(name)[index]] += value
+
+    before: Step | None = None
+    for step in steps:
+        source = " ".join(sentence[step.start : step.end + 1])
+        add("WordPenalty0", 0, -len(step.target.split()))
+        add("PhrasePenalty0", 0, 1)
+        if step.table < 0:
+            add("UnknownWordPenalty0", 0, -100)
+        else:
+            for index, log in enumerate(toy.tables[step.table][source][step.target]):
+                add(f"TM{step.table}", index, log)
+        add("Distortion0", 0, -abs((before.end if before else -1) + 1 - step.start))
+        for name, column, log in _reordering_of(toy, sentence, before, step):
+            add(name, column, log)
+        before = step
+    text = " ".join(step.target for step in steps)
+    for number, model in enumerate(toy.models):
+        add(f"LM{number}", 0, model.score(text) * math.log(10))
+    for number, files in enumerate(toy.neural):
+        add(f"CSLM{number}", 0, neural_score(files, text))
+    return values
+
+
+def _reordering_of(
+    toy: Toy, sentence: list[str], before: Step | None, step: Step
+) -> Iterator[tuple[str, int, float]]:
+    """Yield name, column and natural log of what the reordering models say of a step."""
+    for number, name in enumerate(toy.types):
+        kind = ReorderingType.parse(name)
+        for direction in kind.directions:
+            scored = step if direction == "backward" else before
+            if scored is None:
+                continue
+            words = " ".join(sentence[scored.start : scored.end + 1])
+            logs = toy.reordering[number].get((words, scored.target if kind.on_target else ""))
+            if logs is None:
+                continue
+            way = _orientation(name, before, step)
+            second = direction != kind.directions[0]
+            if kind.collapsed:  # Moses reads the second direction from score 1 on
+                yield f"LR{number}", int(second), logs[second + way]
+            else:
+                offset = kind.scores // 2 if second else 0
+                yield f"LR{number}", offset + way, logs[offset + way]
+
+
+def _orientation(name: str, before: Step | None, step: Step) -> int:
+    """Return which score of a direction applies (`LRModel::GetOrientation`), written out anew."""
+    if "leftright" in name:
+        return 0 if before is None or before.end <= step.start else 1
+    if step.start == (before.end + 1 if before else 0):
+        return 0
+    if "monotonicity" in name:
+        return 1
+    if before is not None and before.start == step.end + 1:
+        return 1
+    if "msd" in name:
+        return 2
+    return 3 if before is None or step.start > before.end else 2

@@ -1,0 +1,268 @@
+"""Data selection: lines of a domain, planted in a general corpus, come out on top."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.files import EXAMPLE
+
+from moses_feature.selection.domain_models import DomainModel
+from moses_feature.selection.selector import SelectionSettings, Selector, Side
+
+LMPLZ = f"""#!{sys.executable}
+import sys
+sys.path.insert(0, {str(EXAMPLE)!r})
+from language_model import arpa
+def value(option):
+    return sys.argv[sys.argv.index(option) + 1]
+known = None
+if "--limit_vocab_file" in sys.argv:
+    known = set(open(value("--limit_vocab_file")).read().split())
+lines = [line.split() for line in open(value("--text"))]
+if not lines:
+    sys.exit("lmplz stand-in: no lines")
+text = [[word if not known or word in known else "<unk>" for word in line] for line in lines]
+open(value("--arpa"), "w").write(arpa(text, int(value("-o"))))
+"""
+
+
+@pytest.fixture
+def arpa(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    return importlib.import_module("language_model").arpa
+
+
+@pytest.fixture
+def lmplz(tmp_path, monkeypatch):
+    """Put a stand-in for lmplz on the PATH."""
+    binary = tmp_path / "bin" / "lmplz"
+    binary.parent.mkdir()
+    binary.write_text(LMPLZ)
+    binary.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{binary.parent}{os.pathsep}{os.environ['PATH']}")
+
+
+def sentences(words: str, count: int, seed: int) -> list[list[str]]:
+    """Return chains of words, each of which is followed by its neighbours in `words`."""
+    random = np.random.default_rng(seed)
+    listed = words.split()
+    found = []
+    for _ in range(count):
+        place, sentence = int(random.integers(len(listed))), []
+        for _ in range(int(random.integers(4, 9))):
+            sentence.append(listed[place % len(listed)])
+            place += int(random.integers(1, 3))
+        found.append(sentence)
+    return found
+
+
+NEWS, SPEECH = "der rat hat das gesetz heute beschlossen", "ich hab das ja heute gesagt du"
+NEUES, PAROLE = "le conseil a la loi aujourd hui", "moi je la dis bien aujourd toi"
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Write a bitext of 400 pairs, of which 60 are of the domain, and in-domain texts."""
+    random = np.random.default_rng(3)
+    planted = np.sort(random.choice(400, 60, replace=False))
+    for name, general, domain, seed in (("c.de", SPEECH, NEWS, 1), ("c.fr", PAROLE, NEUES, 2)):
+        lines = sentences(general, 400, seed)
+        for place, sentence in zip(planted, sentences(domain, 60, seed + 10), strict=True):
+            lines[place] = sentence
+        write(tmp_path / name, lines)
+        write(tmp_path / name.replace("c.", "in."), sentences(domain, 200, seed + 20))
+        write(tmp_path / name.replace("c.", "dev."), sentences(domain, 50, seed + 30))
+        write(tmp_path / name.replace("c.", "all."), sentences(general, 200, seed + 40))
+    return planted
+
+
+def write(path: Path, lines: list[list[str]]) -> None:
+    path.write_text("".join(" ".join(words) + "\n" for words in lines))
+
+
+@pytest.mark.usefixtures("lmplz")
+def test_planted_pairs_come_out_on_top(tmp_path, corpus, run):
+    result = run(
+        "select",
+        "c.de",
+        "c.fr",
+        "--in-domain",
+        "in.de",
+        "--in-domain",
+        "in.fr",
+        "--lines",
+        "60",
+        "--output",
+        "out",
+    )
+    scores = np.loadtxt(tmp_path / "out" / "scores.gz")
+    best = np.sort(np.argsort(scores, kind="stable")[:60])
+    assert np.isin(best, corpus).mean() > 0.95
+    for name in ("c.de", "c.fr"):
+        lines = (tmp_path / name).read_text().splitlines(keepends=True)
+        kept = (tmp_path / "out" / name).read_text().splitlines(keepends=True)
+        assert kept == [lines[place] for place in best]
+    assert "60 of 400 lines" in result.stderr
+
+
+@pytest.mark.usefixtures("corpus")
+def test_models_in_files(tmp_path, arpa, run):
+    """One side, ARPA models, and scores that are cross-entropy differences."""
+    for name in ("in.de", "all.de"):
+        text = [line.split() for line in (tmp_path / name).read_text().splitlines()]
+        (tmp_path / f"{name}.arpa").write_text(arpa(text, 3))
+    with gzip.open(tmp_path / "in.gz", "wb") as file:
+        file.write((tmp_path / "in.de.arpa").read_bytes())
+    run(
+        "select",
+        "c.de",
+        "--in-domain",
+        "in.gz",
+        "--general",
+        "all.de.arpa",
+        "--words",
+        "300",
+        "--output",
+        "out",
+    )
+    inside, general = (DomainModel(tmp_path / f"{name}.de.arpa") for name in ("in", "all"))
+    lines = [line.split() for line in (tmp_path / "c.de").read_bytes().splitlines()]
+    expected = [inside.cross_entropy(words) - general.cross_entropy(words) for words in lines]
+    scores = np.loadtxt(tmp_path / "out" / "scores.gz")
+    np.testing.assert_allclose(scores, expected, rtol=1e-5)
+    kept = (tmp_path / "out" / "c.de").read_text().split()
+    assert 280 < len(kept) <= 300
+
+
+@pytest.mark.usefixtures("corpus", "lmplz")
+def test_a_development_text_decides(tmp_path, run):
+    result = run(
+        "select",
+        "c.de",
+        "c.fr",
+        "--in-domain",
+        "in.de",
+        "--in-domain",
+        "in.fr",
+        "--dev",
+        "dev.de",
+        "--dev",
+        "dev.fr",
+        "--output",
+        "out",
+    )
+    kept = len((tmp_path / "out" / "c.de").read_text().splitlines())
+    assert kept in (50, 100)  # of 60 that are planted
+    assert result.stderr.count("perplexity of the development texts") == 7
+
+
+@pytest.mark.usefixtures("corpus", "lmplz")
+def test_bad_pairs_are_counted_and_left_out(tmp_path, run):
+    de, fr = ((tmp_path / name).read_bytes() for name in ("c.de", "c.fr"))
+    (tmp_path / "c.de").write_bytes(b"\nx\n" + de)
+    (tmp_path / "c.fr").write_bytes(b"le\n" + b"le " * 10 + b"\n" + fr)
+    result = run(
+        "select",
+        "c.de",
+        "c.fr",
+        "--in-domain",
+        "in.de",
+        "--in-domain",
+        "in.fr",
+        "--lines",
+        "9999",
+        "--output",
+        "out",
+    )
+    assert "400 of 402 lines" in result.stderr
+    assert "1 with an empty side, 1 of unequal lengths" in result.stderr
+    with gzip.open(tmp_path / "out" / "scores.gz") as file:
+        assert file.read().split(b"\n")[:2] == [b"empty", b"ratio"]
+    assert (tmp_path / "out" / "c.fr").read_bytes() == fr
+
+
+@pytest.mark.usefixtures("corpus", "lmplz")
+def test_what_cannot_be_selected(tmp_path, arpa, run, monkeypatch):
+    both = ("select", "c.de", "c.fr", "--in-domain", "in.de", "--in-domain", "in.fr")
+    for arguments, code, message in (
+        ((*both[:4], "in.de", "--lines", "3"), 2, "--in-domain: expected 2"),
+        (both, 2, "expected one of --lines, --words and --dev"),
+        ((*both, "--lines", "3", "--words", "3"), 2, "expected one of --lines"),
+        (("select", "c.de", "c.de", *both[3:], "--lines", "3"), 2, "texts of different names"),
+        (("select", "c.de", "-", *both[3:], "--lines", "3"), 2, "found -"),
+        (("select", "c.de", "missing", *both[3:], "--lines", "3"), 1, "missing"),
+    ):
+        result = run(*arguments, "--output", "out", exit_code=code)
+        assert message in result.stderr, result.stderr
+        assert not (tmp_path / "out").exists()
+    (tmp_path / "c.fr").write_text("le\n")
+    result = run(*both, "--lines", "3", "--output", "out", exit_code=1)
+    assert "c.fr at line 2: expected as many lines" in result.stderr
+    (tmp_path / "in.arpa").write_text(arpa([["a"]], 2))
+    result = run(
+        "select", "c.de", "--in-domain", "in.arpa", "--lines", "1", "--output", "out", exit_code=2
+    )
+    assert "in.arpa is a model: give another one by --general" in result.stderr
+    result = run(
+        "select",
+        "c.de",
+        "--in-domain",
+        "in.de",
+        "--general",
+        "in.arpa",
+        "--lines",
+        "1",
+        "--output",
+        "out",
+        exit_code=2,
+    )
+    assert "expected two models or two texts" in result.stderr
+    (tmp_path / "in.arpa").write_text("\\data\\\nnonsense\n")
+    result = run(
+        "select",
+        "c.de",
+        "--in-domain",
+        "in.arpa",
+        "--general",
+        "in.arpa",
+        "--lines",
+        "1",
+        "--output",
+        "out",
+        exit_code=1,
+    )
+    assert "expected a language model for KenLM" in result.stderr
+    result = run(
+        "select", "c.de", "--in-domain", "in.arpa", "--lines", "1", "--output", "out", exit_code=2
+    )
+    assert "in.arpa is a model: give another one by --general" in result.stderr
+    for name in ("empty", "blank"):
+        (tmp_path / name).write_text("" if name == "empty" else "\n\n")
+        for arguments in (
+            ("c.de", "--in-domain", name, "--lines", "1"),
+            ("c.de", "--in-domain", "in.de", "--general", name, "--lines", "1"),
+            ("c.de", "--in-domain", "in.de", "--dev", name),
+            (name, "--in-domain", "in.de", "--lines", "1"),
+        ):
+            result = run("select", *arguments, "--output", "out", exit_code=1)
+            assert f"{name}: expected words, found none" in result.stderr, result.stderr
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = run(*both, "--lines", "3", "--output", "out", exit_code=2)
+    assert "no lmplz on the PATH" in result.stderr
+
+
+@pytest.mark.usefixtures("corpus", "lmplz")
+def test_drawn_sentences_depend_on_the_seed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scores = [
+        Selector([Side("c.de", "in.de")], SelectionSettings(lines=1, seed=seed)).rank().scores
+        for seed in (1, 1, 2)
+    ]
+    assert np.array_equal(scores[0], scores[1])
+    assert not np.array_equal(scores[0], scores[2])

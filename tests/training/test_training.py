@@ -1,0 +1,213 @@
+"""Training: updates, evaluation, checkpoints; a toy task that must be learnt."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers.training import TINY, write_pairs
+
+from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.models.phrase_model import load_model
+from moses_feature.models.sizes import Sizes
+from moses_feature.scoring.of_model import scorer_of
+from moses_feature.training.device import choose_device
+from moses_feature.training.objective import Terms
+from moses_feature.training.phrases import train
+from moses_feature.training.settings import TrainingData, TrainingSettings
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def data(tmp_path):
+    return TrainingData([str(write_pairs(tmp_path / "pairs.tsv", 400))])
+
+
+def weights(directory: Path) -> bytes:
+    return (directory / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adadelta"])
+def test_a_resumed_run_ends_where_an_uninterrupted_one_does(data, tmp_path, optimizer):
+    """To the bit: weights, optimiser, sampler and history."""
+    options = {"sizes": TINY, "optimizer": optimizer, "batch_size": 17, "evaluate_every": 10}
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    train(data, TrainingSettings(**options, updates=47), whole, CPU)
+    updates_done = 0
+
+    def stop_in_between() -> bool:
+        nonlocal updates_done
+        updates_done += 1
+        return updates_done == 24
+
+    long_run = TrainingSettings(**options, updates=47)
+    assert train(data, long_run, parts, CPU, stop=stop_in_between) == "interrupted"
+    assert train(data, long_run, parts, CPU, resume=True) == "47 updates done"
+    assert weights(parts) == weights(whole)
+    losses = [load_model(d).training["history"] for d in (whole, parts)]
+    assert [entry["held_out_loss"] for entry in losses[0]] == [
+        entry["held_out_loss"] for entry in losses[1]
+    ]
+
+
+def test_the_seed_decides(data, tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        settings = TrainingSettings(sizes=TINY, seed=seed, updates=5)
+        train(data, settings, tmp_path / name, CPU)
+    assert weights(tmp_path / "a") == weights(tmp_path / "b") != weights(tmp_path / "c")
+
+
+def test_bfloat16_is_close_to_float32(data, tmp_path):
+    losses = []
+    for dtype in ("float32", "bfloat16"):
+        settings = TrainingSettings(sizes=TINY, dtype=dtype, updates=60, learning_rate=0.01)
+        train(data, settings, tmp_path / dtype, CPU)
+        losses.append(load_model(tmp_path / dtype).training["held_out_loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=0.02)
+
+
+def test_budgets_and_patience(data, tmp_path):
+    for name, settings, reason in (
+        ("e", TrainingSettings(sizes=TINY, epochs=0.5), "0.5 epochs done"),
+        ("m", TrainingSettings(sizes=TINY, minutes=0.001), "0.001 minutes spent"),
+        (
+            "p",
+            TrainingSettings(sizes=TINY, learning_rate=1e-12, evaluate_every=1, patience=3),
+            "no better held-out loss in 3 evaluations",
+        ),
+    ):
+        assert train(data, settings, tmp_path / name, CPU) == reason
+        load_model(tmp_path / name)
+
+
+def test_annealing_lowers_the_learning_rate(data, tmp_path):
+    """After each evaluation without gain; the rate is in the checkpoint."""
+    settings = TrainingSettings(
+        sizes=TINY, learning_rate=50.0, evaluate_every=1, patience=4, annealing=0.1
+    )
+    train(data, settings, tmp_path / "m", CPU)
+    history = load_model(tmp_path / "m").training["history"]
+    assert history[0]["held_out_loss"] < math.inf
+
+
+def test_an_infinite_loss_stops_with_the_last_good_checkpoint(data, tmp_path, monkeypatch):
+    from moses_feature import trainer
+
+    settings = TrainingSettings(sizes=TINY, evaluate_every=5, updates=30)
+    healthy = trainer.Trainer._terms
+
+    def poisoned(self, network, rows):
+        terms = healthy(self, network, rows)
+        return Terms(terms.log_probs * (math.nan if self.state.update == 12 else 1.0))
+
+    monkeypatch.setattr(trainer.Trainer, "_terms", poisoned)
+    with pytest.raises(MosesFeatureError, match="update 13: the loss is nan"):
+        train(data, settings, tmp_path / "m", CPU)
+    monkeypatch.undo()
+    load_model(tmp_path / "m")
+    assert train(data, settings, tmp_path / "m", CPU, resume=True) == "30 updates done"
+
+
+def test_what_cannot_be_trained(data, tmp_path):
+    settings = TrainingSettings(sizes=TINY, updates=2)
+    directory = tmp_path / "m"
+    train(data, settings, directory, CPU, resume=True)  # with nothing to resume: from the start
+    with pytest.raises(UsageError, match="holds a model already"):
+        train(data, settings, directory, CPU)
+    with pytest.raises(MosesFeatureError, match="expected a run with settings"):
+        train(data, TrainingSettings(sizes=TINY, seed=9), directory, CPU, resume=True)
+    with pytest.raises(UsageError, match="found -"):
+        train(TrainingData(["-"]), settings, tmp_path / "n", CPU)
+    (tmp_path / "empty").write_text("")
+    with pytest.raises(MosesFeatureError, match="expected phrase pairs to train on, found none"):
+        train(TrainingData([str(tmp_path / "empty")]), settings, tmp_path / "n", CPU)
+    (directory / "checkpoint.safetensors").write_bytes(b"damaged")
+    with pytest.raises(MosesFeatureError, match="expected a checkpoint"):
+        train(data, settings, directory, CPU, resume=True)
+
+
+def test_one_pair_can_be_trained_on(tmp_path, caplog):
+    (tmp_path / "one").write_text("a\tb\n")
+    data = TrainingData([str(tmp_path / "one")])
+    train(data, TrainingSettings(sizes=TINY, updates=3), tmp_path / "m", CPU)
+    assert "the held-out loss is the training loss" in caplog.text
+
+
+def test_shortlists_from_texts(data, tmp_path):
+    (tmp_path / "text").write_text("w1 w1 w2 w2 w2 other\n")
+    data = TrainingData(data.tables, source_text=str(tmp_path / "text"), shortlist=2)
+    train(data, TrainingSettings(sizes=TINY, updates=1), tmp_path / "m", CPU)
+    model = load_model(tmp_path / "m")
+    assert model.source.shortlist == (b"w2", b"w1")
+    assert len(model.target.shortlist) == 2
+    assert model.training["shortlist_coverage"]["source"] == 5 / 6
+    assert [entry["lines"] for entry in model.training["inputs"]][1] == 1
+
+
+def test_unknown_names_list_the_valid_ones():
+    with pytest.raises(UsageError, match="'sgd': expected one of adam, adadelta"):
+        TrainingSettings(optimizer="sgd")
+    with pytest.raises(UsageError, match="float16"):
+        TrainingSettings(dtype="float16")
+    with pytest.raises(UsageError, match="held-out share"):
+        TrainingSettings(held_out=1.0)
+    with pytest.raises(UsageError, match="device 'warp' cannot be used"):
+        choose_device("warp")
+
+
+@pytest.mark.system
+def test_copying_and_reversing_are_learnt(tmp_path):
+    """The floor is 0: the target is certain, given the source."""
+    torch.set_num_threads(2)
+    data = TrainingData([str(write_pairs(tmp_path / "pairs.tsv", 3000, longest=4))])
+    settings = TrainingSettings(
+        sizes=Sizes(hidden=64, embedding=16, maxout=32, rank=16),
+        learning_rate=0.005,
+        updates=2000,
+        evaluate_every=250,
+        held_out=0.05,
+    )
+    train(data, settings, tmp_path / "m", CPU)
+    model = load_model(tmp_path / "m")
+    assert model.training["held_out_loss"] < 0.1
+    right, wrong = (
+        scorer_of(model, CPU)
+        .score(
+            [
+                (b"w1 w2 w3".split(), b"w3 w2 w1".split()),
+                (b"w1 w2 w3".split(), b"w1 w2 w3".split()),
+            ]
+        )
+        .log_probs
+    )
+    assert right > -0.5
+    assert wrong < -5
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_scores_as_the_cpu_does(data, tmp_path):
+    cuda = torch.device("cuda")
+    train(data, TrainingSettings(sizes=TINY, updates=20), tmp_path / "m", cuda)
+    pairs = [(f"w{n} w1".encode().split(), f"w1 w{n}".encode().split()) for n in range(7)]
+    on_gpu = scorer_of(load_model(tmp_path / "m"), cuda).score(pairs).log_probs
+    on_cpu = scorer_of(load_model(tmp_path / "m"), CPU).score(pairs).log_probs
+    np.testing.assert_allclose(on_gpu, on_cpu, atol=1e-4)
+
+
+def test_dropout_is_of_training_alone_and_resumes(data, tmp_path):
+    """Scores have no dropout; an interrupted run draws what the uninterrupted one does."""
+    settings = TrainingSettings(sizes=TINY, dropout=0.3, updates=21, evaluate_every=10)
+    whole, parts, without = tmp_path / "whole", tmp_path / "parts", tmp_path / "without"
+    train(data, settings, whole, CPU)
+    asked = iter(range(99))
+    train(data, settings, parts, CPU, stop=lambda: next(asked) == 13)
+    train(data, settings, parts, CPU, resume=True)
+    train(data, TrainingSettings(sizes=TINY, updates=21, evaluate_every=10), without, CPU)
+    assert weights(whole) == weights(parts) != weights(without)
+    pairs = [([b"w1"], [b"w2", b"w1"])] * 2
+    first, second = scorer_of(load_model(whole), CPU).score(pairs).log_probs
+    assert first == second
