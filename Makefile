@@ -26,6 +26,7 @@ lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/scoring.py $(TABLE)

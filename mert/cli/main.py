@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moses_feature.cli.environment import one_thread_a_product
+from moses_feature.environment import one_thread_a_product
 
 
 def compare() -> None:

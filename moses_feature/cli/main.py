@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from moses_feature import __version__
-from moses_feature.cli.environment import quiet_threads
+from moses_feature.environment import quiet_threads
 
 COMMANDS = {
     "check": "moses_feature.cli.check:check_command",

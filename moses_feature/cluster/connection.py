@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from moses_feature.environment import of_workers
 from moses_feature.errors import MosesFeatureError, UsageError
 
 LOCAL = "local"
@@ -59,12 +60,16 @@ def connected(address: str) -> Iterator[Cluster]:
         ray: Any = import_module("ray")
     except ImportError as error:
         raise UsageError("--ray needs Ray: pip install 'moses-feature[ray]'") from error
-    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+    settings = {
+        "log_to_driver": False,
+        "logging_level": "ERROR",
+        "runtime_env": {"env_vars": of_workers()},
+    }
     try:
         if address == LOCAL:
-            ray.init(LOCAL, include_dashboard=False, **quiet)
+            ray.init(LOCAL, include_dashboard=False, **settings)
         else:
-            ray.init(address, **quiet)
+            ray.init(address, **settings)
     except (ConnectionError, RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:300]
         raise MosesFeatureError(f"--ray {address}: {reason}") from error

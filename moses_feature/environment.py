@@ -18,14 +18,18 @@ ONE_THREAD_A_PRODUCT = {
 
 def quiet_threads() -> None:
     """Set what makes torch's threads good neighbours, unless the user has set it."""
-    _set(QUIET_THREADS)
+    os.environ.update(_unless_set(QUIET_THREADS))
 
 
 def one_thread_a_product() -> None:
     """Set what keeps numpy's products in one thread, unless the user has set it."""
-    _set(ONE_THREAD_A_PRODUCT)
+    os.environ.update(_unless_set(ONE_THREAD_A_PRODUCT))
 
 
-def _set(variables: dict[str, str]) -> None:
-    for name, value in variables.items():
-        os.environ.setdefault(name, value)
+def of_workers() -> dict[str, str]:
+    """Return both, as the environment of processes that are started on other machines."""
+    return _unless_set({**QUIET_THREADS, **ONE_THREAD_A_PRODUCT})
+
+
+def _unless_set(variables: dict[str, str]) -> dict[str, str]:
+    return {name: os.environ.get(name, value) for name, value in variables.items()}
