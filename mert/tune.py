@@ -8,12 +8,10 @@ are read back from these files, so that a run that was killed goes on to the ver
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -29,96 +27,17 @@ from mert.optimisers.candidates import Candidates
 from mert.optimisers.choice import optimizer
 from mert.optimisers.space import SearchSpace, normalised
 from mert.pool import Pool
+from mert.tuning_state import STATE, Iteration, TuningSettings, TuningState, nbest_name, read_state
 from moses_feature import __version__
-from moses_feature.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.errors import MosesFeatureError
 from moses_feature.files import Json, locked_directory, write_json, write_whole
-from moses_feature.models.files import file_identity
 from moses_feature.moses.ini import MosesIni
-from moses_feature.run_identity import difference
 
 logger = logging.getLogger(__name__)
 
-STATE = "state.json"
 TUNED_INI = "moses.ini"
 RESCORING_WEIGHTS = "rescoring.weights"
 """All weights, if some are of features that the ini does not have."""
-
-
-@dataclass(frozen=True)
-class TuningSettings:
-    """How to tune; every default is written here alone.
-
-    Attributes:
-        optimizer: `mert`, `mira` or `pro`.
-        n_best: distinct translations of each sentence in an iteration.
-        max_iterations: decoding runs at most.
-        settled: the tuning ends when no weight, all normalised, changes by more.
-        restarts: random start points of `mert`.
-        random_directions: of `mert`, tried when no single feature brings anything.
-        seed: of everything that is random.
-    """
-
-    optimizer: str = "mert"
-    n_best: int = 100
-    max_iterations: int = 15
-    settled: float = 0.002
-    restarts: int = 20
-    random_directions: int = 8
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        optimizer(self.optimizer)
-        if self.n_best < 2 or self.max_iterations < 1:
-            raise UsageError("n-best and iterations: expected 2 and 1, or more")
-
-
-@dataclass
-class Iteration:
-    """What one iteration did.
-
-    Attributes:
-        weights: of the tuneable features, that were decoded with.
-        bleu: 0 to 1, of the first translations.
-        new: hypotheses that no earlier iteration had found.
-        hypotheses: of all iterations so far.
-        next_weights: what the optimiser made of it; empty in the last iteration.
-        optimised_bleu: of the next weights, on all hypotheses so far.
-        change: the greatest change of a weight, all normalised.
-        reason: why the optimiser stopped.
-        seconds: of decoding and of optimising.
-    """
-
-    weights: list[float]
-    bleu: float
-    new: int
-    hypotheses: int
-    next_weights: list[float] = field(default_factory=list)
-    optimised_bleu: float | None = None
-    change: float | None = None
-    reason: str = ""
-    seconds: tuple[float, float] = (0.0, 0.0)
-
-
-@dataclass
-class TuningState:
-    """A tuning run.
-
-    Attributes:
-        identity: what it is of.
-        iterations: what it did.
-        stopped: why it ended, empty if it has not.
-        constants: features that are the same for all translations of every sentence.
-    """
-
-    identity: Json
-    iterations: list[Iteration] = field(default_factory=list)
-    stopped: str = ""
-    constants: list[str] = field(default_factory=list)
-
-    @property
-    def best(self) -> Iteration:
-        """The iteration with the best BLEU of the first translations; of equal ones the first."""
-        return max(self.iterations, key=lambda iteration: iteration.bleu)
 
 
 def tune(
@@ -159,24 +78,6 @@ def tune(
     return run.state
 
 
-def identity_of(ini: MosesIni, corpus: Corpus) -> Json:
-    """Return what two runs must have in common for one to go on with the other's files.
-
-    Model files are known by size and time of change, texts and the ini by their content.
-    """
-    files = {}
-    for feature in ini.features:
-        path = Path(feature.arguments.get("path", ""))
-        if "path" in feature.arguments and path.exists():
-            files[str(path)] = file_identity(path)
-    return {
-        "version": 1,
-        "ini": hashlib.sha256(ini.content()).hexdigest(),
-        "texts": list(corpus.digests),
-        "models": files,
-    }
-
-
 class _Run:
     """One tuning run and its directory."""
 
@@ -201,7 +102,7 @@ class _Run:
         )
         self._features: FeatureSet = decoder.features
         self._pool = Pool([References(r) for r in corpus.references], self._features.names)
-        self.state = _read_state(directory, {**identity, "settings": asdict(settings)})
+        self.state = read_state(directory, {**identity, "settings": asdict(settings)})
         if self.state.iterations and not (self.state.stopped and self._tuned_ini.exists()):
             self._read_earlier()
 
@@ -216,7 +117,7 @@ class _Run:
         return self._directory / TUNED_INI
 
     def _nbest_file(self, number: int) -> Path:
-        return self._directory / f"run{number}.best{self._settings.n_best}.out.gz"
+        return self._directory / nbest_name(number, self._settings)
 
     def _lists(self, number: int) -> Any:
         return read_nbest(self._nbest_file(number), self._features, len(self._corpus))
@@ -344,32 +245,3 @@ def _constants(candidates: Candidates) -> list[str]:
         candidates.features, starts
     )
     return [candidates.names[column] for column in np.flatnonzero(spread.max(axis=0) == 0.0)]
-
-
-def _read_state(directory: Path, identity: Json) -> TuningState:
-    path = directory / STATE
-    identity = json.loads(json.dumps(identity))
-    if not path.exists():
-        there = [file.name for file in directory.iterdir() if not file.name.startswith(".")]
-        if there:
-            raise UsageError(
-                f"{directory}: expected a new or empty directory, or one of an earlier run of "
-                f"the same, found {', '.join(sorted(there)[:3])}"
-            )
-        state = TuningState(identity)
-        write_json(path, asdict(state))
-        return state
-    try:
-        content = json.loads(path.read_bytes())
-        iterations = [Iteration(**iteration) for iteration in content["iterations"]]
-        state = TuningState(
-            content["identity"], iterations, content["stopped"], content["constants"]
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(path, "the state of a tuning run", f"a damaged file ({error})") from error
-    if other := difference(identity, state.identity):
-        raise UsageError(
-            f"{directory} holds a run with other {other.key}: expected {other.expected}, found "
-            f"{other.found}; use another --work-dir"
-        )
-    return state

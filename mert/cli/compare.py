@@ -15,7 +15,7 @@ from mert.comparison.plot import plot
 from mert.comparison.report import as_markdown
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
-from mert.tune import TuningSettings
+from mert.tuning_state import TuningSettings
 from moses_feature import __version__
 from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE, POSITIVE

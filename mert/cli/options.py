@@ -13,7 +13,7 @@ from mert.decoders.choice import DECODERS, DecoderSettings
 from mert.decoders.embedded.decoder import DEFAULT_POPS, DEFAULT_STACK, SearchLimits
 from mert.decoders.moses import MosesSettings
 from mert.optimisers.choice import OPTIMIZERS
-from mert.tune import TuningSettings
+from mert.tuning_state import TuningSettings
 from moses_feature.cli.option_types import (
     ABOVE_ZERO,
     NOT_NEGATIVE,

@@ -11,14 +11,15 @@ import json
 import logging
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sacrebleu.metrics.bleu import BLEU
 
-from mert.bleu import References
+from mert.comparison.results import Comparison, Run, SystemResult, as_json, notes_on_weights
+from mert.comparison.scorer import BleuScorer
 from mert.comparison.significance import approximate_randomisation, paired_bootstrap
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
@@ -26,10 +27,11 @@ from mert.decoders.decoder import Decoder
 from mert.features import FeatureSet
 from mert.nbest import read_nbest
 from mert.optimisers.space import normalised
-from mert.tune import TuningSettings, identity_of, tune
+from mert.tune import tune
+from mert.tuning_state import TuningSettings, TuningState, identity_of, nbest_name
 from moses_feature import __version__
 from moses_feature.errors import UsageError
-from moses_feature.files import Json, locked_directory, write_json
+from moses_feature.files import locked_directory, write_json
 from moses_feature.moses.ini import MosesIni
 from moses_feature.run_identity import difference
 
@@ -38,9 +40,7 @@ logger = logging.getLogger(__name__)
 RESULTS = "comparison.json"
 IDENTITY = "identity.json"
 AVERAGE_INI = "average.ini"
-TEST = "test"
-NEAR_ZERO = 0.005
-"""Share of the sum of all absolute weights below which a weight does next to nothing."""
+TEST_NBEST, TEST_OUT = "test.nbest.gz", "test.out"
 
 Report = Callable[[str, int], None]
 
@@ -60,62 +60,6 @@ class Candidate:
     def decoder(self, settings: DecoderSettings) -> DecoderSettings:
         """Return the settings of this system's decoder."""
         return replace(settings, rescoring=self.rescoring)
-
-
-@dataclass(frozen=True)
-class Run:
-    """One tuning run of a system and what came of it; BLEU by sacreBLEU, 0 to 100.
-
-    Attributes:
-        seed: of the tuning.
-        dev_bleu, test_bleu: of the first translations.
-        iterations: of the tuning.
-        stopped: why it ended.
-        weights: of the tuneable features, their absolute values summing to 1.
-        constants: features that are the same for all translations of every sentence.
-        test_statistics: (sentences, 9) BLEU statistics.
-    """
-
-    seed: int
-    dev_bleu: float
-    test_bleu: float
-    iterations: int
-    stopped: str
-    weights: dict[str, float]
-    constants: tuple[str, ...]
-    test_statistics: np.ndarray
-
-
-@dataclass(frozen=True)
-class SystemResult:
-    """All runs of a system, and its difference from the baseline on the test set.
-
-    Attributes:
-        name: of the system.
-        runs: one for each seed.
-        difference: of the mean test BLEU, 0 to 100; None for the baseline.
-        p_randomisation, p_bootstrap: p-values of that difference; None for the baseline.
-        notes: what is odd about the weights of features that the baseline has not.
-    """
-
-    name: str
-    runs: tuple[Run, ...]
-    difference: float | None
-    p_randomisation: float | None
-    p_bootstrap: float | None
-    notes: tuple[str, ...]
-
-    def bleu(self, part: str) -> np.ndarray:
-        """Return BLEU of all runs on `dev` or `test`."""
-        return np.array([getattr(run, f"{part}_bleu") for run in self.runs])
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The results of all systems, the baseline first, and sacreBLEU's signature."""
-
-    systems: tuple[SystemResult, ...]
-    signature: str
 
 
 def compare(
@@ -149,92 +93,128 @@ def compare(
     _check_unique([settings.seed for settings in tuning], "seeds")
     with locked_directory(directory, "comparing"):
         _check_directory(directory, dev, test, decoder)
-        scorer = _Scorer(test)
-        all_runs = [
-            _runs(candidate, dev, test, directory, decoder, tuning, scorer, command, report)
-            for candidate in candidates
-        ]
+        task = _Task(dev, test, directory, decoder, tuning, command, report)
+        all_runs = [_SystemRuns(candidate, task).results() for candidate in candidates]
     report("testing significance", 0)
     baseline = all_runs[0]
     systems = [SystemResult(candidates[0].name, baseline, None, None, None, ())]
     for candidate, runs in zip(candidates[1:], all_runs[1:], strict=True):
         systems.append(_compared(candidate.name, runs, baseline))
-    comparison = Comparison(tuple(systems), scorer.signature())
-    write_json(directory / RESULTS, _as_json(comparison, command))
+    comparison = Comparison(tuple(systems), task.test_scorer.signature())
+    write_json(directory / RESULTS, as_json(comparison, command))
     return comparison
 
 
-def _runs(
-    candidate: Candidate,
-    dev: Corpus,
-    test: Corpus,
-    directory: Path,
-    settings: DecoderSettings,
-    tuning: Sequence[TuningSettings],
-    test_scorer: _Scorer,
-    command: str,
-    report: Report,
-) -> tuple[Run, ...]:
-    """Tune a system with every seed, and translate the test set with the weights found."""
-    home = directory / candidate.name
-    home.mkdir(parents=True, exist_ok=True)
-    settings = candidate.decoder(settings)
-    identity = {**identity_of(candidate.ini, dev), "decoder": settings.identity()}
-    with _Lazy(lambda: settings.make(candidate.ini, dev.sentences)) as dev_decoder:
-        states = []
-        for seed in tuning:
-            logger.info("%s, seed %d", candidate.name, seed.seed)
-            states.append(
-                tune(
-                    candidate.ini,
-                    dev,
-                    dev_decoder,
-                    home / f"seed-{seed.seed}",
-                    seed,
-                    identity=identity,
-                    command=command,
-                    report=lambda what, done: report(f"{candidate.name}: {what}", done),
+@dataclass(frozen=True)
+class _Task:
+    """What all systems of a comparison have in common; see `compare`."""
+
+    dev: Corpus
+    test: Corpus
+    directory: Path
+    decoder: DecoderSettings
+    tuning: Sequence[TuningSettings]
+    command: str
+    report: Report
+
+    @cached_property
+    def dev_scorer(self) -> BleuScorer:
+        """Scores translations of the development set."""
+        return BleuScorer(self.dev)
+
+    @cached_property
+    def test_scorer(self) -> BleuScorer:
+        """Scores translations of the test set."""
+        return BleuScorer(self.test)
+
+
+class _SystemRuns:
+    """The tuning runs of a system, one for each seed, and their translations of the test set."""
+
+    def __init__(self, candidate: Candidate, task: _Task) -> None:
+        self._candidate = candidate
+        self._task = task
+        self._settings = candidate.decoder(task.decoder)
+        self._home = task.directory / candidate.name
+        self._home.mkdir(parents=True, exist_ok=True)
+
+    def results(self) -> tuple[Run, ...]:
+        """Tune with every seed, translate the test set, and average the weights."""
+        features, states = self._tuned()
+        self._translate(features, states)
+        self._write_average(features, states)
+        return tuple(
+            self._run(features, settings, state)
+            for settings, state in zip(self._task.tuning, states, strict=True)
+        )
+
+    def _folder(self, settings: TuningSettings) -> Path:
+        return self._home / f"seed-{settings.seed}"
+
+    def _report(self, what: str, done: int) -> None:
+        self._task.report(f"{self._candidate.name}: {what}", done)
+
+    def _tuned(self) -> tuple[FeatureSet, list[TuningState]]:
+        """Tune with every seed; return the features, and what each run did."""
+        ini, dev = self._candidate.ini, self._task.dev
+        identity = {**identity_of(ini, dev), "decoder": self._settings.identity()}
+        with _Lazy(lambda: self._settings.make(ini, dev.sentences)) as decoder:
+            states = []
+            for settings in self._task.tuning:
+                logger.info("%s, seed %d", self._candidate.name, settings.seed)
+                states.append(
+                    tune(
+                        ini,
+                        dev,
+                        decoder,
+                        self._folder(settings),
+                        settings,
+                        identity=identity,
+                        command=self._task.command,
+                        report=self._report,
+                    )
                 )
-            )
-        features = dev_decoder.features
-    runs = []
-    dev_scorer = _Scorer(dev)
-    with _Lazy(lambda: settings.make(candidate.ini, test.sentences)) as test_decoder:
-        for seed, state in zip(tuning, states, strict=True):
-            folder = home / f"seed-{seed.seed}"
-            tuned = features.with_weights(state.best.weights)
-            path = folder / f"{TEST}.nbest.gz"
-            if not path.exists():
-                test_decoder.write_nbest(
-                    tuned,
-                    1,
-                    path,
-                    lambda done: report(f"{candidate.name}: translating the test set", done),
-                )
-            best = state.iterations.index(state.best) + 1
-            dev_path = folder / f"run{best}.best{seed.n_best}.out.gz"
-            dev_bleu, _ = dev_scorer.score(dev_path, features)
-            test_bleu, statistics = test_scorer.score(path, features)
-            _write_translations(path, features, len(test), folder / f"{TEST}.out")
-            weights = dict(zip(features.names, normalised(state.best.weights), strict=True))
-            runs.append(
-                Run(
-                    seed.seed,
-                    dev_bleu,
-                    test_bleu,
-                    len(state.iterations),
-                    state.stopped,
-                    weights,
-                    tuple(state.constants),
-                    statistics,
-                )
-            )
-    average = np.mean([normalised(state.best.weights) for state in states], axis=0)
-    comment = f"weights averaged over {len(states)} tuning runs by moses-feature {__version__}"
-    candidate.ini.with_weights(features.with_weights(average).by_name(), [comment]).write(
-        home / AVERAGE_INI
-    )
-    return tuple(runs)
+            return decoder.features, states
+
+    def _translate(self, features: FeatureSet, states: Sequence[TuningState]) -> None:
+        """Translate the test set with the weights of each run, unless that was done before."""
+        ini, test = self._candidate.ini, self._task.test
+        with _Lazy(lambda: self._settings.make(ini, test.sentences)) as decoder:
+            for settings, state in zip(self._task.tuning, states, strict=True):
+                folder = self._folder(settings)
+                if not (folder / TEST_NBEST).exists():
+                    decoder.write_nbest(
+                        features.with_weights(state.best.weights),
+                        1,
+                        folder / TEST_NBEST,
+                        lambda done: self._report("translating the test set", done),
+                    )
+                _write_translations(folder / TEST_NBEST, features, len(test), folder / TEST_OUT)
+
+    def _run(self, features: FeatureSet, settings: TuningSettings, state: TuningState) -> Run:
+        """Return what came of a run."""
+        folder = self._folder(settings)
+        best = state.iterations.index(state.best) + 1
+        dev_nbest = folder / nbest_name(best, settings)
+        dev_bleu, _ = self._task.dev_scorer.score(dev_nbest, features)
+        test_bleu, statistics = self._task.test_scorer.score(folder / TEST_NBEST, features)
+        return Run(
+            seed=settings.seed,
+            dev_bleu=dev_bleu,
+            test_bleu=test_bleu,
+            iterations=len(state.iterations),
+            stopped=state.stopped,
+            weights=dict(zip(features.names, normalised(state.best.weights), strict=True)),
+            constants=tuple(state.constants),
+            test_statistics=statistics,
+        )
+
+    def _write_average(self, features: FeatureSet, states: Sequence[TuningState]) -> None:
+        """Write the ini with the weights averaged over the runs."""
+        average = np.mean([normalised(state.best.weights) for state in states], axis=0)
+        comment = f"weights averaged over {len(states)} tuning runs by moses-feature {__version__}"
+        weights = features.with_weights(average).by_name()
+        self._candidate.ini.with_weights(weights, [comment]).write(self._home / AVERAGE_INI)
 
 
 class _Lazy:
@@ -273,36 +253,6 @@ class _Lazy:
             self._decoder.close()
 
 
-class _Scorer:
-    """sacreBLEU on tokenised text against the references of a corpus."""
-
-    def __init__(self, corpus: Corpus) -> None:
-        self._metric = BLEU(tokenize="none", smooth_method="none", force=True)
-        self._size = len(corpus)
-        self._references = [References(references) for references in corpus.references]
-        self._streams = [
-            [_text(references[n]) for references in corpus.references]
-            for n in range(len(corpus.references[0]))
-        ]
-
-    def score(self, nbest: Path, features: FeatureSet) -> tuple[float, np.ndarray]:
-        """Return BLEU, 0 to 100, and the statistics (sentences, 9) of the first translations."""
-        words = [
-            list_[0].words if list_ else () for list_ in read_nbest(nbest, features, self._size)
-        ]
-        bleu = self._metric.corpus_score([_text(w) for w in words], self._streams).score
-        statistics = [r.statistics([w]) for r, w in zip(self._references, words, strict=True)]
-        return float(bleu), np.concatenate(statistics)
-
-    def signature(self) -> str:
-        """Return sacreBLEU's description of the score."""
-        return str(self._metric.get_signature())
-
-
-def _text(words: Sequence[bytes]) -> str:
-    return b" ".join(words).decode(errors="surrogateescape")
-
-
 def _write_translations(nbest: Path, features: FeatureSet, size: int, path: Path) -> None:
     lines = [
         b" ".join(list_[0].words) + b"\n" if list_ else b"\n"
@@ -322,25 +272,6 @@ def _compared(name: str, runs: tuple[Run, ...], baseline: tuple[Run, ...]) -> Sy
         paired_bootstrap(mine, theirs),
         tuple(notes_on_weights(runs, set(baseline[0].weights))),
     )
-
-
-def notes_on_weights(runs: tuple[Run, ...], known: set[str]) -> list[str]:
-    """Say what is odd about the weights of features that the baseline has not."""
-    notes = []
-    for feature in runs[0].weights:
-        if feature in known:
-            continue
-        weights = np.array([run.weights[feature] for run in runs])
-        text = f"{feature}: weights {', '.join(f'{weight:.4f}' for weight in weights)}"
-        if any(feature in run.constants for run in runs):
-            notes.append(f"{feature}: the same for all translations, its weight does nothing")
-        elif np.all(np.abs(weights) < NEAR_ZERO):
-            notes.append(f"{text}, near zero: it hardly takes part")
-        elif weights.min() < 0 < weights.max():
-            notes.append(f"{text}, of both signs: the tuning does not know what to do with it")
-        else:
-            notes.append(text)
-    return notes
 
 
 def _check_unique(values: Sequence[Any], what: str) -> None:
@@ -366,22 +297,3 @@ def _check_directory(directory: Path, dev: Corpus, test: Corpus, decoder: Decode
         raise UsageError(f"{directory}: expected a new or empty directory")
     else:
         write_json(path, identity)
-
-
-def _as_json(comparison: Comparison, command: str) -> Json:
-    systems = []
-    for system in comparison.systems:
-        content = asdict(system)
-        for run in content["runs"]:
-            del run["test_statistics"]
-        for part in ("dev", "test"):
-            bleu = system.bleu(part)
-            content[f"{part}_mean"] = float(bleu.mean())
-            content[f"{part}_std"] = float(bleu.std(ddof=1)) if len(bleu) > 1 else None
-        systems.append(content)
-    return {
-        "signature": comparison.signature,
-        "systems": systems,
-        "command": command,
-        "version": __version__,
-    }

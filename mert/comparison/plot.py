@@ -7,7 +7,7 @@ from pathlib import Path
 import plotly.graph_objects as graph
 from plotly.subplots import make_subplots
 
-from mert.comparison.compare import Comparison
+from mert.comparison.results import Comparison
 from moses_feature.files import write_whole
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")

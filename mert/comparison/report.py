@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mert.comparison.compare import Comparison
+from mert.comparison.results import Comparison
 
 
 def as_markdown(comparison: Comparison) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
@@ -16,6 +16,7 @@ from moses_feature.models.any_model import AnyModel
 from moses_feature.models.cross_fitting import CrossFittedModel
 from moses_feature.models.phrase_model import PhraseModel
 from moses_feature.moses.lines import LineReader
+from moses_feature.moses.words import WordOptions
 from moses_feature.scoring.of_model import packer_of
 from moses_feature.tables.columns import NewColumns, ScoredPart
 from moses_feature.tables.features_json import write_features
@@ -102,14 +103,7 @@ def augment(
     words = settings.words(model)
     kept, input_digests = phrases_in_texts(settings.inputs)
     writer = TableWriter(output)
-    identity = {
-        "model": model.digest,
-        "dtype": settings.scoring_dtype,
-        "words": asdict(words),
-        "inputs": input_digests,
-        "unknown_source": settings.unknown_source,
-        "shard": asdict(shard) if shard else None,
-    }
+    identity = _identity(model, settings, words, input_digests, shard)
     columns = NewColumns(packer_of(model), words, table, output, settings.unknown_source)
     with LineReader(table) as reader, closing(writer):
         progress = AugmentProgress(**writer.resume(identity)) if resume else AugmentProgress()
@@ -143,6 +137,24 @@ def augment(
         _write_features_json(output, settings, progress, facts)
         writer.finish()
     return progress
+
+
+def _identity(
+    model: AnyModel,
+    settings: AugmentSettings,
+    words: WordOptions,
+    input_digests: Sequence[str],
+    shard: Shard | None,
+) -> Json:
+    """Return what must be the same for a run to go on."""
+    return {
+        "model": model.digest,
+        "dtype": settings.scoring_dtype,
+        "words": asdict(words),
+        "inputs": input_digests,
+        "unknown_source": settings.unknown_source,
+        "shard": asdict(shard) if shard else None,
+    }
 
 
 def _score(parts: Iterable[Part], pool: Pool, finish: Callable[[Part, ScoredPart], None]) -> None:

@@ -88,18 +88,13 @@ def train(
         for fold, part in enumerate(parts):
             if folds is not None:
                 logger.info("network %d of %d", fold + 1, folds.count)
-            training_set = ranks.from_first(partial(_training_set, material, settings, folds, fold))
+            learnt = ranks.from_first(partial(_training_set, material, settings, folds, fold))
             if part is parts[-1]:
                 material.cache_clear()  # numbered pairs are all that is needed from now on
             objective = PhraseObjective(
-                training_set.pairs,
-                training_set.source,
-                training_set.target,
-                data.words,
-                settings,
-                device,
+                learnt.pairs, learnt.source, learnt.target, data.words, settings, device
             )
-            trainer = Trainer(objective, settings, part, device, training_set.provenance, ranks)
+            trainer = Trainer(objective, settings, part, device, learnt.provenance, ranks)
             if (reason := run_or_resume(trainer, part, stop, report, ranks)) == INTERRUPTED:
                 break
         return reason

@@ -21,7 +21,7 @@ from helpers.toy import make_toy
 from mert.cli.compare import mert_compare
 from mert.cli.decode import mert_decode
 from mert.cli.tune import mert_tune
-from mert.comparison.compare import Run, notes_on_weights
+from mert.comparison.results import Run, notes_on_weights
 from mert.comparison.significance import approximate_randomisation, mean_bleu, paired_bootstrap
 from mert.corpus import Corpus
 from mert.decoders.embedded.decoder import EmbeddedDecoder

@@ -1,0 +1,108 @@
+"""What came of a comparison: runs, systems, and what is odd about their weights."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from moses_feature import __version__
+from moses_feature.files import Json
+
+NEAR_ZERO = 0.005
+"""Share of the sum of all absolute weights below which a weight does next to nothing."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One tuning run of a system and what came of it; BLEU by sacreBLEU, 0 to 100.
+
+    Attributes:
+        seed: of the tuning.
+        dev_bleu, test_bleu: of the first translations.
+        iterations: of the tuning.
+        stopped: why it ended.
+        weights: of the tuneable features, their absolute values summing to 1.
+        constants: features that are the same for all translations of every sentence.
+        test_statistics: (sentences, 9) BLEU statistics.
+    """
+
+    seed: int
+    dev_bleu: float
+    test_bleu: float
+    iterations: int
+    stopped: str
+    weights: dict[str, float]
+    constants: tuple[str, ...]
+    test_statistics: np.ndarray
+
+
+@dataclass(frozen=True)
+class SystemResult:
+    """All runs of a system, and its difference from the baseline on the test set.
+
+    Attributes:
+        name: of the system.
+        runs: one for each seed.
+        difference: of the mean test BLEU, 0 to 100; None for the baseline.
+        p_randomisation, p_bootstrap: p-values of that difference; None for the baseline.
+        notes: what is odd about the weights of features that the baseline has not.
+    """
+
+    name: str
+    runs: tuple[Run, ...]
+    difference: float | None
+    p_randomisation: float | None
+    p_bootstrap: float | None
+    notes: tuple[str, ...]
+
+    def bleu(self, part: str) -> np.ndarray:
+        """Return BLEU of all runs on `dev` or `test`."""
+        return np.array([getattr(run, f"{part}_bleu") for run in self.runs])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The results of all systems, the baseline first, and sacreBLEU's signature."""
+
+    systems: tuple[SystemResult, ...]
+    signature: str
+
+
+def notes_on_weights(runs: tuple[Run, ...], known: set[str]) -> list[str]:
+    """Say what is odd about the weights of features that the baseline has not."""
+    notes = []
+    for feature in runs[0].weights:
+        if feature in known:
+            continue
+        weights = np.array([run.weights[feature] for run in runs])
+        text = f"{feature}: weights {', '.join(f'{weight:.4f}' for weight in weights)}"
+        if any(feature in run.constants for run in runs):
+            notes.append(f"{feature}: the same for all translations, its weight does nothing")
+        elif np.all(np.abs(weights) < NEAR_ZERO):
+            notes.append(f"{text}, near zero: it hardly takes part")
+        elif weights.min() < 0 < weights.max():
+            notes.append(f"{text}, of both signs: the tuning does not know what to do with it")
+        else:
+            notes.append(text)
+    return notes
+
+
+def as_json(comparison: Comparison, command: str) -> Json:
+    """Return the results as they are kept in a file."""
+    systems = []
+    for system in comparison.systems:
+        content = asdict(system)
+        for run in content["runs"]:
+            del run["test_statistics"]
+        for part in ("dev", "test"):
+            bleu = system.bleu(part)
+            content[f"{part}_mean"] = float(bleu.mean())
+            content[f"{part}_std"] = float(bleu.std(ddof=1)) if len(bleu) > 1 else None
+        systems.append(content)
+    return {
+        "signature": comparison.signature,
+        "systems": systems,
+        "command": command,
+        "version": __version__,
+    }

@@ -1,0 +1,159 @@
+"""How to tune, and where a tuning run stands: what is kept of it in its directory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from mert.corpus import Corpus
+from mert.optimisers.choice import OPTIMIZERS
+from moses_feature.errors import FormatError, UsageError
+from moses_feature.files import Json, write_json
+from moses_feature.models.files import file_identity
+from moses_feature.moses.ini import MosesIni
+from moses_feature.run_identity import difference
+
+STATE = "state.json"
+
+
+def nbest_name(iteration: int, settings: TuningSettings) -> str:
+    """Return the name of the file with the n-best lists of an iteration, counted from 1."""
+    return f"run{iteration}.best{settings.n_best}.out.gz"
+
+
+@dataclass(frozen=True)
+class TuningSettings:
+    """How to tune; every default is written here alone.
+
+    Attributes:
+        optimizer: `mert`, `mira` or `pro`.
+        n_best: distinct translations of each sentence in an iteration.
+        max_iterations: decoding runs at most.
+        settled: the tuning ends when no weight, all normalised, changes by more.
+        restarts: random start points of `mert`.
+        random_directions: of `mert`, tried when no single feature brings anything.
+        seed: of everything that is random.
+    """
+
+    optimizer: str = "mert"
+    n_best: int = 100
+    max_iterations: int = 15
+    settled: float = 0.002
+    restarts: int = 20
+    random_directions: int = 8
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            valid = ", ".join(OPTIMIZERS)
+            raise UsageError(f"unknown optimizer {self.optimizer!r}: expected one of {valid}")
+        if self.n_best < 2 or self.max_iterations < 1:
+            raise UsageError("n-best and iterations: expected 2 and 1, or more")
+
+
+@dataclass
+class Iteration:
+    """What one iteration did.
+
+    Attributes:
+        weights: of the tuneable features, that were decoded with.
+        bleu: 0 to 1, of the first translations.
+        new: hypotheses that no earlier iteration had found.
+        hypotheses: of all iterations so far.
+        next_weights: what the optimiser made of it; empty in the last iteration.
+        optimised_bleu: of the next weights, on all hypotheses so far.
+        change: the greatest change of a weight, all normalised.
+        reason: why the optimiser stopped.
+        seconds: of decoding and of optimising.
+    """
+
+    weights: list[float]
+    bleu: float
+    new: int
+    hypotheses: int
+    next_weights: list[float] = field(default_factory=list)
+    optimised_bleu: float | None = None
+    change: float | None = None
+    reason: str = ""
+    seconds: tuple[float, float] = (0.0, 0.0)
+
+
+@dataclass
+class TuningState:
+    """A tuning run.
+
+    Attributes:
+        identity: what it is of.
+        iterations: what it did.
+        stopped: why it ended, empty if it has not.
+        constants: features that are the same for all translations of every sentence.
+    """
+
+    identity: Json
+    iterations: list[Iteration] = field(default_factory=list)
+    stopped: str = ""
+    constants: list[str] = field(default_factory=list)
+
+    @property
+    def best(self) -> Iteration:
+        """The iteration with the best BLEU of the first translations; of equal ones the first."""
+        return max(self.iterations, key=lambda iteration: iteration.bleu)
+
+
+def identity_of(ini: MosesIni, corpus: Corpus) -> Json:
+    """Return what two runs must have in common for one to go on with the other's files.
+
+    Model files are known by size and time of change, texts and the ini by their content.
+    """
+    files = {}
+    for feature in ini.features:
+        path = Path(feature.arguments.get("path", ""))
+        if "path" in feature.arguments and path.exists():
+            files[str(path)] = file_identity(path)
+    return {
+        "version": 1,
+        "ini": hashlib.sha256(ini.content()).hexdigest(),
+        "texts": list(corpus.digests),
+        "models": files,
+    }
+
+
+def read_state(directory: Path, identity: Json) -> TuningState:
+    """Read the state of the run in a directory, or begin one.
+
+    Args:
+        directory: of the run.
+        identity: what the run that wants to go on is of.
+
+    Raises:
+        UsageError: the directory holds something else, or a run of something else.
+        FormatError: the file is damaged.
+    """
+    path = directory / STATE
+    identity = json.loads(json.dumps(identity))
+    if not path.exists():
+        there = [file.name for file in directory.iterdir() if not file.name.startswith(".")]
+        if there:
+            raise UsageError(
+                f"{directory}: expected a new or empty directory, or one of an earlier run of "
+                f"the same, found {', '.join(sorted(there)[:3])}"
+            )
+        state = TuningState(identity)
+        write_json(path, asdict(state))
+        return state
+    try:
+        content = json.loads(path.read_bytes())
+        iterations = [Iteration(**iteration) for iteration in content["iterations"]]
+        state = TuningState(
+            content["identity"], iterations, content["stopped"], content["constants"]
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(path, "the state of a tuning run", f"a damaged file ({error})") from error
+    if other := difference(identity, state.identity):
+        raise UsageError(
+            f"{directory} holds a run with other {other.key}: expected {other.expected}, found "
+            f"{other.found}; use another --work-dir"
+        )
+    return state
