@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit
+from numba.core.caching import IndexDataCacheFile
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,8 +52,12 @@ def _keep_code(dispatcher: Any, source: Path) -> None:
         dispatcher.enable_caching()
     except RuntimeError:  # no folder can be written: it is compiled anew in each process
         return
-    # numba has no public way to say what a stamp covers (numba/core/caching.py).
-    dispatcher._cache._cache_file._source_stamp = source_stamp(source)
+    # numba has no public way to say what a stamp covers (numba/core/caching.py). The stamp is part
+    # of the file name, too: an index of older code may not even be readable by newer code.
+    stamp = source_stamp(source)
+    cache = dispatcher._cache
+    name = f"{cache._impl.filename_base}-{stamp[:12]}"
+    cache._cache_file = IndexDataCacheFile(cache._cache_path, name, stamp)  # type: ignore[no-untyped-call]
 
 
 @cache

@@ -15,11 +15,17 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 from helpers.models import random_model
-from helpers.tables import LONG_TABLE, TABLES, lines_in, start, without_new_columns
+from helpers.tables import (
+    LONG_TABLE,
+    TABLES,
+    has_written,
+    start,
+    waited_for,
+    without_new_columns,
+)
 
 from moses_feature.errors import MosesFeatureError, OutputError
 from moses_feature.models.phrase_model import save_model
@@ -245,13 +251,9 @@ def test_ctrl_c_while_scoring_says_how_to_go_on(tmp_path, model_directory):
     (tmp_path / "in").write_bytes(LONG_TABLE * 100)
     process = start(tmp_path, "in", "out", "--model", model_directory)
     journal = tmp_path / "out.journal"
-    deadline = time.monotonic() + 60
-    while not (journal.exists() and lines_in(journal)):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    waited_for(lambda: has_written(journal), process)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=240)
     assert process.returncode == 130
     assert "interrupted; the same command with --resume goes on" in errors
     assert "Traceback" not in errors

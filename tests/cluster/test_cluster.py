@@ -7,7 +7,8 @@ import json
 import os
 import signal
 import subprocess
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 from helpers.files import write_gz
 from helpers.moses import SENTENCES, tokens, write_replay
-from helpers.tables import LONG_TABLE, lines_in, start
+from helpers.tables import LONG_TABLE, start, waited_for
 
 from mert.decoders.choice import DecoderSettings
 from mert.decoders.moses import MosesSettings
@@ -28,7 +29,9 @@ from moses_feature.tables.ray_pool import WorkerKind
 
 TWO_CORES = {"RAY_OVERRIDE_RESOURCES": '{"CPU": 2}'}  # whatever the machine has
 LARGE_TABLE = b"".join(
-    line.replace(b" w", b" w%d" % copy) for copy in range(8) for line in LONG_TABLE.splitlines(True)
+    line.replace(b" w", b" w%d" % copy)
+    for copy in range(20)
+    for line in LONG_TABLE.splitlines(True)
 )
 
 
@@ -49,28 +52,47 @@ def descendants(name: bytes, root: int | None = None) -> list[int]:
     return sorted(process for process in found if name in names.get(process, b""))
 
 
+def busy_workers(root: int) -> list[int]:
+    """Return the workers that have a helper, which they get with their second part."""
+    workers = descendants(b"ray::PartWorker", root)
+    return [worker for worker in workers if helpers_of(worker)]
+
+
+def helpers_of(worker: int) -> list[int]:
+    return descendants(b"moses_feature.tables.helpers", worker)
+
+
+@contextmanager
+def ended(process: subprocess.Popen) -> Iterator[subprocess.Popen]:
+    """End a process and all that it has started, whatever happens."""
+    try:
+        yield process
+    finally:
+        for other in descendants(b"", process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(other, signal.SIGKILL)
+        process.communicate()
+
+
 @pytest.mark.system
 def test_two_workers_write_the_bytes_of_one_process_though_both_are_lost(
     run, tmp_path, model_directory, monkeypatch
 ):
+    """One is killed, and a helper of the other; how fast either is does not matter."""
     monkeypatch.setattr(augment_module, "LINES_PER_PART", 97)
     write_gz(tmp_path / "in.gz", LARGE_TABLE)
     run("augment-phrase-table", "in.gz", "whole.gz", "--model", model_directory)
 
     ray = ("--model", model_directory, "--ray", "local")
-    process = start(tmp_path, "in.gz", "out.gz", *ray, env={**os.environ, **TWO_CORES})
-    journal = tmp_path / "out.gz.journal"
-    deadline = time.monotonic() + 120
-    while not (journal.exists() and lines_in(journal) >= 970):
-        assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    workers = descendants(b"ray::PartWorker", process.pid)
-    helpers = descendants(b"moses_feature.tables.helpers", workers[1])
-    for victim in (workers[0], helpers[0]):
-        os.kill(victim, signal.SIGKILL)
-    messages = process.communicate(timeout=120)[1]
-    assert process.returncode == 0, messages
+    environment = {**os.environ, **TWO_CORES}
+    with ended(start(tmp_path, "in.gz", "out.gz", *ray, env=environment)) as process:
+        first = waited_for(lambda: busy_workers(process.pid), process)[0]
+        os.kill(first, signal.SIGSTOP)  # so that the other one gets some parts, too
+        second = waited_for(lambda: {*busy_workers(process.pid)} - {first}, process).pop()
+        for victim in (first, helpers_of(second)[0]):
+            os.kill(victim, signal.SIGKILL)
+        messages = process.communicate(timeout=240)[1]
+        assert process.returncode == 0, messages
     assert "2 workers with 1 CPU core each" in messages
     assert messages.count("a worker was lost") == 2
     assert (tmp_path / "out.gz").read_bytes() == (tmp_path / "whole.gz").read_bytes()
@@ -85,9 +107,10 @@ def test_two_workers_write_the_bytes_of_one_process_though_both_are_lost(
 @pytest.mark.system
 def test_what_is_wrong_on_a_worker(tmp_path, model_directory):
     write_gz(tmp_path / "in.gz", LONG_TABLE + b"a ||| A\n")
-    process = start(tmp_path, "in.gz", "out.gz", "--model", model_directory, "--ray", "local")
-    messages = process.communicate(timeout=120)[1]
-    assert process.returncode == 1
+    arguments = ("in.gz", "out.gz", "--model", model_directory, "--ray", "local")
+    with ended(start(tmp_path, *arguments)) as process:
+        messages = process.communicate(timeout=240)[1]
+        assert process.returncode == 1
     assert "Error: in.gz at line 3001: expected 3 to 7 fields" in messages
     assert [path.name for path in tmp_path.iterdir()] == ["in.gz"]
 

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 TABLES = {
     "all seven fields": b"a ||| A ||| 0.5 1 ||| 0-0 ||| 1 2 3 ||| s 1 ||| {{Tree [NP]}}\n",
@@ -70,10 +76,31 @@ def lines_in(journal: Path) -> int:
 
 
 def start(directory: Path, *arguments: object, **options) -> subprocess.Popen:
+    """Start the command; Ctrl-C reaches it even where the tests run in the background."""
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *map(str, arguments), "--threads", "1"],
         cwd=directory,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=listen_to_ctrl_c,
         **options,
     )
+
+
+def listen_to_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def waited_for(condition: Callable[[], T], process: subprocess.Popen, seconds: float = 240) -> T:
+    """Return what a condition returns as soon as it is true, while a process runs."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    return value
+
+
+def has_written(journal: Path, lines: int = 1) -> bool:
+    """Return whether a run has written so many lines, as its journal says."""
+    return journal.exists() and lines_in(journal) >= lines

@@ -9,7 +9,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -19,7 +18,15 @@ import pytest
 from helpers.equations import reference_log_probs
 from helpers.files import SHARED, needs_shared, read_gz, write_gz
 from helpers.models import random_model
-from helpers.tables import LONG_TABLE, TABLES, lines_in, new_columns, start, without_new_columns
+from helpers.tables import (
+    LONG_TABLE,
+    TABLES,
+    has_written,
+    new_columns,
+    start,
+    waited_for,
+    without_new_columns,
+)
 
 from moses_feature.models.phrase_model import PhraseModel, load_model, save_model
 from moses_feature.models.vocabulary import Vocabulary
@@ -305,7 +312,6 @@ def test_wrong_usage(run, tmp_path, model_directory):
     assert (tmp_path / "in").read_bytes() == TABLES["one line"]
 
 
-# A process of its own, to be killed or starved; small parts, so that there are many.
 def test_a_killed_run_goes_on(tmp_path, model_directory, monkeypatch, run):
     monkeypatch.setattr(augment_module, "LINES_PER_PART", 97)
     write_gz(tmp_path / "in.gz", LONG_TABLE)
@@ -314,11 +320,7 @@ def test_a_killed_run_goes_on(tmp_path, model_directory, monkeypatch, run):
     arguments = ("in.gz", "out.gz", "--model", model_directory)
     process = start(tmp_path, *arguments)
     journal = tmp_path / "out.gz.journal"
-    deadline = time.monotonic() + 60
-    while not (journal.exists() and lines_in(journal) > 300):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    waited_for(lambda: has_written(journal, 300), process)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert not (tmp_path / "out.gz").exists()
@@ -445,7 +447,7 @@ def test_a_full_disk(tmp_path, model_directory, run):
         model_directory,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     )
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=240)
     assert process.returncode == 1
     assert "Error: out: cannot be written: File too large" in errors
     assert "--resume goes on with it" in errors

@@ -95,7 +95,7 @@ def test_annealing_lowers_the_learning_rate(data, tmp_path):
 
 
 def test_an_infinite_loss_stops_with_the_last_good_checkpoint(data, tmp_path, monkeypatch):
-    from moses_feature import trainer
+    from moses_feature.training import trainer
 
     settings = TrainingSettings(sizes=TINY, evaluate_every=5, updates=30)
     healthy = trainer.Trainer._terms

@@ -154,7 +154,7 @@ def run_until(task: Path, work: Path, lists: int) -> None:
         stdout=subprocess.DEVNULL,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while len(list(work.glob("run*.gz"))) < lists and process.poll() is None:
         assert time.monotonic() < deadline
         time.sleep(0.005)
