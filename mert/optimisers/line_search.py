@@ -126,6 +126,7 @@ def _changes(
         current = _best_at(scores, slopes, first, last, lowest)
         start += statistics[current]
         while True:
+            # Where each steeper line crosses the current one …
             slope, score = slopes[current], scores[current]
             for line in range(first, last):
                 crossing = (score - scores[line]) / (slopes[line] - slope)
@@ -135,6 +136,7 @@ def _changes(
                 gamma = crossings[line] if crossings[line] < gamma else gamma
             if gamma >= highest:
                 break
+            # … and the steepest of those that do so first: it is the best one from there on.
             following = current
             for line in range(first, last):
                 if crossings[line] <= gamma and slopes[line] > slopes[following]:

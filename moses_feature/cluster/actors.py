@@ -46,6 +46,11 @@ class ActorPool:
     An actor that dies, with its process or with its machine, is replaced as soon as the cluster
     has room for another one; meanwhile the others do its tasks.
 
+    Ray's own `max_restarts` and `max_task_retries` do not do this. They count a loss against all
+    tasks that the actor had, so that one task that kills actors takes the innocent ones with it;
+    tasks wait for their own actor, though others are idle; and an actor is started again with the
+    resources that it had, which a smaller cluster may no longer have.
+
     Args:
         cluster: where they are.
         make: makes an actor; its method `ready` returns when it can begin, and `do` does a task,
@@ -93,7 +98,7 @@ class ActorPool:
 
     def _attend(self) -> None:
         """Keep one place of the pool filled: with an actor, and with another if it is lost."""
-        losses = 0
+        losses = 0  # in a row, without any task done between them
         while losses < ATTEMPTS and not self._closed:
             pending: dict[Any, _Task] = {}
             losses += 1
@@ -103,6 +108,7 @@ class ActorPool:
             except Exception as error:  # whatever Ray says of what was lost
                 if not self._closed:
                     self._put_back(list(pending.values()), error)
+        # This place stays empty. When all do, nobody is left to do what waits.
         with self._changed:
             self._places -= 1
             while self._waiting and not self._places:
@@ -152,6 +158,7 @@ class ActorPool:
         with self._changed:
             while not self._waiting and not pending and not self._closed:
                 self._changed.wait()
+            # A task that was lost before is done alone; a second loss is then its own fault.
             suspects = any(task.attempts for task in (*pending, *islice(self._waiting, 1)))
             room = 1 if suspects else self._at_once
             if self._waiting and len(pending) < room and not self._closed:

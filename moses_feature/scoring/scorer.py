@@ -173,11 +173,14 @@ class _NetworkScorer:
         nodes = _Nodes(every_source, np.full(len(every_source), END), every_source)
         states = sources.start
         for position, level in enumerate(pairs.target_levels):
+            # The states after each distinct prefix, and log p of each distinct next word …
             new = self._states(position, len(nodes.word))
             edge_log_probs = self._decode(nodes, level, states, sources, new)
             states = new
+            # … which is that of all phrases with this prefix and this word.
             taken = edge_log_probs[level.edge_of_row]
             word_log_probs[pairs.offsets[level.rows] + position] = taken
+            # Words lead on to the prefixes of the next level; END does not.
             parent = level.parent[level.grows]
             nodes = _Nodes(parent, level.word[level.grows], nodes.source[parent])
         return word_log_probs

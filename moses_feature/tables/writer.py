@@ -100,6 +100,7 @@ class TableWriter:
             with self._path.open("rb") as file:  # killed between the last two steps of `finish`?
                 self._check_content(file, self._path, journal)
             self._path.replace(self._partial)
+        # What stands behind the last noted part is half a part: it is written again.
         self._hash = self._check_content(self._open(), self._partial, journal)
         self._truncate(journal["bytes"])
         progress: Json = journal["progress"]

@@ -134,6 +134,7 @@ class Trainer:
                 self._save_checkpoint()
                 saved_at = self.state.seconds
             report(self.state)
+        # The last updates may have made the best model; an interrupted run evaluates later.
         if reason is not None and self.state.last_evaluation != self.state.update:
             self._evaluate()
         self._save_checkpoint()
@@ -178,6 +179,7 @@ class Trainer:
         minimised = loss
         if terms.log_norms is not None:
             minimised = loss + self._objective.norm_penalty * terms.log_norms.square().sum()
+        # The sum over the words of all pairs, divided by the pairs of the whole batch.
         self._optimizer.zero_grad()
         weight *= self._ranks.count  # gradients are the means over the processes
         torch.autograd.backward(minimised * weight / len(rows))

@@ -128,9 +128,12 @@ class LanguageModels:
             lookups = self.lookups()
             lookups.guessed[0] = lookups.crowded[0] = 0
             result = compute(lookups)
+            # What was guessed last is still in the buffer: its scores take the place of guesses.
             if lookups.guessed[0]:
                 self._flush()
             self.check()
+            # A full table answers with guesses that nobody will correct; else a computation
+            # without a guess in it is the one that true answers would have given.
             if lookups.crowded[0]:
                 self._make_room()
             elif not lookups.guessed[0]:
@@ -317,16 +320,19 @@ def _guess(lookups: Lookups, state: int, word: int, slot: int) -> tuple[float, i
     """Return a guess, or the score if there is no buffer, and the state after the word."""
     contexts = lookups.contexts
     model = contexts.rows[state >> 1, 0]
+    # The best guess is what the word scored last after the same word, else what it scores in the
+    # mean: the better the guess, the fewer passes over a stack.
     guess = lookups.pairs[_pair(lookups, state, word)]
     if guess == NOT_KNOWN:
         guess = lookups.guesses[model, word]
+    # The guess is remembered as if it were the score, until the buffer is flushed.
     after = number_after(contexts, state >> 1, lookups.ids[model, word])
     if after < 0:
         lookups.crowded[0] = 1
         return guess, state
     following = 2 * after + 1
     _remember(lookups, slot, _key(state, word), guess, following)
-    if len(lookups.buffer) == 0:
+    if len(lookups.buffer) == 0:  # asked at once, one by one: the plain twin in the tests
         lookups.buffered[0] = 1
         _ask(lookups.flush, state, word)
         return lookups.results[0], following
