@@ -16,6 +16,9 @@ from typing import Any, TypeVar
 
 from numba import njit
 from numba.core.caching import IndexDataCacheFile
+from numba.core.registry import CPUDispatcher
+
+from moses_feature.signals import deferred
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,13 +28,22 @@ _IMPORTS = re.compile(r"^from ((?:moses_feature|mert)[.\w]*) import", re.MULTILI
 _COMPILES = "moses_feature.compiled"
 
 
+class _Deferring(CPUDispatcher):
+    """A compiled function during which no signal is handled; see `moses_feature.signals`."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return deferred(super().__call__, *arguments, **options)
+
+
 def compiler(**options: Any) -> Callable[[F], F]:
     """Return a decorator that compiles a function with options of numba, and keeps its code."""
 
     def compile_and_keep(function: F) -> F:
-        dispatcher: F = njit(**options)(function)
+        dispatcher: Any = njit(**options)(function)
+        dispatcher.__class__ = _Deferring
         _keep_code(dispatcher, Path(function.__code__.co_filename))
-        return dispatcher
+        result: F = dispatcher
+        return result
 
     return compile_and_keep
 

@@ -82,8 +82,7 @@ def start(directory: Path, *arguments: object, **options) -> subprocess.Popen:
         cwd=directory,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=listen_to_ctrl_c,
-        **options,
+        **{"preexec_fn": listen_to_ctrl_c, **options},
     )
 
 

@@ -21,6 +21,7 @@ from mert.nbest import Hypothesis, format_nbest
 from mert.source_phrases import Sentence, surface
 from moses_feature.arrays import Integers
 from moses_feature.files import whole_file
+from moses_feature.signals import deferred
 
 DEFAULT_POPS = 200
 DEFAULT_STACK = 200
@@ -118,6 +119,9 @@ class EmbeddedDecoder:
         """
         if features is not None:
             self._use(features)
+        return deferred(self._translate, sentence, count, distinct)
+
+    def _translate(self, sentence: int, count: int, distinct: bool) -> list[Hypothesis]:
         if not len(self._options.spans[sentence]):
             return [Hypothesis((), np.zeros(int(self._tuneable.sum())), 0.0)]
         graph = self._search(sentence, self._weighted, np.empty(0, np.int64), forced=False)
