@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ Json = dict[str, Any]
 
 COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 STANDARD_STREAM = "-"
+_TEMPORARY = re.compile(r"\..*\.[0-9]+\.tmp")
 
 
 def is_compressed(path: str | Path) -> bool:
@@ -92,14 +94,25 @@ def locked_directory(directory: Path, doing: str) -> Iterator[None]:
     except OSError as error:
         raise OutputError(f"{directory}: expected a directory: {error.strerror}") from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise OutputError(f"{directory}: another run is {doing} there") from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OutputError(f"{directory}: another run is {doing} there") from None
+        _remove_leftovers(directory)
+        try:
+            yield
+        finally:  # only who holds the lock may remove the directory
+            if directory.is_dir() and not any(directory.iterdir()):
+                directory.rmdir()
     finally:
         os.close(descriptor)
-        if directory.is_dir() and not any(directory.iterdir()):
-            directory.rmdir()
+
+
+def _remove_leftovers(directory: Path) -> None:
+    """Remove the temporary files of runs that were killed."""
+    for path in directory.glob(".*.tmp"):
+        if _TEMPORARY.fullmatch(path.name):
+            path.unlink(missing_ok=True)
 
 
 def write_whole(path: Path, content: bytes) -> None:

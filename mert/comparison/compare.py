@@ -31,7 +31,7 @@ from mert.tune import tune
 from mert.tuning_state import TuningSettings, TuningState, identity_of, nbest_name
 from moses_feature import __version__
 from moses_feature.errors import UsageError
-from moses_feature.files import locked_directory, write_json
+from moses_feature.files import locked_directory, write_json, write_whole
 from moses_feature.moses.ini import MosesIni
 from moses_feature.run_identity import difference
 
@@ -258,7 +258,7 @@ def _write_translations(nbest: Path, features: FeatureSet, size: int, path: Path
         b" ".join(list_[0].words) + b"\n" if list_ else b"\n"
         for list_ in read_nbest(nbest, features, size)
     ]
-    path.write_bytes(b"".join(lines))
+    write_whole(path, b"".join(lines))
 
 
 def _compared(name: str, runs: tuple[Run, ...], baseline: tuple[Run, ...]) -> SystemResult:

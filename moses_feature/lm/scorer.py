@@ -117,7 +117,9 @@ class NeuralLM:
         row = np.array(
             [index.setdefault(key.tobytes(), len(index)) for key in contexts], dtype=np.int64
         )
-        distinct = np.frombuffer(b"".join(index), dtype=np.int32).reshape(len(index), -1)
+        distinct = np.frombuffer(b"".join(index), dtype=np.int32).reshape(
+            len(index), self.order - 1
+        )
         features = self._features(distinct)
         scores = np.empty(len(words), dtype=np.float32)
         bias = self.weights["output.bias"]
@@ -173,6 +175,8 @@ class NeuralLM:
 
     def sentence_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[Floats32]:
         """Return log p of the words of each sentence, and of its end."""
+        if not sentences:
+            return []
         contexts, words = [], []
         for sentence in sentences:
             ids = [END] * (self.order - 1) + self.ids(sentence) + [END]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from moses_feature.errors import FormatError, MosesFeatureError, shown
+from moses_feature.files import write_whole
 
 END = 0
 """Id of the end-of-phrase symbol; as the word before a target phrase, its embedding is zero."""
@@ -53,7 +54,7 @@ class Vocabulary:
 
     def save(self, path: Path) -> None:
         """Write one word per line; id = line number counted from 0."""
-        path.write_bytes(b"".join(word + b"\n" for word in (*SYMBOLS, *self.shortlist)))
+        write_whole(path, b"".join(word + b"\n" for word in (*SYMBOLS, *self.shortlist)))
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:

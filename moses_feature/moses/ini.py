@@ -234,8 +234,11 @@ class MosesIni:
             if name in self.weights:
                 number = self.weights[name].line_number - 1
                 text = f"{name}= {' '.join(f'{value:.6g}' for value in values)}"
-                lines[number] = text.encode()
-        top = [f"# {' '.join(comment.split())}".encode() for comment in comments]
+                lines[number] = text.encode(errors="surrogateescape")
+        top = [
+            f"# {' '.join(comment.split())}".encode(errors="surrogateescape")
+            for comment in comments
+        ]
         return MosesIni(self.path, b"\n".join([*top, *lines]))
 
     def with_paths(self, paths: Mapping[str, Path]) -> MosesIni:
@@ -274,7 +277,7 @@ class MosesIni:
             )
 
     def _add_feature(self, text: str, line_number: int) -> None:
-        kind, *pieces = text.split()
+        kind, *pieces = text.split() or [text]
         arguments: dict[str, str] = {}
         for piece in pieces:
             key, equals, value = piece.partition("=")
@@ -373,7 +376,7 @@ def _with_argument(line: bytes, key: str, value: str) -> bytes:
 
 def _with_new_argument(line: bytes, key: str, value: str) -> bytes:
     text = line.partition(b"#")[0].rstrip(b" \t\r")
-    return text + f" {key}={value}".encode() + line[len(text) :]
+    return text + f" {key}={value}".encode(errors="surrogateescape") + line[len(text) :]
 
 
 def _with_weights(line: bytes, weights: Sequence[float]) -> bytes:

@@ -9,21 +9,18 @@ import bz2
 import hashlib
 import io
 import sys
-import zlib
 from collections.abc import Callable, Iterator
-from lzma import LZMADecompressor, LZMAError
+from lzma import LZMADecompressor
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from xopen import xopen
 
-if sys.version_info >= (3, 14):
-    from compression.zstd import ZstdError
-else:
-    from backports.zstd import ZstdError
-
 from moses_feature.errors import DataError, FormatError, MosesFeatureError
 from moses_feature.files import STANDARD_STREAM, Json, is_compressed
+
+LONGEST_LINE = 1 << 20
+"""Bytes of a line, its end counted: more than words or scores take, less than damaged files."""
 
 
 class LineReader:
@@ -47,7 +44,7 @@ class LineReader:
         self._size = 0 if self.path == STANDARD_STREAM else Path(self.path).stat().st_size
         try:
             self._lines = self._decompressed()
-        except _READ_ERRORS as error:
+        except Exception as error:
             self._raw.close()
             raise MosesFeatureError(f"{self.path}: cannot be read: {error}") from error
 
@@ -56,14 +53,16 @@ class LineReader:
             if sys.stdin is None or sys.stdin.closed:
                 raise MosesFeatureError("the standard input is closed, or has been read already")
             return cast(io.BufferedReader, sys.stdin.buffer)
-        if Path(self.path).is_dir():
-            raise MosesFeatureError(f"{self.path}: expected a file, found a directory")
         try:
+            if Path(self.path).is_dir():
+                raise MosesFeatureError(f"{self.path}: expected a file, found a directory")
             if is_compressed(self.path) and Path(self.path).stat().st_size == 0:
                 raise FormatError(self.path, f"a {Path(self.path).suffix} file", "an empty file")
             return Path(self.path).open("rb")
         except OSError as error:
             raise MosesFeatureError(f"{self.path}: {error.strerror}") from error
+        except ValueError as error:  # a NUL in the name
+            raise MosesFeatureError(f"{self.path!r}: {error}") from error
 
     def _decompressed(self) -> BinaryIO:
         start = self._raw.peek(6)
@@ -83,22 +82,26 @@ class LineReader:
             self._raw.close()
 
     def __iter__(self) -> Iterator[bytes]:
-        try:
-            while line := self._ahead or next(self._lines, b""):
-                self._ahead = b""
-                self.line_number += 1
-                self._hash.update(line)
-                yield line
-        except _READ_ERRORS as error:
-            raise self._failed(error) from error
+        while line := self._ahead or self._read_line():
+            self._ahead = b""
+            self.line_number += 1
+            self._hash.update(line)
+            yield line
 
     def peek(self) -> bytes:
         """Return the line after the last one that was read, empty at the end of the file."""
-        try:
-            self._ahead = self._ahead or next(self._lines, b"")
-        except _READ_ERRORS as error:
-            raise self._failed(error) from error
+        self._ahead = self._ahead or self._read_line()
         return self._ahead
+
+    def _read_line(self) -> bytes:
+        try:
+            line = self._lines.readline(LONGEST_LINE + 1)
+        except Exception as error:  # each decompressor has errors of its own
+            raise self._failed(error) from error
+        if len(line) > LONGEST_LINE:
+            expected = f"lines of at most {LONGEST_LINE:,} bytes"
+            raise FormatError(self.path, expected, "a longer one", self.line_number + 1)
+        return line
 
     def _failed(self, error: Exception) -> MosesFeatureError:
         where = f"{self.path} after line {self.line_number}"
@@ -125,7 +128,6 @@ class LineReader:
         return self._raw.tell() / self._size if self._size else None
 
 
-_READ_ERRORS = (EOFError, OSError, zlib.error, LZMAError, ZstdError)
 _MEMBERS_TO_CHECK: dict[bytes, Callable[[], bz2.BZ2Decompressor | LZMADecompressor]] = {
     b"BZh": bz2.BZ2Decompressor,
     b"\xfd7zXZ\x00": LZMADecompressor,

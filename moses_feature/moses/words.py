@@ -18,6 +18,9 @@ from moses_feature.moses.phrase_table import tokens
 Escaping = Literal["as-is", "unescape", "escape"]
 ESCAPINGS: tuple[Escaping, ...] = get_args(Escaping)
 
+LONGEST_PHRASE = 1000
+"""Words of a phrase; of tables the longest have ten or so, of sentences some hundreds."""
+
 _ESCAPES = {
     b"&": b"&amp;",
     b"|": b"&#124;",
@@ -71,8 +74,8 @@ class WordOptions:
         """Return the words of a phrase pair, given as the fields of its line.
 
         Raises:
-            WordError: a factor is missing, or the pair is a hierarchical rule and
-                `hierarchical` is not set.
+            WordError: a factor is missing, a phrase is too long, or the pair is a hierarchical
+                rule and `hierarchical` is not set.
         """
         source_tokens, target_tokens = tokens(source), tokens(target)
         if b"]" in source and _is_rule(source_tokens):
@@ -83,6 +86,9 @@ class WordOptions:
                     "non-terminal as one symbol"
                 )
             source_tokens, target_tokens = _rule_words(source_tokens, target_tokens, alignment)
+        longest = max(len(source_tokens), len(target_tokens))
+        if longest > LONGEST_PHRASE:
+            raise WordError(f"expected phrases of at most {LONGEST_PHRASE} words, found {longest}")
         return (
             self._words(source_tokens, self.source_factor),
             self._words(target_tokens, self.target_factor),

@@ -20,6 +20,10 @@ MAX_LENGTH = 10
 """Tokens of the longest phrase that is looked for in a text, as in Moses' script."""
 
 
+BYTES = 1 << 24
+"""Bytes of a part that is full, however few lines it has."""
+
+
 @dataclass(frozen=True)
 class Part:
     """Lines that are worked on together.
@@ -74,8 +78,8 @@ class PartReader:
 
     Args:
         reader: of the table.
-        size: lines of a part, at least, but for the last one; twice as many at most, even if they
-            are all of one source phrase.
+        size: lines of a part, at least, but for the last one and for parts of many bytes; twice
+            as many at most, even if they are all of one source phrase.
         kept: the source phrases whose lines are kept; None for all lines.
         scores: how many scores a line should have; None for as many as the first one.
     """
@@ -114,6 +118,7 @@ class PartReader:
         reader = self._reader
         lines: list[bytes] = []
         numbers: list[int] = []
+        size = 0
         for line in self._lines:
             if self.scores is None:
                 fields = split_fields(line, reader.path, reader.line_number)
@@ -121,15 +126,18 @@ class PartReader:
             if self._kept is None or self._is_kept(line):
                 lines.append(line)
                 numbers.append(reader.line_number)
-                if len(lines) >= self._size and self._ends_here(line, len(lines)):
+                size += len(line)
+                if self._ends_here(line, max(len(lines) / self._size, size / BYTES)):
                     yield self._part(lines, numbers)
-                    lines, numbers = [], []
+                    lines, numbers, size = [], [], 0
         if lines or self._number == 0:
             yield self._part(lines, numbers)
 
-    def _ends_here(self, line: bytes, lines: int) -> bool:
-        following = self._reader.peek()
-        return lines == 2 * self._size or _source(following) != _source(line)
+    def _ends_here(self, line: bytes, filled: float) -> bool:
+        """Return whether a part ends with a line, given how full it is: 1 is what it should be."""
+        if filled < 1.0:
+            return False
+        return filled >= 2.0 or _source(self._reader.peek()) != _source(line)
 
     def _is_kept(self, line: bytes) -> bool:
         assert self._kept is not None  # noqa: S101

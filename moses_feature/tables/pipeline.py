@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import cycle
 from threading import Lock
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from moses_feature.scoring.packing import Packed
 from moses_feature.scoring.scorer import Scorer
 from moses_feature.tables.columns import NewColumns, ScoredPart
-from moses_feature.tables.helpers import Helper, HelperHere, HelperProcess
+from moses_feature.tables.helpers import Helper, HelperHere, helper_process
 from moses_feature.tables.parts import Part
 
 PARTS_PER_HELPER = 4
@@ -68,7 +68,7 @@ class Pipeline:
 
     def _submit(self, part: Part) -> Future[ScoredPart]:
         if self._begun and isinstance(self._helpers[0], HelperHere):
-            self._helpers = [HelperProcess(self._columns) for _ in range(self._count)]
+            self._helpers = [helper_process(self._columns) for _ in range(self._count)]
             self._turns = cycle(self._helpers)
         self._begun = True
         helper = next(self._turns)
@@ -81,7 +81,7 @@ class Pipeline:
             log_probs = self._scorer.score_packed(packed.result()).log_probs
             helper.call(NewColumns.append, log_probs).add_done_callback(_passed_on_to(scored))
         except BaseException as error:  # raised by who waits for it
-            scored.set_exception(error)
+            _fail(scored, error)
 
     def close(self) -> None:
         """End the helpers and what is being scored."""
@@ -98,9 +98,18 @@ def local_pools(scorer: Scorer) -> Iterator[OpenPool]:
 
 def _passed_on_to(other: Future[Any]) -> Callable[[Future[Any]], None]:
     def pass_on(done: Future[Any]) -> None:
-        if (error := done.exception()) is not None:
-            other.set_exception(error)
+        if done.cancelled():  # the run ends
+            other.cancel()
+        elif (error := done.exception()) is not None:
+            _fail(other, error)
         else:
             other.set_result(done.result())
 
     return pass_on
+
+
+def _fail(future: Future[Any], error: BaseException) -> None:
+    if isinstance(error, CancelledError):
+        future.cancel()
+    else:
+        future.set_exception(error)

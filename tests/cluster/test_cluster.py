@@ -59,7 +59,7 @@ def busy_workers(root: int) -> list[int]:
 
 
 def helpers_of(worker: int) -> list[int]:
-    return descendants(b"moses_feature.tables.helpers", worker)
+    return descendants(b"moses_feature.processes", worker)
 
 
 @contextmanager

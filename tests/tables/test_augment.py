@@ -36,7 +36,7 @@ from moses_feature.moses.words import WordOptions, unescape
 from moses_feature.tables import augment as augment_module
 from moses_feature.tables import pipeline
 from moses_feature.tables.columns import NewColumns
-from moses_feature.tables.helpers import HelperHere, HelperProcess
+from moses_feature.tables.helpers import HelperHere, helper_process
 from moses_feature.tables.parts import PartReader
 
 
@@ -361,7 +361,7 @@ def test_helpers_give_the_bytes_of_one_process(tmp_path, model_directory, monkey
     monkeypatch.setattr(augment_module, "LINES_PER_PART", 97)
     write_gz(tmp_path / "in.gz", LONG_TABLE)
     run("augment-phrase-table", "in.gz", "many.gz", "--model", model_directory, "--threads", 12)
-    monkeypatch.setattr(pipeline, "HelperProcess", HelperHere)
+    monkeypatch.setattr(pipeline, "helper_process", HelperHere)
     run("augment-phrase-table", "in.gz", "one.gz", "--model", model_directory)
     assert (tmp_path / "many.gz").read_bytes() == (tmp_path / "one.gz").read_bytes()
 
@@ -407,20 +407,26 @@ def test_a_lost_helper(tmp_path, model_directory, monkeypatch, run):
     write_gz(tmp_path / "in.gz", LONG_TABLE)
     run("augment-phrase-table", "in.gz", "whole.gz", "--model", model_directory)
 
-    class ShortLived(HelperProcess):
+    class ShortLived:
         calls = 0
+
+        def __init__(self, columns: NewColumns) -> None:
+            self._process = helper_process(columns)
 
         def call(self, method, *arguments):
             type(self).calls += 1
             if self.calls == 20:
-                self._process.kill()
-            return super().call(method, *arguments)
+                self._process._process.kill()
+            return self._process.call(method, *arguments)
 
-    monkeypatch.setattr(pipeline, "HelperProcess", ShortLived)
+        def close(self):
+            self._process.close()
+
+    monkeypatch.setattr(pipeline, "helper_process", ShortLived)
     arguments = ("augment-phrase-table", "in.gz", "out.gz", "--model", model_directory)
     result = run(*arguments, exit_code=1)
     assert "a helper process ended without a word, exit code -9" in result.stderr
-    monkeypatch.setattr(pipeline, "HelperProcess", HelperProcess)
+    monkeypatch.setattr(pipeline, "helper_process", helper_process)
     run(*arguments, "--resume")
     assert (tmp_path / "out.gz").read_bytes() == (tmp_path / "whole.gz").read_bytes()
 
