@@ -1,7 +1,8 @@
 # make demo: the whole story, end to end, on the example.
 # make test: everything that continuous integration runs.
+# make docs: the documentation, in docs/_build/html.
 # make bench TABLE=phrase-table.gz: scoring and training, against a naive twin and the machine.
-# Both set up a virtual environment first; PYTHON chooses the interpreter (3.11 or newer).
+# All set up a virtual environment first; PYTHON chooses the interpreter (3.11 or newer).
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 RUN := examples/quickstart/run
 TABLE ?= examples/quickstart/data/phrase-table.gz
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint docs bench clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -19,7 +20,7 @@ $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 demo: $(VENV)/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/quickstart/demo.sh $(RUN)
 
-test: lint
+test: lint docs
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/installed
@@ -28,9 +29,12 @@ lint: $(VENV)/installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(VENV)/installed
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/scoring.py $(TABLE)
 	$(BIN)/python benchmarks/training.py $(TABLE)
 
 clean:
-	rm -rf $(VENV) $(RUN) examples/quickstart/data build *.egg-info
+	rm -rf $(VENV) $(RUN) docs/_build examples/quickstart/data build *.egg-info

@@ -19,6 +19,7 @@ from mert.tuning_state import TuningSettings
 from moses_feature import __version__
 from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE, POSITIVE
+from moses_feature.cli.paths import READ, READ_NAMED_MODEL, READ_SYSTEM, WRITE_DIRECTORY
 from moses_feature.cli.progress import Progress
 from moses_feature.errors import UsageError
 from moses_feature.moses.ini import MosesIni
@@ -26,12 +27,21 @@ from moses_feature.rescoring.nbest import named
 
 
 @click.command("mert-compare", cls=Command, no_args_is_help=True)
-@click.argument("systems", nargs=-1, required=True, metavar="NAME=INI...")
-@click.option("--dev", required=True, help="The development set, tokenised.")
-@click.option("--dev-reference", multiple=True, required=True, help="Its translation. Repeatable.")
-@click.option("--test", required=True, help="The test set.")
-@click.option("--test-reference", multiple=True, required=True, help="Its translation. Repeatable.")
-@click.option("--work-dir", required=True, help="Where all is kept; a run that was killed goes on.")
+@click.argument("systems", nargs=-1, required=True, metavar="NAME=INI...", type=READ_SYSTEM)
+@click.option("--dev", type=READ, required=True, help="The development set, tokenised.")
+@click.option(
+    "--dev-reference", type=READ, multiple=True, required=True, help="Its translation. Repeatable."
+)
+@click.option("--test", type=READ, required=True, help="The test set.")
+@click.option(
+    "--test-reference", type=READ, multiple=True, required=True, help="Its translation. Repeatable."
+)
+@click.option(
+    "--work-dir",
+    type=WRITE_DIRECTORY,
+    required=True,
+    help="Where all is kept; a run that was killed goes on.",
+)
 @click.option(
     "--seeds",
     type=POSITIVE,
@@ -50,6 +60,7 @@ from moses_feature.rescoring.nbest import named
     "--rescore",
     multiple=True,
     metavar="SYSTEM:NAME=MODEL",
+    type=READ_NAMED_MODEL,
     help="Add a neural language model to the n-best lists of a system. Repeatable.",
 )
 @decoder_options

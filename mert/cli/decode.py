@@ -24,6 +24,7 @@ from mert.source_phrases import Sentence
 from moses_feature import __version__
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import POSITIVE
+from moses_feature.cli.paths import READ, WRITE
 from moses_feature.cli.progress import Progress
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import STANDARD_STREAM, whole_file
@@ -31,18 +32,18 @@ from moses_feature.moses.ini import MosesIni
 
 
 @click.command("mert-decode", cls=Command, no_args_is_help=True)
-@click.argument("ini")
+@click.argument("ini", type=READ)
 @click.option(
     "--n-best",
     nargs=2,
     metavar="FILE N",
-    type=(str, POSITIVE),
+    type=(WRITE, POSITIVE),
     help="Also write the N best distinct translations of each sentence, as Moses does.",
 )
 @click.option(
     "--force",
     "force",
-    metavar="FILE",
+    type=READ,
     help="Find the best derivation of the translations in FILE, and nothing else.",
 )
 @search_options

@@ -18,14 +18,17 @@ from moses_feature import __version__
 from moses_feature.arrays import Floats
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE
+from moses_feature.cli.paths import READ, WRITE
 from moses_feature.errors import UsageError
 from moses_feature.files import write_whole
 
 
 @click.command("mert-optimize", cls=Command, no_args_is_help=True)
-@click.argument("features")
-@click.argument("scores")
-@click.option("--init", help="Start weights and the range of restarts: an init.opt of Moses.")
+@click.argument("features", type=READ)
+@click.argument("scores", type=READ)
+@click.option(
+    "--init", type=READ, help="Start weights and the range of restarts: an init.opt of Moses."
+)
 @click.option(
     "--optimizer",
     "optimizer_name",
@@ -56,7 +59,7 @@ from moses_feature.files import write_whole
     metavar="NAME=LEAST:GREATEST",
     help="Keep this weight between the two. Repeatable.",
 )
-@click.option("--output", help="Write the weights to this file, one line: name value.")
+@click.option("--output", type=WRITE, help="Write the weights to this file, one line: name value.")
 @debug_option
 @click.version_option(__version__)
 def mert_optimize(

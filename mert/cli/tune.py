@@ -17,26 +17,36 @@ from mert.tuning_state import TuningSettings, identity_of
 from moses_feature import __version__
 from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE
+from moses_feature.cli.paths import READ, READ_NAMED_MODEL, WRITE_DIRECTORY
 from moses_feature.cli.progress import Progress
 from moses_feature.moses.ini import MosesIni
 from moses_feature.rescoring.nbest import named
 
 
 @click.command("mert-tune", cls=Command, no_args_is_help=True)
-@click.argument("ini")
-@click.option("--input", "input_text", required=True, help="The development set, tokenised.")
+@click.argument("ini", type=READ)
+@click.option(
+    "--input", "input_text", type=READ, required=True, help="The development set, tokenised."
+)
 @click.option(
     "--reference",
     "references",
+    type=READ,
     multiple=True,
     required=True,
     help="Its translation. Repeatable.",
 )
-@click.option("--work-dir", required=True, help="Where all is kept; a run that was killed goes on.")
+@click.option(
+    "--work-dir",
+    type=WRITE_DIRECTORY,
+    required=True,
+    help="Where all is kept; a run that was killed goes on.",
+)
 @click.option(
     "--rescore",
     multiple=True,
     metavar="NAME=MODEL",
+    type=READ_NAMED_MODEL,
     help="Add a neural language model to the n-best lists, as a feature of this name: for a "
     "Moses that cannot use it in search. Repeatable.",
 )

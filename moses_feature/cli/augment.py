@@ -22,6 +22,7 @@ from moses_feature.cli.options import (
     table_word_options,
     training_options,
 )
+from moses_feature.cli.paths import READ, READ_MODEL, WRITE, WRITE_TABLE
 from moses_feature.cli.progress import AugmentReporter, Progress
 from moses_feature.cli.train import train_model
 from moses_feature.errors import UsageError
@@ -54,20 +55,23 @@ class PlaceOptions:
 
 
 @click.command("augment-phrase-table", cls=Command, no_args_is_help=True)
-@click.argument("table")
-@click.argument("output")
-@click.option("--model", "model_directory", help="Score with this model; nothing is trained.")
+@click.argument("table", type=READ)
+@click.argument("output", type=WRITE_TABLE)
+@click.option(
+    "--model", "model_directory", type=READ_MODEL, help="Score with this model; nothing is trained."
+)
 @click.option(
     "--input",
     "inputs",
+    type=READ,
     multiple=True,
     help="Keep only lines whose source phrase occurs in this text. Repeatable.",
 )
 @Gathered(
     "change",
     lambda given: taken(IniOptions, given),
-    click.option("--ini", help="A moses.ini that reads TABLE …"),
-    click.option("--ini-out", help="… and where to write one that reads OUTPUT."),
+    click.option("--ini", type=READ, help="A moses.ini that reads TABLE …"),
+    click.option("--ini-out", type=WRITE, help="… and where to write one that reads OUTPUT."),
     click.option("--table-name", help="Name of the phrase table in the ini, if it has several."),
 )
 @click.option("--source-unknown", is_flag=True, help="Append exp(-unknown source words) too.")

@@ -7,12 +7,13 @@ import sys
 import click
 
 from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.paths import READ
 from moses_feature.tables.check import check_table
 
 
 @click.command("check", cls=Command, no_args_is_help=True)
-@click.argument("table")
-@click.option("--ini", help="The moses.ini that reads it.")
+@click.argument("table", type=READ)
+@click.option("--ini", type=READ, help="The moses.ini that reads it.")
 @debug_option
 def check_command(table: str, ini: str | None) -> None:
     """Find what would poison Moses in a phrase table; exit code 1 if there is anything.

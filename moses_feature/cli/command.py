@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from moses_feature.cli.paths import check_outputs
 from moses_feature.errors import MosesFeatureError
 
 INTERRUPTED = 130
@@ -29,6 +30,7 @@ class Command(click.Command):
             if isinstance(stream, io.TextIOWrapper):  # file names may be no UTF-8
                 stream.reconfigure(errors="backslashreplace")
         try:
+            check_outputs(ctx)
             return super().invoke(ctx)
         except KeyboardInterrupt:
             hint = ""

@@ -13,6 +13,7 @@ import numpy as np
 from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.cli.memory import keep_freed_memory
 from moses_feature.cli.options import DeviceOptions, LmOptions, device_options, lm_options
+from moses_feature.cli.paths import READ, READ_MODEL, WRITE, WRITE_DIRECTORY
 from moses_feature.files import STANDARD_STREAM
 from moses_feature.lm.nplm import load_neural_lm, write_nplm
 from moses_feature.lm.scorer import NeuralLM
@@ -29,8 +30,8 @@ def cslm_group() -> None:
 
 
 @cslm_group.command("train", cls=Command, no_args_is_help=True)
-@click.argument("text")
-@click.argument("model_directory")
+@click.argument("text", type=READ)
+@click.argument("model_directory", type=WRITE_DIRECTORY)
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint in MODEL_DIRECTORY.")
 @lm_options
 @device_options
@@ -73,7 +74,7 @@ def train_command(
 
 
 @cslm_group.command("score", cls=Command, no_args_is_help=True)
-@click.argument("model")
+@click.argument("model", type=READ_MODEL)
 @click.option("--per-word", is_flag=True, help="Also log p of every word and of the end.")
 @click.option(
     "--normalised", is_flag=True, help="Subtract log Z, of a self-normalised model or of NPLM, too."
@@ -146,8 +147,8 @@ def _perplexity(log_prob: float, words: int) -> float:
 
 
 @cslm_group.command("export-nplm", cls=Command, no_args_is_help=True)
-@click.argument("model_directory")
-@click.argument("output")
+@click.argument("model_directory", type=READ_MODEL)
+@click.argument("output", type=WRITE)
 @debug_option
 def export_command(model_directory: str, output: str) -> None:
     """Write a model in NPLM's text format, for a Moses that was built with NPLM.

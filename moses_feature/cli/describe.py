@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.paths import READ_MODEL
 from moses_feature.files import Json
 from moses_feature.lm.sizes import LM_ARCHITECTURE
 from moses_feature.models.files import CONFIG, architecture_of
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("describe", cls=Command, no_args_is_help=True)
-@click.argument("model_directory")
+@click.argument("model_directory", type=READ_MODEL)
 @debug_option
 def describe_command(model_directory: str) -> None:
     """Say what a model is: sizes, vocabularies, training, where it comes from.

@@ -8,6 +8,7 @@ import click
 
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import POSITIVE
+from moses_feature.cli.paths import READ
 from moses_feature.errors import FormatError, MosesFeatureError, shown
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.tables.favourites import (
@@ -21,7 +22,7 @@ from moses_feature.tables.settings import PROBABILITY_COLUMN
 
 
 @click.command("favourites", cls=Command, no_args_is_help=True)
-@click.argument("table")
+@click.argument("table", type=READ)
 @click.option("--phrase", "phrases", multiple=True, help="A source phrase. Repeatable.")
 @click.option(
     "--kind",

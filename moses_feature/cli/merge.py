@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from moses_feature.cli.command import Command, command_line, debug_option
+from moses_feature.cli.paths import READ, WRITE_TABLE
 from moses_feature.tables.shards import merge
 
 
 @click.command("merge", cls=Command, no_args_is_help=True)
-@click.argument("shards", nargs=-1, required=True)
-@click.argument("output")
+@click.argument("shards", nargs=-1, required=True, type=READ)
+@click.argument("output", type=WRITE_TABLE)
 @debug_option
 def merge_command(shards: tuple[str, ...], output: str) -> None:
     """Join the shards that augment-phrase-table --shard wrote, given in any order.

@@ -21,6 +21,7 @@ from moses_feature.cli.option_types import (
     taken,
     together,
 )
+from moses_feature.cli.paths import READ
 from moses_feature.lm.settings import LmData, LmSettings
 from moses_feature.lm.sizes import LARGEST_ORDER, LM_PRESETS, LmSizes
 from moses_feature.models.sizes import LARGEST_SIZE, PRESETS, Dtype, Sizes
@@ -285,8 +286,10 @@ training_options = Gathered(
         show_default=True,
         help="Words a side that the network knows; the rest is UNK.",
     ),
-    click.option("--source-text", help="Text whose word frequencies make the source shortlist."),
-    click.option("--target-text", help="The same for the target side."),
+    click.option(
+        "--source-text", type=READ, help="Text whose word frequencies make the source shortlist."
+    ),
+    click.option("--target-text", type=READ, help="The same for the target side."),
     _held_out_option(DEFAULTS, "source phrases"),
     click.option(
         "--folds",

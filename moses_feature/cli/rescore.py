@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.paths import READ, READ_NAMED_MODEL, WRITE
 from moses_feature.errors import UsageError
 from moses_feature.files import STANDARD_STREAM, open_output
 from moses_feature.lm.nplm import load_neural_lm
@@ -22,28 +23,28 @@ from moses_feature.rescoring.nbest import (
 
 
 @click.command("rescore", cls=Command, no_args_is_help=True)
-@click.argument("n_best", metavar="N-BEST")
-@click.argument("output")
+@click.argument("n_best", metavar="N-BEST", type=READ)
+@click.argument("output", type=WRITE)
 @click.option(
     "--cslm",
     "cslms",
     multiple=True,
-    metavar="[NAME=]MODEL",
+    type=READ_NAMED_MODEL,
     help="A neural language model: log p of the translation; CSLM0 by default. Repeatable.",
 )
 @click.option(
     "--rnn",
     "rnns",
     multiple=True,
-    metavar="[NAME=]MODEL",
+    type=READ_NAMED_MODEL,
     help="An encoder-decoder: log p(translation | source sentence), each as one phrase; RNN0 by "
     "default. Repeatable.",
 )
-@click.option("--source", help="The text that was translated, for --rnn.")
+@click.option("--source", type=READ, help="The text that was translated, for --rnn.")
 @click.option(
     "--weights",
     "weights_file",
-    metavar="FILE",
+    type=READ,
     help="Weights of all features, lines like LM0= 0.1 (mert-tune --rescore writes them): the "
     "totals are computed anew, and the lists put in their order.",
 )

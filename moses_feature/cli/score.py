@@ -15,6 +15,7 @@ from moses_feature.cli.options import (
     scoring_dtype_option,
     table_word_options,
 )
+from moses_feature.cli.paths import READ_MODEL
 from moses_feature.errors import FormatError, shown
 from moses_feature.files import STANDARD_STREAM
 from moses_feature.models.sizes import Dtype
@@ -24,7 +25,7 @@ from moses_feature.tables.settings import TableWords
 
 
 @click.command("score", cls=Command, no_args_is_help=True)
-@click.argument("model_directory")
+@click.argument("model_directory", type=READ_MODEL)
 @click.option("--per-word", is_flag=True, help="Also the score of every target word and of </s>.")
 @click.option(
     "--batch-size",

@@ -12,6 +12,7 @@ import numpy as np
 
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE, POSITIVE, FiniteRange, Gathered, taken
+from moses_feature.cli.paths import READ, WRITE_DIRECTORY
 from moses_feature.cli.progress import Progress
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import STANDARD_STREAM, locked_directory, open_output
@@ -30,25 +31,27 @@ WORDS_OF_KINDS = {EMPTY: b"empty", UNEQUAL: b"ratio"}
 
 
 @click.command("select", cls=Command, no_args_is_help=True)
-@click.argument("texts", nargs=-1, required=True, metavar="TEXT [TEXT]")
+@click.argument("texts", nargs=-1, required=True, metavar="TEXT [TEXT]", type=READ)
 @click.option(
     "--in-domain",
     multiple=True,
     required=True,
     metavar="MODEL|TEXT",
+    type=READ,
     help="What the domain is like, for each side: a KenLM model (ARPA or binary), or a text.",
 )
 @click.option(
     "--general",
     multiple=True,
     metavar="MODEL|TEXT",
+    type=READ,
     help="What the corpus is like, for each side; sentences drawn from it by default, as many as "
     "the domain's text has.",
 )
 @click.option(
     "--dev",
     multiple=True,
-    metavar="TEXT",
+    type=READ,
     help="Keep the share, of a grid from 1/64 to all, whose models predict these texts of the "
     "domain best, one for each side …",
 )
@@ -79,7 +82,9 @@ WORDS_OF_KINDS = {EMPTY: b"empty", UNEQUAL: b"ratio"}
         help="Of the sentences that are drawn.",
     ),
 )
-@click.option("--output", required=True, metavar="DIRECTORY", help="A new directory.")
+@click.option(
+    "--output", required=True, metavar="DIRECTORY", type=WRITE_DIRECTORY, help="A new directory."
+)
 @debug_option
 def select_command(
     texts: tuple[str, ...],

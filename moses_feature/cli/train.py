@@ -16,6 +16,7 @@ from moses_feature.cli.options import (
     training_options,
     word_options,
 )
+from moses_feature.cli.paths import READ, WRITE_DIRECTORY
 from moses_feature.moses.words import WordOptions
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 
 @click.command("train", cls=Command, no_args_is_help=True)
-@click.argument("tables", nargs=-1, required=True)
-@click.argument("model_directory")
+@click.argument("tables", nargs=-1, required=True, type=READ)
+@click.argument("model_directory", type=WRITE_DIRECTORY)
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint in MODEL_DIRECTORY.")
 @training_options
 @word_options

@@ -109,6 +109,11 @@ def file_identity(path: str | Path) -> list[int]:
     return [status.st_size, status.st_mtime_ns]
 
 
+def is_model_directory(directory: Path) -> bool:
+    """Return whether a directory holds a model."""
+    return (directory / CONFIG).is_file() and (directory / WEIGHTS).is_file()
+
+
 def architecture_of(directory: Path) -> str:
     """Return the architecture that a model directory names.
 

@@ -65,7 +65,7 @@ class Feature:
 
     @property
     def score_count(self) -> int:
-        """The number of its scores: `num-features`, 1 if that is not given."""
+        """How many scores it has (`num-features`, 1 if that is not given)."""
         return int(self.arguments.get("num-features", "1"))
 
 

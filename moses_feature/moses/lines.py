@@ -20,13 +20,13 @@ from moses_feature.errors import DataError, FormatError, MosesFeatureError
 from moses_feature.files import STANDARD_STREAM, Json, is_compressed
 
 LONGEST_LINE = 1 << 20
-"""Bytes of a line, its end counted: more than words or scores take, less than damaged files."""
+"""Bytes of a line, its end counted: more than sentences and scores take."""
 
 
 class LineReader:
     r"""The lines of a text file, compressed or not, as bytes with their line ends.
 
-    Lines end in `\n` alone. The compression is recognised by content, else by suffix; `-` is the
+    Lines end in a line feed alone. The compression is recognised by content, else by suffix; `-` is the
     standard input. `line_number` is that of the last line read (1-based), `digest()` the SHA-256
     of the uncompressed lines read so far, `fraction()` the share of the file's bytes consumed.
 

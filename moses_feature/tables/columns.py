@@ -1,6 +1,6 @@
 """Parts of a table on their way to the scorer and back: packed, then with the new columns.
 
-The columns stand at the end of the score field, as Moses reads scores (see the README):
+The columns stand at the end of the score field, as Moses reads scores (see `docs/augmenting.md`):
 exp(log p(target | source)), the natural log clipped to [-100, 0], and exp(-k) for k target words
 outside the shortlist. Moses takes the natural log of both
 (`moses/TranslationModel/RuleTable/LoaderStandard.cpp`).

@@ -1,0 +1,58 @@
+"""How Sphinx builds the documentation: `make docs`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sphinx.application import Sphinx
+
+from moses_feature import __version__
+
+project = "moses-feature"
+author = "the moses-feature developers"
+project_copyright = "2026, the moses-feature developers"
+release = __version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_click"]
+exclude_patterns = ["_build"]
+default_role = "code"  # docstrings quote code in single backticks
+smartquotes = False  # an option begins with --
+myst_heading_anchors = 3
+napoleon_use_ivar = True
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_preserve_defaults = True
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 88
+
+html_theme = "furo"
+html_title = f"moses-feature {release}"
+
+
+def help_as_rst(_app: Sphinx, _context: Any, lines: list[str]) -> None:
+    """Turn the help of a command, which is plain text, into reStructuredText."""
+    rst: list[str] = []
+    for line in lines:
+        if line == "| Example:":
+            rst += ["Example::", ""]
+        elif line.startswith("|   "):
+            rst.append(line.replace("|", " ", 1))
+        else:
+            rst.append(line.replace("\\", "\\\\").replace("*", r"\*"))
+    lines[:] = rst
+
+
+def names_together(
+    _app: Sphinx, _what: str, _name: str, _object: Any, _options: Any, lines: list[str]
+) -> None:
+    """Keep names that a docstring describes together from being taken for a type and a name."""
+    lines[:] = [
+        re.sub("^:(ivar|param) [^:]+", lambda names: names[0].replace(", ", ","), line)
+        for line in lines
+    ]
+
+
+def setup(app: Sphinx) -> None:
+    """Change what sphinx-click and napoleon make of help texts and docstrings."""
+    app.connect("sphinx-click-process-description", help_as_rst)
+    app.connect("autodoc-process-docstring", names_together, priority=900)

@@ -1,0 +1,120 @@
+"""Paths on the command line: what is read, what is written, and that nothing is both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from moses_feature.errors import UsageError
+from moses_feature.files import STANDARD_STREAM
+from moses_feature.models.files import is_model_directory
+from moses_feature.tables.features_json import features_json
+from moses_feature.tables.writer import TableWriter
+
+
+class InputPath(click.Path):
+    """A file or directory that is read.
+
+    Args:
+        metavar: what the help calls it.
+        named: it may follow a name and an equals sign.
+    """
+
+    def __init__(self, metavar: str, *, named: bool = False) -> None:
+        super().__init__()
+        self.name = metavar
+        self._named = named
+
+    def path_of(self, value: str) -> Path | None:
+        """Return the path in a value; None for the standard input."""
+        if self._named:
+            value = value.rpartition("=")[2]
+        return None if value == STANDARD_STREAM else Path(value)
+
+
+class OutputPath(click.Path):
+    """A file or directory that is written.
+
+    Args:
+        metavar: what the help calls it.
+        files: returns all files that are written, given the value.
+        in_place: name of the parameter that may be the same file.
+    """
+
+    def __init__(
+        self,
+        metavar: str,
+        files: Callable[[str], list[Path]] = lambda value: [Path(value)],
+        in_place: str = "",
+    ) -> None:
+        super().__init__()
+        self.name = metavar
+        self.files = files
+        self.in_place = in_place
+
+
+def _table_files(value: str) -> list[Path]:
+    return [*TableWriter(value).files(), features_json(value)]
+
+
+READ = InputPath("FILE")
+READ_MODEL = InputPath("MODEL")
+READ_NAMED_MODEL = InputPath("[NAME=]MODEL", named=True)
+READ_SYSTEM = InputPath("NAME=INI", named=True)
+WRITE = OutputPath("FILE")
+WRITE_INI = OutputPath("FILE", in_place="ini")
+WRITE_TABLE = OutputPath("FILE", files=_table_files)
+WRITE_DIRECTORY = OutputPath("DIRECTORY")
+
+
+def check_outputs(context: click.Context) -> None:
+    """Check that no file that the command writes is one that it reads, or belongs to a model.
+
+    Raises:
+        UsageError: one is.
+    """
+    read: dict[str, list[Path]] = {}
+    written: list[tuple[OutputPath, str, Path]] = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        for kind, value in _values(parameter.type, context.params.get(name)):
+            if isinstance(kind, InputPath) and (path := kind.path_of(value)) is not None:
+                read.setdefault(name, []).append(path)
+            elif isinstance(kind, OutputPath) and value != STANDARD_STREAM:
+                written += [(kind, value, path) for path in kind.files(value)]
+    for kind, value, path in written:
+        for name, inputs in read.items():
+            if name != kind.in_place:
+                for other in inputs:
+                    _check(value, path, other)
+        if is_model_directory(path.absolute().parent):
+            raise UsageError(f"{value} is in a model directory: write to another one")
+
+
+def _values(kind: click.ParamType[Any], value: Any) -> Iterator[tuple[click.ParamType[Any], str]]:
+    """Yield the values of a parameter with their types, also of one that takes several."""
+    if isinstance(kind, click.Tuple) and isinstance(value, tuple):
+        for one, part in zip(kind.types, value, strict=True):
+            yield from _values(one, part)
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _values(kind, part)
+    elif isinstance(value, str):
+        yield kind, value
+
+
+def _check(value: str, path: Path, other: Path) -> None:
+    try:
+        same = path.resolve() == other.resolve() or (
+            path.exists() and other.exists() and path.samefile(other)
+        )
+        inside = other.is_dir() and path.resolve().is_relative_to(other.resolve())
+    except (OSError, RuntimeError):  # what cannot be looked at is refused when it is opened
+        return
+    if same:
+        raise UsageError(f"{other} would be overwritten: write to another file than {value}")
+    if inside:
+        raise UsageError(f"{value} is in {other}, which is read: write to another place")
