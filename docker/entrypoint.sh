@@ -4,11 +4,18 @@
 set -eu
 
 threads=${THREADS:-$(nproc)}
+case $threads in
+    '' | *[!0-9]*)
+        echo "THREADS: expected a number, found $threads" >&2
+        exit 2
+        ;;
+esac
 moses=${MOSES_HOME:-/opt/moses}/bin/moses
-if [ ! -w "${NUMBA_CACHE_DIR:-/}" ]; then # a read-only image
-    NUMBA_CACHE_DIR=$(mktemp -d)
-    export NUMBA_CACHE_DIR
-fi
+# Compiled code is read as pickles: only from a folder that nobody else can write.
+private=$(mktemp -d)
+[ ! -d "${NUMBA_CACHE_DIR:-}" ] || cp -R "$NUMBA_CACHE_DIR/." "$private"
+NUMBA_CACHE_DIR=$private
+export NUMBA_CACHE_DIR
 
 tuning_options() {
     if [ -x "$moses" ]; then

@@ -27,4 +27,4 @@ for decoder in $decoders; do
     mert-tune augmented.ini --input dev.en --reference dev.fr --work-dir "$decoder" \
         --decoder "$decoder" --max-iterations 1
 done
-chmod -R a+rwX "${NUMBA_CACHE_DIR:-$work}"
+chmod -R a+rX "${NUMBA_CACHE_DIR:-$work}"

@@ -42,7 +42,12 @@ def read_candidates(features: str | Path, scores: str | Path) -> Candidates:
     if len(feature_blocks) != len(score_blocks):
         expected = f"{len(feature_blocks)} sentences as in {features}"
         raise FormatError(scores, expected, f"{len(score_blocks)}")
-    names = tuple(name.decode() for name in feature_blocks[0].header)
+    width = feature_blocks[0].rows.shape[1]
+    names = tuple(name.decode(errors="backslashreplace") for name in feature_blocks[0].header)
+    if len(names) != width:
+        raise FormatError(
+            features, f"{width} names of features, as the block says", f"{len(names)}"
+        )
     pairs: dict[int, list[tuple[Floats, Floats]]] = {}
     for feature_block, score_block in zip(feature_blocks, score_blocks, strict=True):
         number = feature_block.sentence
@@ -51,8 +56,13 @@ def read_candidates(features: str | Path, scores: str | Path) -> Candidates:
         if len(score_block.rows) != len(feature_block.rows):
             expected = f"{len(feature_block.rows)} hypotheses of sentence {number}"
             raise FormatError(scores, expected, f"{len(score_block.rows)}")
+        if feature_block.rows.shape[1] != width:
+            expected = f"{width} features of sentence {number}, as in the first block"
+            raise FormatError(features, expected, f"{feature_block.rows.shape[1]}")
         if len(feature_block.rows):
             pairs.setdefault(number, []).append((feature_block.rows, score_block.rows))
+    if not pairs:
+        raise FormatError(features, "hypotheses", "empty blocks alone")
     ordered = [block for number in sorted(pairs) for block in pairs[number]]
     sizes = [sum(len(rows) for rows, _ in pairs[number]) for number in sorted(pairs)]
     return Candidates(
@@ -118,7 +128,7 @@ def _blocks(path: str | Path, kind: bytes, width: int | None) -> Iterator[_Block
 
 
 def _all_digits(words: list[bytes]) -> bool:
-    return all(word.isdigit() for word in words)
+    return all(word.isdigit() and len(word) < 10 for word in words)
 
 
 def _rows(

@@ -6,11 +6,13 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from mert.corpus import Corpus
 from mert.optimisers.choice import OPTIMIZERS
 from moses_feature.errors import FormatError, UsageError
 from moses_feature.files import Json, write_json
+from moses_feature.json_files import member, read_json, record
 from moses_feature.models.files import file_identity
 from moses_feature.moses.ini import MosesIni
 from moses_feature.run_identity import difference
@@ -143,17 +145,24 @@ def read_state(directory: Path, identity: Json) -> TuningState:
         state = TuningState(identity)
         write_json(path, asdict(state))
         return state
-    try:
-        content = json.loads(path.read_bytes())
-        iterations = [Iteration(**iteration) for iteration in content["iterations"]]
-        state = TuningState(
-            content["identity"], iterations, content["stopped"], content["constants"]
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(path, "the state of a tuning run", f"a damaged file ({error})") from error
+    what = "the state of a tuning run"
+    content = read_json(path, what)
+    iterations = member(content, "iterations", list[Any], path, what)
+    content["iterations"] = [record(Iteration, iteration, path, what) for iteration in iterations]
+    state = record(TuningState, content, path, what)
+    _check_state(path, state)
     if other := difference(identity, state.identity):
         raise UsageError(
             f"{directory} holds a run with other {other.key}: expected {other.expected}, found "
             f"{other.found}; use another --work-dir"
         )
     return state
+
+
+def _check_state(path: Path, state: TuningState) -> None:
+    """Check that what a run has done fits together."""
+    widths = {len(iteration.weights) for iteration in state.iterations}
+    widths |= {len(i.next_weights) for i in state.iterations if i.next_weights}
+    last_open = state.iterations and not state.stopped and not state.iterations[-1].next_weights
+    if len(widths) > 1 or last_open or (state.stopped and not state.iterations):
+        raise FormatError(path, "the state of a tuning run", "iterations that do not fit together")

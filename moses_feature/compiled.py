@@ -8,6 +8,7 @@ other files too; so the stamp by which it is known covers these files as well.
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Callable
 from functools import cache
@@ -19,6 +20,8 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 
 from moses_feature.signals import deferred
+
+logger = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,7 +65,8 @@ than the search itself.
 def _keep_code(dispatcher: Any, source: Path) -> None:
     try:
         dispatcher.enable_caching()
-    except RuntimeError:  # no folder can be written: it is compiled anew in each process
+    except RuntimeError:  # no folder can be written
+        _say_that_code_is_not_kept()
         return
     # numba has no public way to say what a stamp covers (numba/core/caching.py). The stamp is part
     # of the file name, too: an index of older code may not even be readable by newer code.
@@ -70,6 +74,14 @@ def _keep_code(dispatcher: Any, source: Path) -> None:
     cache = dispatcher._cache
     name = f"{cache._impl.filename_base}-{stamp[:12]}"
     cache._cache_file = IndexDataCacheFile(cache._cache_path, name, stamp)  # type: ignore[no-untyped-call]
+
+
+@cache
+def _say_that_code_is_not_kept() -> None:
+    logger.warning(
+        "no folder for compiled code can be written: it is compiled anew, which takes a minute "
+        "(NUMBA_CACHE_DIR names another folder)"
+    )
 
 
 @cache

@@ -54,6 +54,14 @@ def shown(content: bytes, limit: int = 60) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
+def printable(text: str) -> str:
+    """Return a text without what could move the cursor or change the colours of a terminal."""
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1]
+        for character in text
+    )
+
+
 def _again(kind: type[MosesFeatureError], message: str) -> MosesFeatureError:
     """Return an error of a class whose constructor may take something else than the message."""
     error = kind.__new__(kind)

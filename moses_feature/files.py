@@ -36,6 +36,18 @@ def without_compression_suffix(path: str | Path) -> Path:
     return path.with_suffix("") if is_compressed(path) else path
 
 
+def target_of(path: Path) -> Path:
+    """Return what a path leads to if it is a link, else the path.
+
+    Raises:
+        OutputError: the link leads in a circle.
+    """
+    try:
+        return path.resolve() if path.is_symlink() else path
+    except (OSError, RuntimeError) as error:
+        raise OutputError(f"{path}: expected a file, found a link that leads nowhere") from error
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield a temporary name beside `path`, and rename the file when the block succeeds.
@@ -45,7 +57,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     """
     if not path.name or path.is_dir():
         raise OutputError(f"{path}: expected a file name, found a directory")
-    path = path.resolve() if path.is_symlink() else path
+    path = target_of(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         temporary.touch()

@@ -10,7 +10,7 @@ import click
 from mert.checks import check_chain
 from mert.cli.options import TUNING, decoder_options, tuning_options
 from mert.cli.progress import DecodingProgress
-from mert.comparison.compare import Candidate, compare
+from mert.comparison.compare import PAGE, Candidate, compare
 from mert.comparison.plot import plot
 from mert.comparison.report import as_markdown
 from mert.corpus import Corpus
@@ -114,7 +114,7 @@ def mert_compare(
             report=DecodingProgress(bar, sizes),
         )
     click.echo(as_markdown(comparison))
-    page = Path(work_dir) / "comparison.html"
+    page = Path(work_dir) / PAGE
     plot(comparison, page)
     click.echo(f"{page}: BLEU by system and run", err=True)
 

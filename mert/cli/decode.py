@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from mert.cli.options import SearchOptions, search_options
+from mert.cli.options import MOST_TRANSLATIONS, SearchOptions, search_options
 from mert.cli.progress import DecodingProgress
 from mert.corpus import read_text
 from mert.decoders.embedded.decoder import EmbeddedDecoder
@@ -23,10 +23,9 @@ from mert.nbest import read_nbest
 from mert.source_phrases import Sentence
 from moses_feature import __version__
 from moses_feature.cli.command import Command, debug_option
-from moses_feature.cli.option_types import POSITIVE
 from moses_feature.cli.paths import READ, WRITE
 from moses_feature.cli.progress import Progress
-from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.errors import MosesFeatureError, OutputError, UsageError
 from moses_feature.files import STANDARD_STREAM, whole_file
 from moses_feature.moses.ini import MosesIni
 
@@ -37,7 +36,7 @@ from moses_feature.moses.ini import MosesIni
     "--n-best",
     nargs=2,
     metavar="FILE N",
-    type=(WRITE, POSITIVE),
+    type=(WRITE, click.IntRange(1, MOST_TRANSLATIONS)),
     help="Also write the N best distinct translations of each sentence, as Moses does.",
 )
 @click.option(
@@ -102,6 +101,8 @@ def mert_decode(
 def _print_first(path: Path, features: FeatureSet, sentences: int) -> int:
     """Print the first translation of each sentence; return how many have none."""
     lost = 0
+    if sys.stdout is None:
+        raise OutputError("the standard output is closed")
     output = sys.stdout.buffer
     for hypotheses in read_nbest(path, features, sentences):
         lost += not hypotheses

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
+from moses_feature.cli.start import start
 from moses_feature.environment import one_thread_a_product
 
 
 def compare() -> None:
     """Run `mert-compare`."""
-    one_thread_a_product()
-    from mert.cli.compare import mert_compare
-
-    mert_compare()
+    start("mert.cli.compare:mert_compare", one_thread_a_product)
 
 
 def decode() -> None:
     """Run `mert-decode`."""
-    one_thread_a_product()
-    from mert.cli.decode import mert_decode
-
-    mert_decode()
+    start("mert.cli.decode:mert_decode", one_thread_a_product)
 
 
 def optimize() -> None:
     """Run `mert-optimize`."""
-    one_thread_a_product()
-    from mert.cli.optimise import mert_optimize
-
-    mert_optimize()
+    start("mert.cli.optimise:mert_optimize", one_thread_a_product)
 
 
 def tune() -> None:
     """Run `mert-tune`."""
-    one_thread_a_product()
-    from mert.cli.tune import mert_tune
-
-    mert_tune()
+    start("mert.cli.tune:mert_tune", one_thread_a_product)

@@ -29,6 +29,10 @@ from moses_feature.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+MOST_POPS = 100_000
+"""A stack of so many hypotheses takes some ten megabytes."""
+MOST_TRANSLATIONS = 10_000
+
 TUNING = TuningSettings()
 
 
@@ -71,13 +75,13 @@ def _decoder_settings(given: Given) -> DecoderSettings:
 _search_options = together(
     click.option(
         "--pops",
-        type=POSITIVE,
+        type=click.IntRange(1, MOST_POPS),
         help="Pop limit of the embedded decoder's cube pruning; the ini's "
         f"[cube-pruning-pop-limit], or {DEFAULT_POPS}, by default.",
     ),
     click.option(
         "--stack",
-        type=POSITIVE,
+        type=click.IntRange(1, MOST_POPS),
         help=f"Its stack size; the ini's [stack], or {DEFAULT_STACK}, by default.",
     ),
     click.option(
@@ -144,7 +148,7 @@ tuning_options = Gathered(
     ),
     click.option(
         "--n-best",
-        type=click.IntRange(min=2),
+        type=click.IntRange(2, MOST_TRANSLATIONS),
         default=TUNING.n_best,
         show_default=True,
         help="Distinct translations of each sentence.",

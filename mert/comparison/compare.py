@@ -7,7 +7,6 @@ that was killed goes on.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Callable, Sequence
@@ -32,12 +31,14 @@ from mert.tuning_state import TuningSettings, TuningState, identity_of, nbest_na
 from moses_feature import __version__
 from moses_feature.errors import UsageError
 from moses_feature.files import locked_directory, write_json, write_whole
+from moses_feature.json_files import read_json
 from moses_feature.moses.ini import MosesIni
 from moses_feature.run_identity import difference
 
 logger = logging.getLogger(__name__)
 
 RESULTS = "comparison.json"
+PAGE = "comparison.html"
 IDENTITY = "identity.json"
 AVERAGE_INI = "average.ini"
 TEST_NBEST, TEST_OUT = "test.nbest.gz", "test.out"
@@ -54,8 +55,11 @@ class Candidate:
     rescoring: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
+        reserved = (RESULTS, PAGE, IDENTITY)
         if not re.fullmatch(r"[\w+.@-]+", self.name) or self.name.startswith("."):
             raise UsageError(f"system name {self.name!r}: expected letters, digits, + - . _ @")
+        if self.name in reserved:
+            raise UsageError(f"system name {self.name!r}: expected none of {', '.join(reserved)}")
 
     def decoder(self, settings: DecoderSettings) -> DecoderSettings:
         """Return the settings of this system's decoder."""
@@ -288,12 +292,12 @@ def _check_directory(directory: Path, dev: Corpus, test: Corpus, decoder: Decode
     }
     path = directory / IDENTITY
     if path.exists():
-        if other := difference(identity, json.loads(path.read_bytes())):
+        if other := difference(identity, read_json(path, "the identity of a comparison")):
             raise UsageError(
                 f"{directory} holds a comparison with other {other.key}: expected "
                 f"{other.expected}, found {other.found}; use another --work-dir"
             )
-    elif any(directory.iterdir()):
+    elif any(not file.name.startswith(".") for file in directory.iterdir()):
         raise UsageError(f"{directory}: expected a new or empty directory")
     else:
         write_json(path, identity)

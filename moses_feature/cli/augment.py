@@ -132,7 +132,7 @@ def augment_phrase_table(
         scoring_dtype=scoring_dtype,
     )
     trains = model_directory is None
-    _check_command(table, output, directory, trains, change, place, settings, resume)
+    _check_command(table, output, trains, change, place, settings, resume)
     if trains:
         trained_on = WordOptions(words.source_factor, words.target_factor, words.hierarchical)
         train_model((table,), directory, training, trained_on, device.prepare(), resume)
@@ -150,7 +150,6 @@ def augment_phrase_table(
 def _check_command(
     table: str,
     output: str,
-    directory: Path,
     trains: bool,
     change: IniOptions,
     place: PlaceOptions,
@@ -165,8 +164,8 @@ def _check_command(
             "torchrun is for training: torchrun … -m moses_feature train TABLE DIR, then "
             "augment-phrase-table --model DIR"
         )
-    check_files(table, output, directory, trains, resume)
-    check_inis(table, output, change.ini, change.ini_out, change.table_name)
+    check_files(table, output, trains, resume)
+    check_inis(output, change.ini, change.ini_out, change.table_name)
     settings.check()
     check_distribution(output, trains, change.ini, place.ray, place.shard)
 

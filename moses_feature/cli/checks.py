@@ -11,8 +11,8 @@ from moses_feature.tables.features_json import described_table, features_json
 from moses_feature.tables.writer import TableWriter
 
 
-def check_files(table: str, output: str, model: Path, trains: bool, resume: bool) -> None:
-    """Check that the table can be read and the output written, and that they are not the same.
+def check_files(table: str, output: str, trains: bool, resume: bool) -> None:
+    """Check that the table can be read and the output written.
 
     Raises:
         MosesFeatureError: the table cannot be read.
@@ -32,14 +32,8 @@ def check_files(table: str, output: str, model: Path, trains: bool, resume: bool
         )
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{output}: there is no directory {path.absolute().parent}")
-    if path.resolve().parent == model.resolve():
-        raise UsageError(f"{output} is in the model directory: write to another one")
-    writer = TableWriter(output)
-    for file in [*writer.files(), features_json(output)]:
-        if _same(file, Path(table)):
-            raise UsageError(f"{table} would be overwritten: write to another file than {output}")
     if not resume:
-        writer.refuse_unfinished()
+        TableWriter(output).refuse_unfinished()
     _check_description(path)
 
 
@@ -67,9 +61,7 @@ def _check_description(output: Path) -> None:
         )
 
 
-def check_inis(
-    table: str, output: str, ini: str | None, ini_out: str | None, table_name: str | None
-) -> None:
+def check_inis(output: str, ini: str | None, ini_out: str | None, table_name: str | None) -> None:
     """Check that the ini can be changed and written.
 
     Raises:
@@ -90,9 +82,6 @@ def check_inis(
     path = Path(ini_out)
     if not path.name or path.is_dir() or not path.absolute().parent.is_dir():
         raise UsageError(f"--ini-out {ini_out}: expected a file name in a directory that exists")
-    for file in (table, *map(str, TableWriter(output).files()), str(features_json(output))):
-        if _same(path, Path(file)) or path.absolute() == Path(file).absolute():
-            raise UsageError(f"--ini-out {ini_out} would overwrite a table")
 
 
 def check_distribution(
@@ -112,7 +101,3 @@ def check_distribution(
         raise UsageError("--ini is for a whole table: moses-feature merge, then ini add")
     if shard is not None and output == STANDARD_STREAM:
         raise UsageError("a shard is written to a file: expected its name, found -")
-
-
-def _same(path: Path, other: Path) -> bool:
-    return path.exists() and other.exists() and path.samefile(other)

@@ -5,19 +5,27 @@ from __future__ import annotations
 import io
 import logging
 import shlex
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from moses_feature.cli.paths import check_outputs
-from moses_feature.errors import MosesFeatureError
+from moses_feature.cli.start import INTERRUPTED
+from moses_feature.errors import MosesFeatureError, printable
 
-INTERRUPTED = 130
+TERMINATED = 143
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, raised like Ctrl-C, so that what was started is ended and cleaned up."""
 
 
 class Command(click.Command):
@@ -25,21 +33,20 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):  # file names may be no UTF-8
-                stream.reconfigure(errors="backslashreplace")
+        _set_up_streams()
         try:
             check_outputs(ctx)
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
+            with _termination_raised():
+                return super().invoke(ctx)
+        except KeyboardInterrupt as error:
             hint = ""
             if "resume" in ctx.params:
                 hint = "; the same command with --resume goes on"
             elif "work_dir" in ctx.params:
                 hint = "; the same command goes on"
-            click.echo(f"\ninterrupted{hint}", err=True)
-            ctx.exit(INTERRUPTED)
+            terminated = isinstance(error, Terminated)
+            click.echo(f"\n{'terminated' if terminated else 'interrupted'}{hint}", err=True)
+            ctx.exit(TERMINATED if terminated else INTERRUPTED)
         except (MemoryError, RuntimeError) as error:
             if ctx.meta.get("debug") or not _is_about_memory(error):
                 raise
@@ -48,8 +55,41 @@ class Command(click.Command):
         except (MosesFeatureError, OSError) as error:
             if ctx.meta.get("debug") or isinstance(error, BrokenPipeError):
                 raise
-            click.echo(f"Error: {error}", err=True)
+            click.echo(f"Error: {printable(str(error))}", err=True)
             ctx.exit(error.exit_code if isinstance(error, MosesFeatureError) else 1)
+
+
+class _Printable(logging.Formatter):
+    """Leaves out what file names could do to a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+def _set_up_streams() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Printable("%(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # file names may be no UTF-8
+            stream.reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def _termination_raised() -> Iterator[None]:
+    """Raise `Terminated` on SIGTERM, which would end the process where it stands."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def terminate(*_: object) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _is_about_memory(error: Exception) -> bool:

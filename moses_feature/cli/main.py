@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from moses_feature import __version__
+from moses_feature.cli.start import INTERRUPTED, start
 from moses_feature.environment import quiet_threads
 
 COMMANDS = {
@@ -35,12 +36,15 @@ class LazyGroup(click.Group):
         """Return the names of the commands."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load a command."""
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(module), name)
+        try:
+            command: click.Command = getattr(import_module(module), name)
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
         return command
 
 
@@ -52,13 +56,9 @@ def moses_feature() -> None:
 
 def main(**options: Any) -> None:
     """Run `moses-feature`."""
-    quiet_threads()
-    moses_feature(**options)
+    start("moses_feature.cli.main:moses_feature", quiet_threads, **options)
 
 
 def augment() -> None:
     """Run `augment-phrase-table`."""
-    quiet_threads()
-    from moses_feature.cli.augment import augment_phrase_table
-
-    augment_phrase_table()
+    start("moses_feature.cli.augment:augment_phrase_table", quiet_threads)

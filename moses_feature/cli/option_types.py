@@ -20,6 +20,7 @@ T = TypeVar("T")
 POSITIVE = click.IntRange(min=1)
 NOT_NEGATIVE = click.IntRange(min=0)
 THREADS = click.IntRange(1, 1024)
+BATCH = click.IntRange(1, 1 << 20)
 SEED = click.IntRange(0, (1 << 63) - 1)
 
 

@@ -10,6 +10,7 @@ import click
 
 from moses_feature.cli.option_types import (
     ABOVE_ZERO,
+    BATCH,
     NOT_NEGATIVE,
     POSITIVE,
     SEED,
@@ -24,6 +25,7 @@ from moses_feature.cli.option_types import (
 from moses_feature.cli.paths import READ
 from moses_feature.lm.settings import LmData, LmSettings
 from moses_feature.lm.sizes import LARGEST_ORDER, LM_PRESETS, LmSizes
+from moses_feature.models.folds import MOST_FOLDS
 from moses_feature.models.sizes import LARGEST_SIZE, PRESETS, Dtype, Sizes
 from moses_feature.moses.words import WordOptions
 from moses_feature.tables.settings import TableWords
@@ -143,7 +145,7 @@ def _run_options(defaults: RunSettings, examples: str, epoch: str) -> Callable[[
         ),
         click.option(
             "--batch-size",
-            type=POSITIVE,
+            type=BATCH,
             default=defaults.batch_size,
             show_default=True,
             help=f"{examples.capitalize()} an update.",
@@ -293,7 +295,7 @@ training_options = Gathered(
     _held_out_option(DEFAULTS, "source phrases"),
     click.option(
         "--folds",
-        type=POSITIVE,
+        type=click.IntRange(1, MOST_FOLDS),
         default=TrainingData.folds,
         show_default=True,
         help="Cross-fitting: train so many networks, each without a part of the source phrases, "

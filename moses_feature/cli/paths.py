@@ -71,27 +71,51 @@ WRITE_DIRECTORY = OutputPath("DIRECTORY")
 
 
 def check_outputs(context: click.Context) -> None:
-    """Check that no file that the command writes is one that it reads, or belongs to a model.
+    """Check that no file is written that is read, or written twice, or belongs to a model.
 
     Raises:
         UsageError: one is.
     """
-    read: dict[str, list[Path]] = {}
-    written: list[tuple[OutputPath, str, Path]] = []
+    read: list[tuple[str, Path]] = []
+    written: list[tuple[str, str, Path]] = []
+    in_place: dict[str, str] = {}
+    for name, kind, value in _all_values(context):
+        if isinstance(kind, InputPath) and (path := kind.path_of(value)) is not None:
+            read.append((name, path))
+        elif isinstance(kind, OutputPath) and value != STANDARD_STREAM:
+            in_place[name] = kind.in_place
+            written += [(name, value, path) for path in kind.files(value)]
+    for number, (name, value, path) in enumerate(written):
+        for other_name, other in read:
+            if other_name != in_place[name] and _same(path, other):
+                raise UsageError(
+                    f"{other} would be overwritten: write to another file than {value}"
+                )
+        for other_name, other_value, other in written[:number]:
+            if name != other_name and _same(path, other):
+                raise UsageError(f"{value} would overwrite what is written to {other_value}")
+        _check_folder(value, path.absolute().parent, [other for _, other in read])
+
+
+def _check_folder(value: str, folder: Path, read: list[Path]) -> None:
+    if is_model_directory(folder) or any(_same(folder, other) for other in read):
+        raise UsageError(f"{value} is in {folder}, a model directory: write to another one")
+
+
+def _all_values(context: click.Context) -> Iterator[tuple[str, click.ParamType[Any], str]]:
     for parameter in context.command.params:
         name = parameter.name or ""
         for kind, value in _values(parameter.type, context.params.get(name)):
-            if isinstance(kind, InputPath) and (path := kind.path_of(value)) is not None:
-                read.setdefault(name, []).append(path)
-            elif isinstance(kind, OutputPath) and value != STANDARD_STREAM:
-                written += [(kind, value, path) for path in kind.files(value)]
-    for kind, value, path in written:
-        for name, inputs in read.items():
-            if name != kind.in_place:
-                for other in inputs:
-                    _check(value, path, other)
-        if is_model_directory(path.absolute().parent):
-            raise UsageError(f"{value} is in a model directory: write to another one")
+            yield name, kind, value
+
+
+def _same(path: Path, other: Path) -> bool:
+    try:
+        return path.resolve() == other.resolve() or (
+            path.exists() and other.exists() and path.samefile(other)
+        )
+    except (OSError, RuntimeError):  # what cannot be looked at is refused when it is opened
+        return False
 
 
 def _values(kind: click.ParamType[Any], value: Any) -> Iterator[tuple[click.ParamType[Any], str]]:
@@ -104,17 +128,3 @@ def _values(kind: click.ParamType[Any], value: Any) -> Iterator[tuple[click.Para
             yield from _values(kind, part)
     elif isinstance(value, str):
         yield kind, value
-
-
-def _check(value: str, path: Path, other: Path) -> None:
-    try:
-        same = path.resolve() == other.resolve() or (
-            path.exists() and other.exists() and path.samefile(other)
-        )
-        inside = other.is_dir() and path.resolve().is_relative_to(other.resolve())
-    except (OSError, RuntimeError):  # what cannot be looked at is refused when it is opened
-        return
-    if same:
-        raise UsageError(f"{other} would be overwritten: write to another file than {value}")
-    if inside:
-        raise UsageError(f"{value} is in {other}, which is read: write to another place")

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.command import Command, debug_option
-from moses_feature.cli.option_types import POSITIVE
+from moses_feature.cli.option_types import BATCH
 from moses_feature.cli.options import (
     DeviceOptions,
     device_options,
@@ -29,7 +29,7 @@ from moses_feature.tables.settings import TableWords
 @click.option("--per-word", is_flag=True, help="Also the score of every target word and of </s>.")
 @click.option(
     "--batch-size",
-    type=POSITIVE,
+    type=BATCH,
     default=4096,
     show_default=True,
     help="Pairs scored together.",

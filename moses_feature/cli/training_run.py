@@ -14,8 +14,8 @@ from pathlib import Path
 import click
 import torch
 
-from moses_feature.cli.command import INTERRUPTED
 from moses_feature.cli.progress import Progress, TrainingReporter
+from moses_feature.cli.start import INTERRUPTED
 from moses_feature.errors import MosesFeatureError
 from moses_feature.training.ranks import Ranks, joined
 from moses_feature.training.settings import RunSettings

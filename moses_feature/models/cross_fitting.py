@@ -16,9 +16,10 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from moses_feature.errors import FormatError, UsageError
+from moses_feature.errors import FormatError
 from moses_feature.files import Json, whole_file, write_json
-from moses_feature.models.folds import Folds, Hashes
+from moses_feature.json_files import member, read_json
+from moses_feature.models.folds import MOST_FOLDS, Folds, Hashes
 from moses_feature.models.phrase_model import PhraseModel, load_model
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.words import WordOptions
@@ -127,16 +128,16 @@ def load_any_model(directory: Path) -> PhraseModel | CrossFittedModel:
 
 
 def _read_folds(path: Path) -> Folds:
-    try:
-        facts = json.loads(path.read_bytes())
-        version, count, seed = facts["format_version"], facts["folds"], facts["seed"]
-        if version != FORMAT_VERSION:
-            raise FormatError(path, f"format version {FORMAT_VERSION}", f"version {version}")
-        return Folds(int(count), int(seed))
-    except (ValueError, KeyError, TypeError, UsageError) as error:
-        raise FormatError(path, "the number and seed of folds", f"a damaged file ({error})") from (
-            error
-        )
+    what = "the number and seed of folds"
+    facts = read_json(path, what)
+    version, count, seed = (
+        member(facts, name, int, path, what) for name in ("format_version", "folds", "seed")
+    )
+    if version != FORMAT_VERSION:
+        raise FormatError(path, f"format version {FORMAT_VERSION}", f"version {version}")
+    if not 2 <= count <= MOST_FOLDS or not 0 <= seed < 1 << 64:
+        raise FormatError(path, what, f"{count} and {seed}")
+    return Folds(count, seed)
 
 
 def _read_sources(path: Path) -> Hashes:

@@ -20,6 +20,7 @@ from safetensors.numpy import load_file, save_file
 
 from moses_feature.errors import FormatError, MosesFeatureError
 from moses_feature.files import Json, whole_file, write_json
+from moses_feature.json_files import read_json
 from moses_feature.models.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
@@ -152,18 +153,15 @@ def _check_file(directory: Path, name: str) -> None:
 
 
 def _read_config(path: Path) -> Json:
-    try:
-        config = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise FormatError(path, "a JSON object", f"a damaged file ({error})") from error
-    version = config.get("format_version") if isinstance(config, dict) else None
+    config = read_json(path, "a JSON object")
+    version = config.get("format_version")
     if type(version) is not int or version < 1:
         raise FormatError(path, "a format_version", f"{version}")
     if version > FORMAT_VERSION:
         raise FormatError(
             path, f"format version {FORMAT_VERSION} or older", f"version {version}: update me"
         )
-    return dict(config)
+    return config
 
 
 def _read_weights(path: Path) -> dict[str, NDArray[np.float32]]:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from moses_feature.errors import UsageError
 
 Hashes = NDArray[np.uint64]
+MOST_FOLDS = 100
+"""Each is a network that is trained and kept."""
 
 
 def phrase_hash(*sides: Sequence[bytes]) -> int:
@@ -41,8 +43,8 @@ class Folds:
     seed: int
 
     def __post_init__(self) -> None:
-        if self.count < 2:
-            raise UsageError(f"folds: expected 2 or more, found {self.count}")
+        if not 2 <= self.count <= MOST_FOLDS:
+            raise UsageError(f"folds: expected 2 to {MOST_FOLDS}, found {self.count}")
 
     def of(self, hashes: Hashes) -> NDArray[np.int64]:
         """Return the fold, 0 to count - 1, of each phrase, given by its hash."""

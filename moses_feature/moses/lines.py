@@ -26,9 +26,10 @@ LONGEST_LINE = 1 << 20
 class LineReader:
     r"""The lines of a text file, compressed or not, as bytes with their line ends.
 
-    Lines end in a line feed alone. The compression is recognised by content, else by suffix; `-` is the
-    standard input. `line_number` is that of the last line read (1-based), `digest()` the SHA-256
-    of the uncompressed lines read so far, `fraction()` the share of the file's bytes consumed.
+    Lines end in a line feed alone. The compression is recognised by content, else by suffix; `-`
+    is the standard input. `line_number` is that of the last line read (1-based), `digest()` the
+    SHA-256 of the uncompressed lines read so far, `fraction()` the share of the file's bytes
+    consumed.
 
     Raises:
         DataError: while lines are read, the file is damaged or ends too early.
@@ -70,7 +71,8 @@ class LineReader:
             if start.startswith(magic):
                 members: io.RawIOBase = _Members(self._raw, decompressor)
                 return io.BufferedReader(members)
-        lines: BinaryIO = xopen(self._raw, "rb", threads=0)
+        known = next((form for magic, form in _MAGIC.items() if start.startswith(magic)), None)
+        lines: BinaryIO = xopen(self._raw, "rb", format=known, threads=0)
         return lines
 
     def __enter__(self) -> LineReader:
@@ -134,6 +136,9 @@ _MEMBERS_TO_CHECK: dict[bytes, Callable[[], bz2.BZ2Decompressor | LZMADecompress
 }
 
 
+_MAGIC = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
+
+
 class _Members(io.RawIOBase):
     """Decompresses bzip2 or xz members one after the other.
 
@@ -156,9 +161,14 @@ class _Members(io.RawIOBase):
         content = b""
         while not content:
             if self._member.eof:
-                self._unused = self._member.unused_data or self._raw.read(io.DEFAULT_BUFFER_SIZE)
+                rest = self._member.unused_data or self._unused
+                self._unused = rest or self._raw.read(io.DEFAULT_BUFFER_SIZE)
                 if not self._unused:
                     return 0
+                if isinstance(self._member, LZMADecompressor):  # padding between streams
+                    self._unused = self._unused.lstrip(b"\0")
+                if not self._unused:
+                    continue
                 self._member = self._make()
             elif self._member.needs_input and not self._unused:
                 self._unused = self._raw.read(io.DEFAULT_BUFFER_SIZE)

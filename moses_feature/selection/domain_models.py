@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import subprocess
@@ -11,15 +10,12 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-import kenlm
-
 from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.moses.language_model import LOG_10, is_binary, load_kenlm
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 
-BINARY = b"mmap lm http://kheafield.com/code"
 ARPA = b"\\data\\"
-LOG_10 = math.log(10.0)
 FEWEST_IN_DOMAIN = 2
 """How often a word of the in-domain vocabulary occurs there (Moore and Lewis 2010, section 3)."""
 LINES_SHOWN = 5
@@ -29,16 +25,7 @@ class DomainModel:
     """A KenLM model as a measure of sentences."""
 
     def __init__(self, path: str | Path) -> None:
-        config = kenlm.Config()
-        config.show_progress = False
-        config.arpa_complain = kenlm.ARPALoadComplain.NONE
-        try:
-            self._model = kenlm.Model(str(path), config)
-        except (OSError, RuntimeError, ValueError) as error:
-            reason = " ".join(str(error).split())[:300]
-            raise MosesFeatureError(
-                f"{path}: expected a language model for KenLM: {reason}"
-            ) from None
+        self._model = load_kenlm(path)
 
     def cross_entropy(self, words: list[bytes]) -> float:
         """Return -log p per word in nats, the end of the sentence counted as a word."""
@@ -63,12 +50,8 @@ class DomainModel:
 
 def is_model(path: str) -> bool:
     """Return whether a file is a KenLM model (binary, or ARPA, compressed or not), not a text."""
-    try:
-        with Path(path).open("rb") as file:
-            if file.read(len(BINARY)) == BINARY:
-                return True
-    except OSError as error:
-        raise MosesFeatureError(f"{path}: {error.strerror}") from error
+    if is_binary(Path(path)):
+        return True
     with LineReader(path) as reader:
         first = next((line for line in reader if line.strip()), b"")
     return first.strip() == ARPA

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 from moses_feature import __version__
 from moses_feature.errors import DataError
 from moses_feature.files import STANDARD_STREAM, Json
+from moses_feature.json_files import record
 from moses_feature.models.any_model import AnyModel
 from moses_feature.models.cross_fitting import CrossFittedModel
 from moses_feature.models.phrase_model import PhraseModel
@@ -106,7 +108,10 @@ def augment(
     identity = _identity(model, settings, words, input_digests, shard)
     columns = NewColumns(packer_of(model), words, table, output, settings.unknown_source)
     with LineReader(table) as reader, closing(writer):
-        progress = AugmentProgress(**writer.resume(identity)) if resume else AugmentProgress()
+        progress = AugmentProgress()
+        if resume:
+            what = "the progress of a run"
+            progress = record(AugmentProgress, writer.resume(identity), Path(output), what)
         if not resume:
             writer.start()
         parts = PartReader(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 from moses_feature.errors import FormatError, MosesFeatureError
 from moses_feature.files import Json, without_compression_suffix, write_json
+from moses_feature.json_files import member, read_json
 
 
 def features_json(table: str | Path) -> Path:
@@ -29,13 +30,13 @@ def read_features(table: str | Path) -> Json:
         FormatError: the file is damaged.
     """
     path = features_json(table)
+    what = "a description of columns"
     try:
-        facts: Json = json.loads(path.read_bytes())
-        facts["columns"]
+        facts = read_json(path, what)
     except OSError:
         raise MosesFeatureError(f"{path} is missing: is {table} an augmented table?") from None
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise FormatError(path, "a description of columns", f"a damaged file ({error})") from error
+    member(facts, "columns", list[dict[str, Any]], path, what)
+    member(facts, "output", str, path, what)
     return facts
 
 
@@ -47,12 +48,13 @@ def read_columns(table: str | Path) -> dict[str, int]:
         FormatError: the file is damaged.
     """
     path = features_json(table)
-    try:
-        columns = {column["name"]: column["index"] for column in read_features(table)["columns"]}
-    except (KeyError, TypeError) as error:
-        raise FormatError(path, "a description of columns", f"a damaged file ({error})") from error
-    if not columns or not all(type(index) is int for index in columns.values()):
-        raise FormatError(path, "a description of columns", f"{columns}")
+    what = "a description of columns"
+    columns = {
+        member(column, "name", str, path, what): member(column, "index", int, path, what)
+        for column in read_features(table)["columns"]
+    }
+    if not columns:
+        raise FormatError(path, what, "no column")
     return columns
 
 

@@ -15,10 +15,12 @@ from typing import Any, BinaryIO
 from xopen import xopen
 
 from moses_feature.errors import FormatError, OutputError, UsageError
-from moses_feature.files import STANDARD_STREAM, Json, is_compressed, write_whole
+from moses_feature.files import STANDARD_STREAM, Json, is_compressed, target_of, write_whole
+from moses_feature.json_files import member, parse_json
 from moses_feature.run_identity import difference
 
 GZIP_LEVEL = 6
+JOURNAL = {"bytes": int, "sha256": str, "progress": dict[str, Any], "identity": dict[str, Any]}
 
 
 class TableWriter:
@@ -33,7 +35,7 @@ class TableWriter:
 
     def __init__(self, path: str) -> None:
         self._to_stdout = path == STANDARD_STREAM
-        self._path = Path(path).resolve() if Path(path).is_symlink() else Path(path)
+        self._path = target_of(Path(path))
         self._file: BinaryIO | None = None
         self._hash = hashlib.sha256()
 
@@ -107,13 +109,16 @@ class TableWriter:
         return progress
 
     def _read_journal(self) -> Json:
+        what = "a journal"
         try:
             digest, _, text = self._journal.read_text().partition("\n")
-            if digest != hashlib.sha256(text.encode()).hexdigest():
-                raise ValueError("its checksum is wrong")  # noqa: TRY301
-            journal: Json = json.loads(text)
-        except ValueError as error:
-            raise FormatError(self._journal, "a journal", f"a damaged file ({error})") from error
+        except (OSError, UnicodeError) as error:
+            raise FormatError(self._journal, what, f"a damaged file ({error})") from error
+        if digest != hashlib.sha256(text.encode()).hexdigest():
+            raise FormatError(self._journal, what, "a damaged file (its checksum is wrong)")
+        journal = parse_json(text, self._journal, what)
+        for name, kind in JOURNAL.items():
+            member(journal, name, kind, self._journal, what)
         return journal
 
     @staticmethod

@@ -12,6 +12,7 @@ from torch import nn
 
 from moses_feature.errors import FormatError, MosesFeatureError
 from moses_feature.files import Json, whole_file
+from moses_feature.json_files import member, parse_json
 from moses_feature.run_identity import difference
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -73,18 +74,21 @@ def load_checkpoint(
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise FormatError(path, "a checkpoint", f"a damaged file ({error})") from error
+    what = "a checkpoint"
+    texts = dict(metadata or {})
+    for name in ("identity", "state", "learning_rate"):
+        member(texts, name, str, path, what)
+    if other := difference(identity, parse_json(texts["identity"], path, what)):
+        raise FormatError(path, f"a run with {other.key} {other.expected}", other.found)
+    state = parse_json(texts["state"], path, what)
     try:
-        if other := difference(identity, json.loads(metadata["identity"])):
-            raise FormatError(path, f"a run with {other.key} {other.expected}", other.found)
-        state: Json = json.loads(metadata["state"])
-        restore(network, optimizer, tensors, json.loads(metadata["learning_rate"]))
-        if state["update"] and len(optimizer.state_dict()["state"]) != len(
-            list(network.parameters())
-        ):
+        restore(network, optimizer, tensors, float(texts["learning_rate"]))
+        restored = len(optimizer.state_dict()["state"])
+        if state.get("update") and restored != len(list(network.parameters())):
             raise KeyError("state of the optimiser")  # noqa: TRY301
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        what = " ".join(str(error).split())[:200]
-        raise FormatError(path, "a checkpoint", f"a damaged file ({what})") from error
+        reason = " ".join(str(error).split())[:200]
+        raise FormatError(path, what, f"a damaged file ({reason})") from error
     return state
 
 

@@ -124,12 +124,12 @@ ALONE = Ranks()
 
 def started_by_torchrun() -> bool:
     """Return whether this process is one of several."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+    return int(os.environ.get("WORLD_SIZE") or "1") > 1
 
 
 def local_index() -> int:
     """Return which of the processes of this machine, and which of its GPUs, is this one."""
-    return int(os.environ.get("LOCAL_RANK", "0")) if started_by_torchrun() else 0
+    return int(os.environ.get("LOCAL_RANK") or "0") if started_by_torchrun() else 0
 
 
 @contextmanager

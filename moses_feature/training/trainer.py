@@ -15,6 +15,7 @@ from torch import nn
 
 from moses_feature.errors import MosesFeatureError
 from moses_feature.files import Json
+from moses_feature.json_files import record
 from moses_feature.models.files import CONFIG
 from moses_feature.models.folds import phrase_hash
 from moses_feature.training.checkpoint import (
@@ -93,7 +94,9 @@ class Trainer:
             MosesFeatureError: there is none, or it belongs to other data or settings.
         """
         saved = load_checkpoint(self._directory, self.network, self._optimizer, self._identity())
-        self.state = TrainingState(**saved)
+        self.state = record(
+            TrainingState, saved, self._directory / CHECKPOINT, "the state of a training run"
+        )
         logger.info("resumed at update %d", self.state.update)
 
     def run(

@@ -176,10 +176,10 @@ def test_nothing_of_the_user_is_overwritten(run, tmp_path, model_directory):
     for arguments, message in (
         (("x.partial", "x", *model), "x.partial would be overwritten"),
         (("in", "pipe", *model), "found a special file"),
-        (("in", "m/model.safetensors", *model), "is in the model directory"),
+        (("in", "m/model.safetensors", *model), "a model directory: write to another one"),
         (("in", "new/", *model), "found a directory"),
-        (("in", "out", *model, *inis, "in"), "--ini-out in would overwrite a table"),
-        (("in", "out", *model, *inis, "out"), "--ini-out out would overwrite a table"),
+        (("in", "out", *model, *inis, "in"), "in would be overwritten"),
+        (("in", "out", *model, *inis, "out"), "out would overwrite what is written to out"),
         (("in", "out", *model, *inis, "no/where"), "in a directory that exists"),
         (("in", "out", *model, *inis, "new.ini", "--table-name", "X"), "no phrase table 'X'"),
         (("in", "out", *model, "--table-name", "T"), "--table-name goes with --ini"),
@@ -296,7 +296,7 @@ def test_ini_output_may_not_be_the_table(run, tmp_path, model_directory):
     (tmp_path / "moses.ini").write_text(ini)
     run("augment-phrase-table", "in", "out", "--model", model_directory)
     result = run("ini", "add", "moses.ini", "out", "--table", "out", exit_code=2)
-    assert "out is the table" in result.stderr
+    assert "out would be overwritten" in result.stderr
     for weight in ("nan", "inf"):
         run(
             "ini",

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import kenlm
 
-from moses_feature.errors import MosesFeatureError
-
-LOG_10 = math.log(10.0)
+from moses_feature.moses.language_model import LOG_10, load_kenlm
 
 
 class KenlmModel:
@@ -23,16 +20,7 @@ class KenlmModel:
     """
 
     def __init__(self, path: str) -> None:
-        config = kenlm.Config()
-        config.show_progress = False
-        config.arpa_complain = kenlm.ARPALoadComplain.NONE
-        try:
-            self._model = kenlm.Model(path, config)
-        except (OSError, RuntimeError, ValueError) as error:
-            reason = " ".join(str(error).split())[:300]
-            raise MosesFeatureError(
-                f"{path}: expected a language model for KenLM: {reason}"
-            ) from None
+        self._model = load_kenlm(path)
         self._words: list[str] = []
         self.begin, self.empty = kenlm.State(), kenlm.State()
         self._model.BeginSentenceWrite(self.begin)

@@ -1,0 +1,64 @@
+"""KenLM models: read, once it is known that they can be."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import kenlm
+
+from moses_feature.errors import DataError, MosesFeatureError
+
+BINARY = b"mmap lm http://kheafield.com/code"
+"""How a binary model begins."""
+LOG_10 = math.log(10.0)
+"""KenLM's scores are logs to the base 10."""
+_TRIAL = """
+import kenlm, sys
+config = kenlm.Config()
+config.show_progress = False
+config.load_method = kenlm.LoadMethod.LAZY
+kenlm.Model(sys.argv[1], config).score("a b c d e f g")
+"""
+
+
+def load_kenlm(path: str | Path) -> Any:
+    """Read a model, ARPA or binary.
+
+    A binary file is mapped into memory as it is, and a damaged one can end the process: it is first
+    tried in another one.
+
+    Raises:
+        MosesFeatureError: the file cannot be read, or is no model.
+    """
+    path = Path(path)
+    if is_binary(path):
+        tried = subprocess.run(  # noqa: S603  # our own program
+            [sys.executable, "-P", "-c", _TRIAL, str(path)], capture_output=True, check=False
+        )
+        if tried.returncode < 0:
+            raise DataError(f"{path}: expected a binary model of KenLM, found a damaged file")
+    config = kenlm.Config()
+    config.show_progress = False
+    config.arpa_complain = kenlm.ARPALoadComplain.NONE
+    try:
+        return kenlm.Model(str(path), config)
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise MosesFeatureError(f"{path}: expected a language model for KenLM: {reason}") from None
+
+
+def is_binary(path: Path) -> bool:
+    """Return whether a file begins like a binary model.
+
+    Raises:
+        MosesFeatureError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return file.read(len(BINARY)) == BINARY
+    except OSError as error:
+        raise MosesFeatureError(f"{path}: {error.strerror}") from error
