@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 RUN := examples/quickstart/run
 TABLE ?= examples/quickstart/data/phrase-table.gz
 
-.PHONY: demo test lint docs bench clean
+.PHONY: demo test fuzz lint docs bench clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -31,6 +31,10 @@ lint: $(VENV)/installed
 
 docs: $(VENV)/installed
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+fuzz: $(VENV)/installed
+	$(BIN)/python tests/fuzz/readers.py --examples 100000
+	$(BIN)/python tests/fuzz/interrupts.py --interrupts 100
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/scoring.py $(TABLE)

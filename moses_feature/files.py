@@ -36,6 +36,14 @@ def without_compression_suffix(path: str | Path) -> Path:
     return path.with_suffix("") if is_compressed(path) else path
 
 
+def is_readable_file(path: str | Path) -> bool:
+    """Return whether there is a file; a name that no file can have is none."""
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def target_of(path: Path) -> Path:
     """Return what a path leads to if it is a link, else the path.
 

@@ -57,6 +57,8 @@ class OutputPath(click.Path):
 
 
 def _table_files(value: str) -> list[Path]:
+    if not Path(value).name:  # no file name: refused when it is opened
+        return [Path(value)]
     return [*TableWriter(value).files(), features_json(value)]
 
 

@@ -329,7 +329,9 @@ class MosesIni:
             raise self.error(line_number, "a line like Name= 0.2 0.2", repr(text))
         if name in self.weights:
             raise self.error(line_number, "the weights of each feature once", f"{name} twice")
-        if not all(NUMBER.fullmatch(value.encode()) for value in rest.split()):
+        if not all(
+            NUMBER.fullmatch(value.encode(errors="surrogateescape")) for value in rest.split()
+        ):
             raise self.error(line_number, "weights (finite numbers)", repr(rest.strip()))
         values = tuple(float(value) for value in rest.split())
         self.weights[name] = Weights(line_number, values)

@@ -36,7 +36,6 @@ def read_features(table: str | Path) -> Json:
     except OSError:
         raise MosesFeatureError(f"{path} is missing: is {table} an augmented table?") from None
     member(facts, "columns", list[dict[str, Any]], path, what)
-    member(facts, "output", str, path, what)
     return facts
 
 
@@ -61,6 +60,7 @@ def read_columns(table: str | Path) -> dict[str, int]:
 def described_table(table: str | Path) -> str | None:
     """Return the name of the table that the file beside `table` describes, if there is one."""
     try:
-        return str(read_features(table)["output"])
-    except (MosesFeatureError, KeyError):
+        output = read_features(table).get("output")
+    except MosesFeatureError:
         return None
+    return output if isinstance(output, str) else None

@@ -84,7 +84,8 @@ def merge(shards: Sequence[str], output: str, command: str = "") -> Json:
     _check_same(parts)
     parts.sort(key=lambda part: part.shard.index)
     count = parts[0].shard.count
-    if [part.shard.index for part in parts] != list(range(count)):
+    indices = [part.shard.index for part in parts]
+    if len(parts) != count or indices != list(range(count)):
         found = ", ".join(f"{part.shard.index + 1}" for part in parts)
         raise MosesFeatureError(
             f"expected the shards 1 to {count} of {count}, each once, found {found}"

@@ -119,6 +119,8 @@ class TableWriter:
         journal = parse_json(text, self._journal, what)
         for name, kind in JOURNAL.items():
             member(journal, name, kind, self._journal, what)
+        if journal["bytes"] < 0:
+            raise FormatError(self._journal, f"{what}: a good 'bytes'", f"{journal['bytes']}")
         return journal
 
     @staticmethod

@@ -74,7 +74,7 @@ DAMAGES = {
     "no version": (lambda d: edit_config(d, format_version=None), "expected a format_version"),
     "other architecture": (lambda d: edit_config(d, architecture="lstm"), "found lstm"),
     "other sizes": (lambda d: edit_config(d, sizes={"hidden": 3}), "expected sizes"),
-    "a list": (lambda d: (d / "config.json").write_text("[]"), "expected a format_version"),
+    "a list": (lambda d: (d / "config.json").write_text("[]"), "expected a JSON object"),
 }
 
 

@@ -154,10 +154,10 @@ def test_shards_that_do_not_fit(run, tmp_path, model_directory, shards):
     assert "shards 1 to 3 of 3, each once, found 1, 3" in refused(names[0], names[2], "merged.gz")
     assert "found 1, 1, 2, 3" in refused(names[0], *names, "merged.gz")
     assert "expected files with .gz" in refused(*names, "merged.xz", exit_code=2)
-    assert "would overwrite a shard" in refused(*names, "out.3.gz", exit_code=2)
+    assert "would be overwritten" in refused(*names, "out.3.gz", exit_code=2)
     (tmp_path / "link.gz").symlink_to("out.2.gz")
     for same in ("./out.2.gz", tmp_path / "out.2.gz", "link.gz"):
-        assert "would overwrite a shard" in refused(*names, str(same), exit_code=2)
+        assert "would be overwritten" in refused(*names, str(same), exit_code=2)
     assert "missing" in refused(*names, "in.gz", "merged.gz")
     run("augment-phrase-table", "in.gz", "whole.gz", "--model", model_directory)
     assert "expected a shard, found a whole table" in refused(*names, "whole.gz", "merged.gz")

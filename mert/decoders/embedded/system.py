@@ -12,6 +12,7 @@ from mert.decoders.embedded.records import WINDOW
 from mert.decoders.embedded.reordering import ReorderingType
 from mert.features import FeatureSet, log_score
 from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.files import is_readable_file
 from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.moses.ini import Feature, MosesIni
 
@@ -286,6 +287,6 @@ def _file(ini: MosesIni, feature: Feature) -> str:
     if path is None:
         raise ini.error(feature.line_number, f"path=… for {feature.name}", "none")
     for candidate in (path, f"{path}.gz"):
-        if Path(candidate).is_file():
+        if is_readable_file(candidate):
             return candidate
     raise ini.error(feature.line_number, f"a file for {feature.name}", f"none at {path}")

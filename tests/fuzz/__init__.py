@@ -1,0 +1,1 @@
+"""Damaged input, and interrupts at any moment."""

@@ -1,0 +1,169 @@
+"""Ctrl-C and SIGTERM at random moments of decoding, tuning and optimising.
+
+    python tests/fuzz/interrupts.py [--interrupts N] [--seed N]
+
+An interrupted command ends with exit code 130 or 143 and without a traceback; the same command
+again ends with the bytes of one that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+DECODE, TUNE, OPTIMISE = (
+    f"from mert.cli.main import {name}; {name}()" for name in ("decode", "tune", "optimize")
+)
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+class Command:
+    """A command in a folder, that may be interrupted.
+
+    Args:
+        folder: where it runs.
+        program: Python code.
+        arguments: of the command.
+        stdin: a file; None for nothing.
+        output: what is the same whenever it has ended.
+    """
+
+    def __init__(
+        self, folder: Path, program: str, arguments: list[str], stdin: str | None, output: list[str]
+    ) -> None:
+        self._folder = folder
+        self._command = [sys.executable, "-c", program, *arguments]
+        self._stdin = stdin
+        self._output = output
+
+    def run(self, after: float | None = None, number: int = 0) -> int:
+        """Run it; send a signal after so many seconds. Return the exit code.
+
+        Raises:
+            AssertionError: it ends otherwise than it should.
+        """
+        stdin = subprocess.DEVNULL if self._stdin is None else (self._folder / self._stdin).open()
+        with (self._folder / "stdout").open("wb") as stdout:
+            process = subprocess.Popen(
+                self._command,
+                cwd=self._folder,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=subprocess.PIPE,
+                preexec_fn=_listen_to_ctrl_c,
+            )
+        if after is not None:
+            time.sleep(after)
+            process.send_signal(number)
+        errors = process.communicate(timeout=600)[1].decode()
+        # The system's own way to end a process is good before it has begun and after its end.
+        allowed = {0} if after is None else {0, CODES[signal.Signals(number)], -number}
+        assert process.returncode in allowed, (process.returncode, errors)
+        assert "Traceback" not in errors, errors
+        assert "Exception ignored" not in errors, errors
+        return process.returncode
+
+    def result(self) -> list[bytes]:
+        """Return what it has written."""
+        return [(self._folder / name).read_bytes() for name in self._output]
+
+
+def _listen_to_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def interrupt(make: object, interrupts: int, random_: random.Random) -> Counter[int]:
+    """Interrupt a command again and again, and compare what comes of it with a run in peace.
+
+    Args:
+        make: makes the command anew.
+        interrupts: how many.
+        random_: says when.
+
+    Returns:
+        the exit codes.
+    """
+    peaceful = make()
+    began = time.monotonic()
+    peaceful.run()
+    seconds = time.monotonic() - began
+    expected = peaceful.result()
+    codes: Counter[int] = Counter()
+    command = make()
+    for _ in range(interrupts):
+        number = random_.choice(list(CODES))
+        code = command.run(random_.uniform(0.2, seconds), number)
+        codes[code] += 1
+        if code == 0 or random_.random() < 0.2:  # go on, or see what became of it
+            command.run()
+            assert command.result() == expected
+            command = make()
+    command.run()
+    assert command.result() == expected
+    return codes
+
+
+def main() -> None:
+    """Interrupt all commands."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--interrupts", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    random_ = random.Random(arguments.seed)
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, make in commands(Path(scratch)).items():
+            print(name, dict(interrupt(make, arguments.interrupts, random_)), flush=True)
+
+
+def commands(folder: Path) -> dict[str, object]:
+    """Return what makes each command, on a toy system."""
+    sys.path.insert(0, str(TESTS))
+    import numpy as np
+    from helpers.candidates import random_candidates
+    from helpers.toy import make_toy
+
+    from mert.moses_files import write_candidates
+
+    make_toy(folder / "toy", neural=1, options=4)
+    generator = np.random.default_rng(1)
+    lines = [" ".join(generator.choice(list("abcd"), 9)) for _ in range(300)]
+    (folder / "in").write_text("\n".join(lines) + "\n")
+    (folder / "reference").write_text("\n".join(line.upper() for line in lines) + "\n")
+    write_candidates(
+        folder / "f.gz", folder / "s.gz", random_candidates(sentences=2000, features=9)
+    )
+    ini = str(folder / "toy" / "moses.ini")
+
+    def decode() -> Command:
+        return Command(folder, DECODE, [ini, "--pops", "500"], "in", ["stdout"])
+
+    def tune(*more: str) -> Command:
+        work = "run"  # the ini names the command, so that it must be the same
+        shutil.rmtree(folder / work, ignore_errors=True)
+        texts = ["--input", "in", "--reference", "reference", "--work-dir", work]
+        options = ["--max-iterations", "3", "--n-best", "20", *more]
+        return Command(folder, TUNE, [ini, *texts, *options], None, [f"{work}/moses.ini"])
+
+    def optimise() -> Command:
+        options = ["--output", "weights", "--restarts", "10"]
+        return Command(folder, OPTIMISE, ["f.gz", "s.gz", *options], None, ["weights"])
+
+    return {
+        "decode": decode,
+        "tune": tune,
+        "tune in two processes": lambda: tune("--jobs", "2"),
+        "optimise": optimise,
+    }
+
+
+if __name__ == "__main__":
+    main()
