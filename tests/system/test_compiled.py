@@ -46,3 +46,16 @@ def run_in(folder: Path) -> str:
         [sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True, check=True
     )
     return done.stdout.strip()
+
+
+def test_without_a_place_for_code():
+    """As where neither the package's folder nor a cache can be written."""
+    program = (
+        "from numba.core import caching; caching.CacheImpl._locator_classes = []\n"
+        "import numpy as np; from mert.hash_table import size_for; print(size_for(9))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "32\n"
+    assert done.stderr.count("no folder for compiled code can be written") == 1
