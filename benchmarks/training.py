@@ -28,7 +28,7 @@ from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
 from moses_feature.training.batches import BatchSampler
-from moses_feature.training.phrase_objective import PhraseObjective
+from moses_feature.training.phrase_objective import PhraseData, PhraseObjective
 from moses_feature.training.phrase_pairs import PairCollection, PhrasePairs, read_pairs
 from moses_feature.training.settings import TrainingSettings
 from moses_feature.training.trainer import Trainer
@@ -93,7 +93,9 @@ def measure(
     for dtype in ("float32", "bfloat16"):
         settings = TrainingSettings(sizes=PRESETS[preset], updates=updates, dtype=dtype)
         with tempfile.TemporaryDirectory() as scratch:
-            objective = PhraseObjective(pairs, source, target, WordOptions(), settings, CPU)
+            objective = PhraseObjective(
+                PhraseData(pairs, source, target, WordOptions()), settings, CPU
+            )
             trainer = Trainer(objective, settings, Path(scratch), CPU, {"inputs": []})
             ours = seconds(lambda _, trainer=trainer: trainer._update(), updates)
         print(

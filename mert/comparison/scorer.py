@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,30 +14,36 @@ from mert.nbest import read_nbest
 
 
 class BleuScorer:
-    """sacreBLEU on tokenised text against the references of a corpus."""
+    """BLEU against the references of a corpus, on the tokens as Moses splits them.
+
+    sacreBLEU computes it from statistics that are counted here: it would split tokens again at
+    spaces that only Unicode knows, such as U+00A0, and the p-values count tokens as they are.
+    """
 
     def __init__(self, corpus: Corpus) -> None:
         self._metric = BLEU(tokenize="none", smooth_method="none", force=True)
         self._size = len(corpus)
+        self._number_of_references = len(corpus.references[0])
         self._references = [References(references) for references in corpus.references]
-        self._streams = [
-            [_text(references[n]) for references in corpus.references]
-            for n in range(len(corpus.references[0]))
-        ]
 
     def score(self, nbest: Path, features: FeatureSet) -> tuple[float, np.ndarray]:
         """Return BLEU, 0 to 100, and the statistics (sentences, 9) of the first translations."""
         words = [
             list_[0].words if list_ else () for list_ in read_nbest(nbest, features, self._size)
         ]
-        bleu = self._metric.corpus_score([_text(w) for w in words], self._streams).score
-        statistics = [r.statistics([w]) for r, w in zip(self._references, words, strict=True)]
-        return float(bleu), np.concatenate(statistics)
+        rows = [r.statistics([w]) for r, w in zip(self._references, words, strict=True)]
+        statistics = np.concatenate(rows)
+        matches_and_totals, reference = np.split(statistics.sum(axis=0), [-1])
+        bleu = BLEU.compute_bleu(
+            correct=matches_and_totals[0::2].tolist(),
+            total=matches_and_totals[1::2].tolist(),
+            sys_len=int(matches_and_totals[1]),
+            ref_len=int(reference[0]),
+            smooth_method="none",
+        )
+        return float(bleu.score), statistics
 
     def signature(self) -> str:
         """Return sacreBLEU's description of the score."""
+        self._metric.corpus_score([""], [[""]] * self._number_of_references)
         return str(self._metric.get_signature())
-
-
-def _text(words: Sequence[bytes]) -> str:
-    return b" ".join(words).decode(errors="surrogateescape")

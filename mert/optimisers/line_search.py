@@ -190,6 +190,13 @@ def _changes_of_sorted(
             following = last - 1
             while not crossings[following] <= gamma:
                 following -= 1
+            # Of lines that are the same, the first one counts, as wherever hypotheses are chosen.
+            while (
+                following - 1 > current
+                and crossings[following - 1] <= gamma
+                and slopes[following - 1] == slopes[following]
+            ):
+                following -= 1
             gammas[found] = gamma
             before[found] = ascending[current]
             after[found] = ascending[following]

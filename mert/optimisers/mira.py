@@ -21,8 +21,10 @@ from moses_feature.compiled import compiled
 EPOCHS = 60
 LARGEST_STEP = 0.01
 """C, the most that one update moves along a difference of features."""
+BACKGROUND = (4.0, 4.0, 3.0, 3.0, 2.0, 2.0, 1.0, 1.0, 4.0)
+"""The statistics that sentences stand on at first."""
 DECAY = 0.999
-"""What a sentence leaves of the background statistics that came before it."""
+"""What a sentence leaves of the background statistics that came before it; its hope is added."""
 
 
 def mira(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
@@ -33,7 +35,7 @@ def mira(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
     start = space.start.astype(np.float64)
     learner = Learner(
         weights=start.copy(),
-        background=np.full(statistics.shape[1], 1e-8),
+        background=np.array(BACKGROUND),
         total=np.zeros(len(start)),
         updates=np.zeros(1),
     )
@@ -90,8 +92,8 @@ def _epoch(
     with_background = np.empty_like(background)
     for sentence in order:
         first, last = offsets[sentence], offsets[sentence + 1]
-        model = hope = fear = first
-        model_score = hope_score = fear_score = -np.inf
+        hope = fear = first
+        hope_score = fear_score = -np.inf
         hope_bleu = fear_bleu = 0.0
         for row in range(first, last):
             score = 0.0
@@ -100,8 +102,6 @@ def _epoch(
             for column in range(len(background)):
                 with_background[column] = statistics[row, column] + background[column]
             bleu = bleu_of(with_background) * with_background[-1]  # in words of the reference
-            if score > model_score:
-                model, model_score = row, score
             if score + bleu > hope_score:
                 hope, hope_score, hope_bleu = row, score + bleu, bleu
             if score - bleu > fear_score:
@@ -109,12 +109,15 @@ def _epoch(
         difference = (features[hope] - features[fear]) * bounds.free
         loss = hope_bleu - fear_bleu - np.sum(weights * (features[hope] - features[fear]))
         norm = np.sum(difference * difference)
+        learner.updates[0] += 1.0
+        if hope == fear:
+            learner.total[:] += weights
+            continue
         if hope_bleu > fear_bleu and loss > 0.0 and norm > 0.0:
             weights += min(LARGEST_STEP, loss / norm) * difference
             for column in range(len(weights)):
                 bounded = max(weights[column], bounds.lowest[column])
                 weights[column] = min(bounded, bounds.highest[column])
         background *= DECAY
-        background += statistics[model]
+        background += statistics[hope]
         learner.total[:] += weights
-        learner.updates[0] += 1.0

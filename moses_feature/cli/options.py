@@ -139,9 +139,8 @@ def _run_options(defaults: RunSettings, examples: str, epoch: str) -> Callable[[
         click.option(
             "--annealing",
             type=FiniteRange(0, 1, min_open=True),
-            default=defaults.annealing,
-            show_default=True,
-            help="Factor on the learning rate after an evaluation that is not the best so far.",
+            help="Factor on the learning rate after an evaluation that is not the best so far; 0.5 "
+            "(adam) or 1 (adadelta) by default.",
         ),
         click.option(
             "--batch-size",

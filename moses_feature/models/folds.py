@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.errors import UsageError
+from moses_feature.models.phrases import Phrases
 
 Hashes = NDArray[np.uint64]
+_WORDS, _PHRASES = 1, 2  # seeds
 MOST_FOLDS = 100
 """Each is a network that is trained and kept."""
 
@@ -20,6 +22,15 @@ def phrase_hash(*sides: Sequence[bytes]) -> int:
     """Return a 64-bit hash of a phrase, or of both sides of a phrase pair."""
     text = b"\t".join(b" ".join(words) for words in sides)
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
+
+
+def phrase_hashes(phrases: Phrases) -> Hashes:
+    """Return a 64-bit hash of each phrase (n,), by its word ids: what a network sees of it."""
+    place = np.arange(len(phrases.ids)) - np.repeat(phrases.offsets[:-1], np.diff(phrases.offsets))
+    # Words that change places change the sum: each is mixed with its place.
+    numbered = phrases.ids.astype(np.uint64) + (place.astype(np.uint64) << np.uint64(32))
+    sums = np.concatenate([[np.uint64(0)], np.cumsum(mixed(numbered, _WORDS), dtype=np.uint64)])
+    return mixed(sums[phrases.offsets[1:]] - sums[phrases.offsets[:-1]], _PHRASES)
 
 
 def mixed(hashes: Hashes, seed: int) -> Hashes:

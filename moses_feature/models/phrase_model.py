@@ -9,6 +9,7 @@ import torch
 
 from moses_feature.errors import FormatError
 from moses_feature.files import Json
+from moses_feature.json_files import member
 from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.files import (
     CONFIG,
@@ -20,7 +21,7 @@ from moses_feature.models.files import (
 )
 from moses_feature.models.sizes import Sizes
 from moses_feature.models.vocabulary import Vocabulary
-from moses_feature.moses.words import WordOptions, any_escaped
+from moses_feature.moses.words import WordOptions
 
 ARCHITECTURE = "rnn-encoder-decoder"
 SOURCE_VOCABULARY = "source.vocab"
@@ -36,6 +37,7 @@ class PhraseModel:
         source, target: the shortlists.
         words: how tokens became words when it was trained.
         training: settings, results and provenance, for people to read.
+        escaped: whether the tokens that it was trained on were escaped as Moses escapes them.
         digest: SHA-256 of weights, vocabularies, sizes and word options, in hexadecimal; empty
             before it is saved.
     """
@@ -45,6 +47,7 @@ class PhraseModel:
     target: Vocabulary
     words: WordOptions
     training: Json
+    escaped: bool = False
     digest: str = ""
 
     @property
@@ -53,11 +56,6 @@ class PhraseModel:
         settings = self.training.get("settings")
         seed = settings.get("seed") if isinstance(settings, dict) else None
         return seed if isinstance(seed, int) else None
-
-    @property
-    def escaped(self) -> bool:
-        """Whether the words of the shortlists are escaped as Moses escapes them."""
-        return any_escaped(self.source.shortlist) or any_escaped(self.target.shortlist)
 
 
 def save_model(directory: Path, model: PhraseModel) -> None:
@@ -69,6 +67,7 @@ def save_model(directory: Path, model: PhraseModel) -> None:
     config = {
         "sizes": asdict(model.network.sizes),
         "words": asdict(model.words),
+        "escaped": model.escaped,
         "training": model.training,
     }
     vocabularies = {SOURCE_VOCABULARY: model.source, TARGET_VOCABULARY: model.target}
@@ -96,5 +95,6 @@ def load_model(directory: Path) -> PhraseModel:
     check_weights(directory / WEIGHTS, files.weights, shapes)
     weights = {name: torch.tensor(array) for name, array in files.weights.items()}
     network.load_state_dict(weights, assign=True)
-    digest = files.digest("sizes", "words")
-    return PhraseModel(network, source, target, words, files.config["training"], digest)
+    escaped = member(files.config, "escaped", bool, directory / CONFIG, "a model")
+    digest = files.digest("sizes", "words", "escaped")
+    return PhraseModel(network, source, target, words, files.config["training"], escaped, digest)

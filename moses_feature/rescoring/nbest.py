@@ -175,7 +175,7 @@ class _Line:
         self._parsed.total = sum(
             weight * value
             for name, of_name in values.items()
-            for weight, value in zip(weights[name], of_name, strict=True)
+            for weight, value in zip(weights.get(name, ()), of_name, strict=True)
         )
         end = b" " if len(fields) > TOTAL + 1 else b""
         fields[TOTAL] = b" %.6g%b" % (self.total, end)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.arrays import Integers
-from moses_feature.models.folds import Folds, Hashes, phrase_hash
+from moses_feature.models.folds import Folds, Hashes, phrase_hashes
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.scoring.prefix_tree import Level, prefix_levels
@@ -131,7 +131,8 @@ class CrossFittedPacker:
 
     def pack(self, pairs: Sequence[WordPair]) -> Packed:
         """Pack phrase pairs, given as source and target words."""
-        hashes = np.array([phrase_hash(source) for source, _ in pairs], dtype=np.uint64)
+        source = Phrases.pack([self.packer.source.ids(source) for source, _ in pairs])
+        hashes = phrase_hashes(source)
         fold = self.folds.of(hashes)
         new = ~self._known(hashes)
         whole = self.packer.pack(pairs)

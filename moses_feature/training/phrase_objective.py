@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,13 +27,29 @@ EVALUATION_BATCH = 256
 EVALUATE_AT_MOST_EVERY = 5000
 
 
+@dataclass(frozen=True)
+class PhraseData:
+    """What an encoder-decoder is trained on.
+
+    Attributes:
+        pairs: what to train on, and what is held out.
+        source, target: the vocabularies of the pairs.
+        words: how tokens became words.
+        escaped: whether the tokens were escaped as Moses escapes them.
+    """
+
+    pairs: PhrasePairs
+    source: Vocabulary
+    target: Vocabulary
+    words: WordOptions
+    escaped: bool = False
+
+
 class PhraseObjective:
     """log p(target phrase | source phrase) of the unique pairs; see `Objective`.
 
     Args:
-        pairs: what to train on, and what is held out.
-        source, target: the vocabularies of `pairs`.
-        words: how tokens became words; kept in the model.
+        data: pairs, and how they became ids.
         settings: sizes, batches and the seed.
         device: where the network is.
     """
@@ -41,19 +57,10 @@ class PhraseObjective:
     loss_name = "loss per target word"
     norm_penalty = 0.0
 
-    def __init__(
-        self,
-        pairs: PhrasePairs,
-        source: Vocabulary,
-        target: Vocabulary,
-        words: WordOptions,
-        settings: TrainingSettings,
-        device: torch.device,
-    ) -> None:
-        self._pairs = pairs
-        self._vocabularies = source, target
-        self._words = words
+    def __init__(self, data: PhraseData, settings: TrainingSettings, device: torch.device) -> None:
+        self._data = data
         self._device = device
+        pairs = data.pairs
         training_rows = np.flatnonzero(~pairs.held_out)
         held_out_rows = np.flatnonzero(pairs.held_out)
         if len(held_out_rows) == 0:
@@ -65,7 +72,7 @@ class PhraseObjective:
         self.updates_per_epoch = self._sampler.updates_per_epoch
         self.evaluate_every = min(self.updates_per_epoch, EVALUATE_AT_MOST_EVERY)
         self._network = EncoderDecoder(
-            settings.sizes, len(source), len(target), settings.dropout
+            settings.sizes, len(data.source), len(data.target), settings.dropout
         ).train()
         self._network.initialise(torch.Generator().manual_seed(settings.seed))
         self.network: torch.nn.Module = self._network.to(device)
@@ -84,7 +91,7 @@ class PhraseObjective:
         """Return log p of all target words of some pairs."""
         tensors = [
             torch.from_numpy(array).to(self._device, non_blocking=True)
-            for side in (self._pairs.source, self._pairs.target)
+            for side in (self._data.pairs.source, self._data.pairs.target)
             for array in side.padded(rows, END)
         ]
         return Terms(network(*tensors))
@@ -95,15 +102,18 @@ class PhraseObjective:
 
     def save(self, directory: Path, training: Json) -> None:
         """Write the model."""
-        model = PhraseModel(self._network, *self._vocabularies, self._words, training)
+        data = self._data
+        model = PhraseModel(
+            self._network, data.source, data.target, data.words, training, data.escaped
+        )
         save_model(directory, model)
 
     def identity(self) -> Json:
         """Return what the words and shortlists are."""
         return {
-            "words": asdict(self._words),
+            "words": asdict(self._data.words),
             "shortlists": [
                 hashlib.sha256(b"\n".join(vocabulary.shortlist)).hexdigest()
-                for vocabulary in self._vocabularies
+                for vocabulary in (self._data.source, self._data.target)
             ],
         }

@@ -1,7 +1,7 @@
 """The unique phrase pairs of one or more tables as packed integer arrays.
 
 Memory a pair, with L words on both sides together: while tables are read, 4 L bytes of
-provisional ids, 8 of lengths, 16 of hashes and 4 of counts; numbered, 2 L bytes of ids (4 L with
+provisional ids, 8 of lengths, 8 of hashes and 4 of counts; numbered, 2 L bytes of ids (4 L with
 more than 65,536 words) and 16 of offsets. For 100 million pairs of 10 words: read, 6.8 GB; an
 array that outgrows its place is copied, at most 2.0 GB; hashes and counts as numpy arrays and
 their sorted copies, 4.8 GB; numbered, 3.6 GB, beside what was read. The peak is below
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.errors import FormatError, MosesFeatureError, shown
-from moses_feature.models.folds import Folds, Hashes, mixed, phrase_hash
+from moses_feature.models.folds import Folds, Hashes, mixed, phrase_hash, phrase_hashes
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.moses.lines import LineReader
@@ -35,7 +35,7 @@ from moses_feature.moses.phrase_table import (
     split_fields,
     tokens,
 )
-from moses_feature.moses.words import WordError, WordOptions
+from moses_feature.moses.words import WordError, WordOptions, any_escaped
 
 LARGEST_COUNT = 1e15
 
@@ -123,6 +123,10 @@ class _Side:
         self._ids.extend([numbers.setdefault(word, len(numbers)) for word in phrase])
         self._lengths.append(len(phrase))
 
+    def words(self) -> Iterable[bytes]:
+        """Return all words of the side."""
+        return self._numbers
+
     def counts(self, weights: NDArray[np.float64], kept: NDArray[np.bool_]) -> dict[bytes, float]:
         """Return how often each word occurs, a pair counted as often as its weight says."""
         lengths = np.frombuffer(self._lengths, dtype=np.uint32)
@@ -152,15 +156,13 @@ class PairCollection:
 
     def __init__(self, pairs: Iterable[PhrasePair]) -> None:
         self._source, self._target = _Side(), _Side()
-        pair_hashes, source_hashes, counts = array("Q"), array("Q"), array("f")
+        pair_hashes, counts = array("Q"), array("f")
         for pair in pairs:
             self._source.add(pair.source)
             self._target.add(pair.target)
             counts.append(pair.count)
-            source_hashes.append(phrase_hash(pair.source))
             pair_hashes.append(phrase_hash(pair.source, pair.target))
         self._counts = np.array(counts, dtype=np.float64)
-        self._source_hashes = np.array(source_hashes, dtype=np.uint64)
         self._kept = np.zeros(len(counts), dtype=np.bool_)
         self._kept[np.unique(np.array(pair_hashes, dtype=np.uint64), return_index=True)[1]] = True
 
@@ -175,9 +177,13 @@ class PairCollection:
         """Return the frequencies of the target words, weighted by the joint counts."""
         return self._target.counts(self._counts, self._kept)
 
-    def source_hashes(self) -> Hashes:
-        """Return the hashes of the distinct source phrases, ascending."""
-        return np.unique(self._source_hashes[self._kept])
+    def escaped(self) -> bool:
+        """Return whether any token is escaped as Moses escapes it, in a shortlist or not."""
+        return any_escaped(self._source.words()) or any_escaped(self._target.words())
+
+    def source_hashes(self, vocabulary: Vocabulary) -> Hashes:
+        """Return the hashes of the distinct source phrases as a network sees them, ascending."""
+        return np.unique(phrase_hashes(self._source.pack(vocabulary, self._kept)))
 
     def pairs(
         self,
@@ -191,9 +197,9 @@ class PairCollection:
     ) -> PhrasePairs:
         """Number the words, and hold out a random share of the source phrases.
 
-        At least one source phrase is held out and at most `limit`, and always one is left to
-        train on; all pairs of a source phrase fall on the same side. With a single source phrase
-        nothing is held out.
+        Source phrases are the same if the network cannot tell them apart: unknown words are one.
+        At least one is held out and at most `limit`, and always one is left to train on; all pairs
+        of a source phrase fall on the same side. With a single source phrase nothing is held out.
 
         Args:
             source: the vocabulary of the source side.
@@ -201,29 +207,24 @@ class PairCollection:
             held_out_share: of all source phrases.
             limit: the most source phrases that are held out.
             seed: of the choice.
-            folds: leave out one of them, but for the phrases that are held out, which are of it.
+            folds: leave out one of them: it is neither trained on, nor held out to choose by.
             fold: which one.
         """
-        hashes = mixed(self._source_hashes[self._kept], seed)
-        distinct = np.unique(hashes)
-        wanted = min(max(1, round(held_out_share * len(distinct))), limit)
-        if folds is None:
-            candidates = distinct[: len(distinct) - 1]
-            left_out = np.zeros(len(hashes), dtype=np.bool_)
-        else:
-            left_out = folds.of(self._source_hashes[self._kept]) == fold
-            candidates = np.unique(hashes[left_out])
-            if not 0 < len(candidates) < len(distinct):
-                raise MosesFeatureError(
-                    f"{len(distinct)} source phrases are too few for {folds.count} folds"
-                )
-        held_out = np.isin(hashes, candidates[:wanted])
+        hashes = phrase_hashes(self._source.pack(source, self._kept))
+        left_out = np.zeros(len(hashes), dtype=np.bool_)
+        if folds is not None:
+            left_out = folds.of(hashes) == fold
+        order = mixed(hashes, seed + fold)  # each network is chosen by other phrases
+        distinct = np.unique(order[~left_out])
+        if folds is not None and (len(distinct) < 2 or not left_out.any()):
+            found = len(np.unique(hashes))
+            raise MosesFeatureError(f"{found} source phrases are too few for {folds.count} folds")
+        wanted = min(max(1, round(held_out_share * len(distinct))), limit, len(distinct) - 1)
+        held_out = np.isin(order, distinct[:wanted]) & ~left_out
         kept = self._kept.copy()
-        kept[self._kept] = held_out | ~left_out
+        kept[self._kept] = ~left_out
         return PhrasePairs(
-            self._source.pack(source, kept),
-            self._target.pack(target, kept),
-            held_out[held_out | ~left_out],
+            self._source.pack(source, kept), self._target.pack(target, kept), held_out[~left_out]
         )
 
 

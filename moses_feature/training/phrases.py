@@ -15,14 +15,13 @@ from moses_feature import __version__
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import STANDARD_STREAM, Json, locked_directory
 from moses_feature.models.cross_fitting import FOLDS, fold_directory, save_folds
-from moses_feature.models.folds import Folds
+from moses_feature.models.folds import Folds, Hashes
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
-from moses_feature.training.phrase_objective import PhraseObjective
+from moses_feature.training.phrase_objective import PhraseData, PhraseObjective
 from moses_feature.training.phrase_pairs import (
     PairCollection,
     PhrasePair,
-    PhrasePairs,
     count_words,
     read_pairs,
 )
@@ -82,18 +81,14 @@ def train(
         material = cache(lambda: _Material(data, command))  # read in the first process alone
         folds = Folds(data.folds, settings.seed) if data.folds > 1 else None
         if folds is not None:
-            ranks.from_first(
-                lambda: save_folds(directory, folds, material().collection.source_hashes())
-            )
+            ranks.from_first(lambda: save_folds(directory, folds, material().source_hashes()))
         for fold, part in enumerate(parts):
             if folds is not None:
                 logger.info("network %d of %d", fold + 1, folds.count)
             learnt = ranks.from_first(partial(_training_set, material, settings, folds, fold))
             if part is parts[-1]:
                 material.cache_clear()  # numbered pairs are all that is needed from now on
-            objective = PhraseObjective(
-                learnt.pairs, learnt.source, learnt.target, data.words, settings, device
-            )
+            objective = PhraseObjective(learnt.data, settings, device)
             trainer = Trainer(objective, settings, part, device, learnt.provenance, ranks)
             if (reason := run_or_resume(trainer, part, stop, report, ranks)) == INTERRUPTED:
                 break
@@ -114,11 +109,9 @@ def _check(data: TrainingData, directory: Path, parts: Sequence[Path], resume: b
 
 @dataclass(frozen=True)
 class _TrainingSet:
-    """What one network is trained on."""
+    """What one network is trained on, and where it comes from."""
 
-    pairs: PhrasePairs
-    source: Vocabulary
-    target: Vocabulary
+    data: PhraseData
     provenance: Json
 
 
@@ -157,12 +150,18 @@ class _Material:
             100 * coverage["source"],
             100 * coverage["target"],
         )
+        self._words = data.words
+        self._escaped = collection.escaped()
         self._provenance = {
             "command": command,
             "version": __version__,
             "inputs": inputs,
             "shortlist_coverage": coverage,
         }
+
+    def source_hashes(self) -> Hashes:
+        """Return the hashes of all source phrases, as the networks see them."""
+        return self.collection.source_hashes(self._source)
 
     def training_set(
         self, settings: TrainingSettings, folds: Folds | None, fold: int
@@ -178,7 +177,8 @@ class _Material:
             fold,
         )
         provenance = {**self._provenance, "pairs": len(pairs)}
-        return _TrainingSet(pairs, self._source, self._target, provenance)
+        phrase_data = PhraseData(pairs, self._source, self._target, self._words, self._escaped)
+        return _TrainingSet(phrase_data, provenance)
 
 
 def _all_pairs(data: TrainingData, inputs: list[Json]) -> Iterator[PhrasePair]:

@@ -12,6 +12,7 @@ from moses_feature.models.sizes import PRESETS, Dtype, Sizes
 from moses_feature.moses.words import WordOptions
 
 LEARNING_RATES = {"adam": 1e-3, "adadelta": 1.0}
+ANNEALING = {"adam": 0.5, "adadelta": 1.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +22,8 @@ class RunSettings:
     Attributes:
         optimizer: `adam`, or `adadelta` (the paper's; decay 0.95, epsilon 1e-6).
         learning_rate: None for 0.001 (Adam) or 1 (Adadelta).
-        annealing: factor on the learning rate after each evaluation that is not the best so far.
+        annealing: factor on the learning rate after each evaluation that is not the best so far;
+            None for 0.5 (Adam) or 1, which is none (Adadelta).
         batch_size: examples per update.
         updates, epochs, minutes: the budget; the first that is spent ends the training.
         evaluate_every: updates between evaluations; None for what suits the objective.
@@ -34,7 +36,7 @@ class RunSettings:
 
     optimizer: Literal["adam", "adadelta"] = "adam"
     learning_rate: float | None = None
-    annealing: float = 0.5
+    annealing: float | None = None
     batch_size: int = 64
     updates: int | None = None
     epochs: float | None = None

@@ -27,7 +27,7 @@ from moses_feature.training.checkpoint import (
 )
 from moses_feature.training.objective import Objective, Rows, Terms
 from moses_feature.training.ranks import ALONE, Ranks
-from moses_feature.training.settings import LEARNING_RATES, RunSettings
+from moses_feature.training.settings import ANNEALING, LEARNING_RATES, RunSettings
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +83,7 @@ class Trainer:
         self.state = TrainingState()
         self.network = objective.network
         self._evaluate_every = settings.evaluate_every or objective.evaluate_every
+        self._annealing = settings.annealing or ANNEALING[settings.optimizer]
         self._optimizer = _optimizer(settings, self.network)
         self._ranks = ranks
         self._parallel = ranks.parallel(self.network)
@@ -263,7 +264,7 @@ class Trainer:
         else:
             state.evaluations_without_gain += 1
             for group in self._optimizer.param_groups:
-                group["lr"] *= self._settings.annealing
+                group["lr"] *= self._annealing
 
     def _training(self, held_out: dict[str, float]) -> Json:
         """Return what is to be known of the training in the model's config."""

@@ -24,4 +24,5 @@ def random_model(sizes: Sizes = SIZES, seed: int = 1, scale: float = 0.5) -> Phr
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.normal_(std=scale, generator=generator)
-    return PhraseModel(network, source, target, WordOptions(), {"settings": {"seed": seed}})
+    training = {"settings": {"seed": seed}}
+    return PhraseModel(network, source, target, WordOptions(), training, escaped=True)

@@ -12,8 +12,9 @@ from helpers.training import TINY, write_pairs
 
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.models.cross_fitting import CrossFittedModel, load_any_model
-from moses_feature.models.folds import Folds, phrase_hash
+from moses_feature.models.folds import Folds, phrase_hashes
 from moses_feature.models.phrase_model import load_model
+from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
@@ -48,7 +49,7 @@ def test_folds_split_the_source_phrases(table):
     words = Vocabulary(tuple(sorted({word for source, _ in pairs_of(table) for word in source})))
     folds = Folds(3, 1)
     number = {
-        tuple(source): int(folds.of(np.array([phrase_hash(source)], dtype=np.uint64))[0])
+        tuple(source): int(folds.of(phrase_hashes(Phrases.pack([words.ids(source)])))[0])
         for source, _ in pairs_of(table)
     }
     trained_on: list[set[tuple[bytes, ...]]] = []
@@ -65,11 +66,39 @@ def test_folds_split_the_source_phrases(table):
         held_out = {p for p, out in zip(phrases, pairs.held_out, strict=True) if out}
         trained = {p for p, out in zip(phrases, pairs.held_out, strict=True) if not out}
         assert held_out
-        assert all(number[phrase] == fold for phrase in held_out)
-        assert all(number[phrase] != fold for phrase in trained)
+        assert all(number[phrase] != fold for phrase in held_out | trained)
+        assert not held_out & trained
         trained_on.append(trained)
     assert set.union(*trained_on) == set(number)
     assert min(list(number.values()).count(fold) for fold in range(3)) > len(number) / 5
+
+
+def test_what_the_network_cannot_tell_apart_is_on_one_side(table):
+    """Source phrases with the same ids, unknown words being one."""
+    with LineReader(str(table)) as reader:
+        collection = PairCollection(read_pairs(reader, WordOptions()))
+    words = Vocabulary.most_frequent(collection.source_counts(), 3)
+    folds = Folds(3, 1)
+    left = [collection.pairs(words, words, 0.1, 1000, 1, folds, fold) for fold in range(3)]
+    everything = collection.pairs(words, words, 0.1, 1000, 1)
+    assert len(collection.source_hashes(words)) < len({tuple(s) for s, _ in pairs_of(table)})
+    for pairs in (everything, *left):
+        hashes = phrase_hashes(pairs.source)
+        assert not set(hashes[pairs.held_out]) & set(hashes[~pairs.held_out])
+    for pairs, fold in zip(left, range(3), strict=True):
+        assert not (folds.of(phrase_hashes(pairs.source)) == fold).any()
+    assert sum(map(len, left)) == 2 * len(collection)
+
+
+def test_hashes_of_phrases():
+    """Equal for equal ids alone: order, length and the empty phrase count."""
+    phrases = [[], [1], [2], [1, 2], [2, 1], [1, 1], [1, 1, 1], [3], [0], [1, 2], []]
+    hashes = phrase_hashes(Phrases.pack(phrases)).tolist()
+    assert hashes[9] == hashes[3]
+    assert hashes[10] == hashes[0]
+    assert len(set(hashes)) == len(phrases) - 2
+    for number, phrase in enumerate(phrases):
+        assert phrase_hashes(Phrases.pack([phrase])).tolist() == [hashes[number]]
 
 
 def test_each_pair_is_scored_by_the_network_that_never_saw_its_source(directory, table):
@@ -78,7 +107,7 @@ def test_each_pair_is_scored_by_the_network_that_never_saw_its_source(directory,
     known = pairs_of(table)[:97]
     unknown = [([b"new", *source], target) for source, target in known[:11]]
     networks = [scorer_of(load_model(directory / f"fold-{k}"), CPU) for k in (1, 2, 3)]
-    fold = model.folds.of(np.array([phrase_hash(s) for s, _ in known], dtype=np.uint64))
+    fold = model.folds.of(phrase_hashes(Phrases.pack([model.source.ids(s) for s, _ in known])))
     expected = [networks[k].score([pair]).log_probs[0] for k, pair in zip(fold, known, strict=True)]
     expected += [np.mean([n.score([pair]).log_probs[0] for n in networks]) for pair in unknown]
     scores = scorer_of(model, CPU).score([*known, *unknown])
