@@ -24,7 +24,7 @@ cd "$work/data"
 augment-phrase-table phrase-table.gz augmented.gz --updates 20 --shortlist 100 \
     --ini moses.ini --ini-out augmented.ini
 for decoder in $decoders; do
-    mert-tune augmented.ini --input dev.en --reference dev.fr --work-dir "$decoder" \
+    mert-tune augmented.ini --dev dev.en --dev-reference dev.fr --work-dir "$decoder" \
         --decoder "$decoder" --max-iterations 1
 done
 chmod -R a+rX "${NUMBA_CACHE_DIR:-$work}"

@@ -17,6 +17,9 @@ from moses_feature.errors import FormatError, shown
 from moses_feature.files import whole_file
 from moses_feature.moses.lines import LineReader
 
+MOST_WORDS = 1e15
+"""More than any count of words or matches."""
+
 
 @dataclass(frozen=True)
 class _Block:
@@ -143,15 +146,18 @@ def _rows(
         rows = np.array(b" ".join(lines).split(), dtype=np.float64).reshape(count, columns)
     except ValueError:
         rows = np.full((0, columns), np.nan)
-    if len(rows) == count and np.isfinite(rows).all():
+    good = np.isfinite(rows) if width is None else (rows >= 0) & (rows < MOST_WORDS)
+    if len(rows) == count and good.all():
         return rows
     for number, line in enumerate(lines, first):
         try:
             values = np.array(line.split(), dtype=np.float64)
         except ValueError:
             values = np.array([np.nan])
-        if len(values) != columns or not np.isfinite(values).all():
-            raise FormatError(path, f"{columns} finite numbers", shown(line), number)
+        good = np.isfinite(values) if width is None else (values >= 0) & (values < MOST_WORDS)
+        if len(values) != columns or not good.all():
+            kind = "finite numbers" if width is None else "counts"
+            raise FormatError(path, f"{columns} {kind}", shown(line), number)
     raise FormatError(path, f"{columns} numbers a line", "others", first)
 
 

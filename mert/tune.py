@@ -29,6 +29,7 @@ from mert.optimisers.space import SearchSpace, normalised
 from mert.pool import Pool
 from mert.tuning_state import STATE, Iteration, TuningSettings, TuningState, nbest_name, read_state
 from moses_feature import __version__
+from moses_feature.arrays import Integers
 from moses_feature.errors import MosesFeatureError
 from moses_feature.files import Json, locked_directory, write_json, write_whole
 from moses_feature.moses.ini import MosesIni
@@ -36,6 +37,8 @@ from moses_feature.moses.ini import MosesIni
 logger = logging.getLogger(__name__)
 
 TUNED_INI = "moses.ini"
+NEAR_ZERO = 0.03
+"""A BLEU that even weights by chance pass, if system and references are of the same language."""
 RESCORING_WEIGHTS = "rescoring.weights"
 """All weights, if some are of features that the ini does not have."""
 
@@ -49,6 +52,7 @@ def tune(
     *,
     identity: Json,
     command: str = "",
+    force: bool = False,
     report: Callable[[str, int], None] = lambda *_: None,
 ) -> TuningState:
     """Tune the weights of `ini`, and write `moses.ini` with the best ones into `directory`.
@@ -63,15 +67,16 @@ def tune(
         settings: how to tune.
         identity: what else a run must have in common with one that goes on; see `identity_of`.
         command: what the user typed, kept in the ini.
+        force: tune although BLEU is next to nothing at the start.
         report: told what is done and how many sentences are decoded.
 
     Raises:
         UsageError: the directory holds a run of something else.
         OutputError: another run is at work there.
-        MosesFeatureError: BLEU is zero, or the decoder fails.
+        MosesFeatureError: BLEU is next to nothing, or the decoder fails.
     """
     with locked_directory(directory, "tuning"):
-        run = _Run(ini, corpus, decoder, directory, settings, identity, report)
+        run = _Run(ini, corpus, decoder, directory, settings, identity, force, report)
         while not run.state.stopped:
             run.iterate()
         run.write_results(command)
@@ -89,6 +94,7 @@ class _Run:
         directory: Path,
         settings: TuningSettings,
         identity: Json,
+        force: bool,
         report: Callable[[str, int], None],
     ) -> None:
         self._ini = ini
@@ -96,6 +102,7 @@ class _Run:
         self._decoder = decoder
         self._directory = directory
         self._settings = settings
+        self._force = force
         self._report = report
         self._optimize = optimizer(
             settings.optimizer, settings.restarts, settings.random_directions
@@ -144,7 +151,8 @@ class _Run:
         iteration = Iteration(
             start.tolist(), corpus_bleu(one_best.sum(axis=0)), new, len(candidates.features)
         )
-        _check_bleu(iteration.bleu, candidates.bleu_of(candidates.statistics[:, 0].astype(float)))
+        if number == 1:
+            _check_bleu(one_best.sum(axis=0), candidates, self._force)
         state.iterations.append(iteration)
         if number == 1:
             state.constants = _constants(candidates)
@@ -229,12 +237,21 @@ class _Run:
         self._ini.with_weights(weights, comments).write(self._tuned_ini)
 
 
-def _check_bleu(bleu: float, best: float) -> None:
-    """Check that there is something to tune: BLEU of the first translations, and of the longest."""
-    if bleu == 0.0 and best == 0.0:
+def _check_bleu(statistics: Integers, candidates: Candidates, force: bool) -> None:
+    """Check that there is something to tune: BLEU (9,) of the first translations.
+
+    Raises:
+        MosesFeatureError: it is so low that something must be wrong.
+    """
+    bleu = corpus_bleu(statistics)
+    longest = candidates.bleu_of(candidates.statistics[:, 0].astype(float))
+    if (bleu == 0.0 and longest == 0.0) or (bleu < NEAR_ZERO and not force):
+        precisions = 100 * statistics[0:-1:2] / np.maximum(statistics[1:-1:2], 1)
         raise MosesFeatureError(
-            "BLEU is 0: no 4-gram of the translations is in the references; are they in the "
-            "target language, tokenised and cased like the system's output?"
+            f"BLEU of the first translations is {100 * bleu:.2f} (1- to 4-grams found in the "
+            f"references: {', '.join(f'{p:.1f}%' for p in precisions)}): are the references in the "
+            "target language, tokenised and cased like the system's output? (--force tunes all "
+            "the same)"
         )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from mert.checks import check_chain
-from mert.cli.options import TUNING, decoder_options, tuning_options
+from mert.cli.options import TUNING, decoder_options, force_option, tuning_options
 from mert.cli.progress import DecodingProgress
 from mert.comparison.compare import PAGE, Candidate, compare
 from mert.comparison.plot import plot
@@ -65,6 +65,7 @@ from moses_feature.rescoring.nbest import named
 )
 @decoder_options
 @tuning_options
+@force_option
 @debug_option
 @click.version_option(__version__)
 def mert_compare(
@@ -79,6 +80,7 @@ def mert_compare(
     rescore: tuple[str, ...],
     decoder_choice: DecoderSettings,
     tuning: TuningSettings,
+    force: bool,
 ) -> None:
     """Tune and compare systems as in the paper's Table 1; the first one is the baseline.
 
@@ -111,6 +113,7 @@ def mert_compare(
             decoder_choice,
             runs,
             command=command_line(),
+            force=force,
             report=DecodingProgress(bar, sizes),
         )
     click.echo(as_markdown(comparison))

@@ -30,7 +30,7 @@ from moses_feature.files import write_whole
     "--init", type=READ, help="Start weights and the range of restarts: an init.opt of Moses."
 )
 @click.option(
-    "--optimizer",
+    "--algorithm",
     "optimizer_name",
     type=click.Choice(OPTIMIZERS),
     default=TUNING.optimizer,

@@ -144,7 +144,12 @@ tuning_options = Gathered(
     "tuning",
     lambda given: taken(TuningSettings, given, "random_directions", "seed"),
     click.option(
-        "--optimizer", type=click.Choice(OPTIMIZERS), default=TUNING.optimizer, show_default=True
+        "--algorithm",
+        "optimizer",
+        type=click.Choice(OPTIMIZERS),
+        default=TUNING.optimizer,
+        show_default=True,
+        help="That finds the weights on the n-best lists.",
     ),
     click.option(
         "--n-best",
@@ -170,4 +175,8 @@ tuning_options = Gathered(
         show_default=True,
         help="Random start points of mert.",
     ),
+)
+
+force_option = click.option(
+    "--force", is_flag=True, help="Tune although BLEU is next to nothing at the start."
 )

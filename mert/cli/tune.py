@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from mert.checks import check_chain
-from mert.cli.options import TUNING, decoder_options, tuning_options
+from mert.cli.options import TUNING, decoder_options, force_option, tuning_options
 from mert.cli.progress import DecodingProgress
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
@@ -25,12 +25,9 @@ from moses_feature.rescoring.nbest import named
 
 @click.command("mert-tune", cls=Command, no_args_is_help=True)
 @click.argument("ini", type=READ)
+@click.option("--dev", type=READ, required=True, help="The development set, tokenised.")
 @click.option(
-    "--input", "input_text", type=READ, required=True, help="The development set, tokenised."
-)
-@click.option(
-    "--reference",
-    "references",
+    "--dev-reference",
     type=READ,
     multiple=True,
     required=True,
@@ -52,17 +49,19 @@ from moses_feature.rescoring.nbest import named
 )
 @decoder_options
 @tuning_options
+@force_option
 @click.option("--seed", type=NOT_NEGATIVE, default=TUNING.seed, show_default=True)
 @debug_option
 @click.version_option(__version__)
 def mert_tune(
     ini: str,
-    input_text: str,
-    references: tuple[str, ...],
+    dev: str,
+    dev_reference: tuple[str, ...],
     work_dir: str,
     rescore: tuple[str, ...],
     decoder_choice: DecoderSettings,
     tuning: TuningSettings,
+    force: bool,
     seed: int,
 ) -> None:
     """Tune the weights of a system; writes WORK-DIR/moses.ini.
@@ -72,10 +71,10 @@ def mert_tune(
 
     \b
     Example:
-      mert-tune moses.ini --input dev.en --reference dev.fr --work-dir tuned
+      mert-tune moses.ini --dev dev.en --dev-reference dev.fr --work-dir tuned
     """
     system = MosesIni.read(ini)
-    corpus = Corpus.read(input_text, references)
+    corpus = Corpus.read(dev, dev_reference)
     rescoring = tuple(named(text, "CSLM0") for text in rescore)
     decoder_choice = replace(decoder_choice, rescoring=rescoring)
     check_chain(system, corpus, decoder_choice)
@@ -91,11 +90,12 @@ def mert_tune(
                 replace(tuning, seed=seed),
                 identity=identity,
                 command=command_line(),
+                force=force,
                 report=DecodingProgress(bar, {"decoding": len(corpus)}),
             )
     finally:
         decoder.close()
-    click.echo(f"{Path(work_dir) / TUNED_INI}: BLEU {100 * state.best.bleu:.2f} on {input_text}")
+    click.echo(f"{Path(work_dir) / TUNED_INI}: BLEU {100 * state.best.bleu:.2f} on {dev}")
     if decoder_choice.rescoring:
         click.echo(
             f"{Path(work_dir) / RESCORING_WEIGHTS}: for moses-feature rescore --weights",

@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,7 @@ def compare(
     tuning: Sequence[TuningSettings],
     *,
     command: str = "",
+    force: bool = False,
     report: Report = lambda *_: None,
 ) -> Comparison:
     """Tune every system with every setting, and compare them with the first one.
@@ -87,6 +88,7 @@ def compare(
         decoder: for all.
         tuning: settings that differ in their seeds.
         command: what the user typed.
+        force: tune although BLEU is next to nothing at the start.
         report: told what is done, and how many sentences are decoded.
 
     Raises:
@@ -97,7 +99,7 @@ def compare(
     _check_unique([settings.seed for settings in tuning], "seeds")
     with locked_directory(directory, "comparing"):
         _check_directory(directory, dev, test, decoder)
-        task = _Task(dev, test, directory, decoder, tuning, command, report)
+        task = _Task(dev, test, directory, decoder, tuning, command, force, report)
         all_runs = [_SystemRuns(candidate, task).results() for candidate in candidates]
     report("testing significance", 0)
     baseline = all_runs[0]
@@ -119,6 +121,7 @@ class _Task:
     decoder: DecoderSettings
     tuning: Sequence[TuningSettings]
     command: str
+    force: bool
     report: Report
 
     @cached_property
@@ -155,8 +158,8 @@ class _SystemRuns:
     def _folder(self, settings: TuningSettings) -> Path:
         return self._home / f"seed-{settings.seed}"
 
-    def _report(self, what: str, done: int) -> None:
-        self._task.report(f"{self._candidate.name}: {what}", done)
+    def _report(self, run: str, what: str, done: int) -> None:
+        self._task.report(f"{self._candidate.name}, {run}: {what}", done)
 
     def _tuned(self) -> tuple[FeatureSet, list[TuningState]]:
         """Tune with every seed; return the features, and what each run did."""
@@ -164,8 +167,9 @@ class _SystemRuns:
         identity = {**identity_of(ini, dev), "decoder": self._settings.identity()}
         with _Lazy(lambda: self._settings.make(ini, dev.sentences)) as decoder:
             states = []
-            for settings in self._task.tuning:
-                logger.info("%s, seed %d", self._candidate.name, settings.seed)
+            for number, settings in enumerate(self._task.tuning, 1):
+                run = f"run {number} of {len(self._task.tuning)}"
+                logger.info("%s, %s, seed %d", self._candidate.name, run, settings.seed)
                 states.append(
                     tune(
                         ini,
@@ -175,7 +179,8 @@ class _SystemRuns:
                         settings,
                         identity=identity,
                         command=self._task.command,
-                        report=self._report,
+                        force=self._task.force,
+                        report=partial(self._report, run),
                     )
                 )
             return decoder.features, states
@@ -191,7 +196,7 @@ class _SystemRuns:
                         features.with_weights(state.best.weights),
                         1,
                         folder / TEST_NBEST,
-                        lambda done: self._report("translating the test set", done),
+                        partial(self._report, f"seed {settings.seed}", "translating the test set"),
                     )
                 _write_translations(folder / TEST_NBEST, features, len(test), folder / TEST_OUT)
 

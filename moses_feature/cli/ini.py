@@ -25,7 +25,9 @@ def ini_group() -> None:
 @click.option(
     "--cslm", type=READ_MODEL, help="A neural language model: a model directory, or an NPLM file."
 )
-@click.option("--name", help="Name of the phrase table in the ini, if it has several.")
+@click.option(
+    "--table-name", metavar="NAME", help="Name of the phrase table in the ini, if it has several."
+)
 @click.option(
     "--weight",
     "weights",
@@ -41,7 +43,7 @@ def ini_add_command(
     output: str,
     table: str | None,
     cslm: str | None,
-    name: str | None,
+    table_name: str | None,
     weights: tuple[float, ...],
     cslm_weight: float,
 ) -> None:
@@ -58,15 +60,28 @@ def ini_add_command(
     if (table is None) == (cslm is None):
         raise UsageError("expected --table or --cslm, one of them")
     if cslm is None:
-        report_ini(output, add_to_ini(Path(ini), Path(output), Path(table or ""), name, weights))
-    elif name or weights:
-        raise UsageError("--name and --weight are for --table")
+        report_ini(
+            output, add_to_ini(Path(ini), Path(output), Path(table or ""), table_name, weights)
+        )
+    elif table_name or weights:
+        raise UsageError("--table-name and --weight are for --table")
     else:
         feature = add_language_model(Path(ini), Path(output), Path(cslm), cslm_weight)
         click.echo(f"{output}: {feature} with start weight {cslm_weight:g}", err=True)
+        say_how_to_tune(output)
 
 
 def report_ini(output: str, weights: list[float]) -> None:
     """Say with which weights the new scores start."""
     values = " ".join(f"{weight:g}" for weight in weights)
     click.echo(f"{output}: {len(weights)} new scores with start weights {values}", err=True)
+    say_how_to_tune(output)
+
+
+def say_how_to_tune(ini: str) -> None:
+    """Say that start weights are a beginning only."""
+    click.echo(
+        "start weights translate worse than before until all weights are tuned together:\n"
+        f"  mert-tune {ini} --dev TEXT --dev-reference TRANSLATION --work-dir DIRECTORY",
+        err=True,
+    )

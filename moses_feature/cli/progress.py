@@ -26,16 +26,25 @@ BAR_WITHOUT_END = "{desc} [{elapsed}]"
 
 
 class Progress:
-    """Shows how far a run is: a share of the whole where it is known, and a few words."""
+    """Shows how far a run is: a share of the whole where it is known, and a few words.
 
-    def __init__(self, has_end: bool) -> None:
+    Time is counted from the first share that is shown: what was read before, and what an earlier
+    run has done, tell nothing of the time that is left.
+
+    Args:
+        has_end: whether the whole is known.
+        first: what is done until something else is shown.
+    """
+
+    def __init__(self, has_end: bool, first: str = "reading") -> None:
         self._started = time.monotonic()
-        self._last = self._started
+        self._shown = self._started
+        self._base: tuple[float, float] | None = None
         self._stack = ExitStack()
         self._bar = None
         if sys.stderr is not None and sys.stderr.isatty():
             bar_format = BAR if has_end else BAR_WITHOUT_END
-            self._bar = tqdm(total=1.0, bar_format=bar_format, leave=False)
+            self._bar = tqdm(total=1.0, bar_format=bar_format, leave=False, desc=first)
 
     def __enter__(self) -> Progress:
         if self._bar is not None:
@@ -54,6 +63,7 @@ class Progress:
     def restart(self) -> None:
         """Count the time from now on."""
         self._started = time.monotonic()
+        self._base = None
 
     def seconds(self) -> float:
         """Return the time since the beginning."""
@@ -62,18 +72,25 @@ class Progress:
     def show(self, text: str, share: float | None) -> None:
         """Show a state, if it is time to."""
         now = time.monotonic()
-        if now - self._last < (SECONDS_BETWEEN_LINES if self._bar is None else 0.2):
+        share = None if share is None else min(max(share, 0.0), 1.0)
+        if self._base is None:
+            self._base = now, share or 0.0
+            if self._bar is not None:
+                self._bar.start_t, self._bar.initial = time.time(), share or 0.0
+        if now - self._shown < (SECONDS_BETWEEN_LINES if self._bar is None else 0.2):
             return
-        self._last = now
+        self._shown = now
         if self._bar is not None:
-            self._bar.n = min(share or 0.0, 1.0)
+            self._bar.n = share or 0.0
             self._bar.set_description_str(text)
         else:
-            left = f", {self._minutes_left(share):.1f} min left" if share else ""
-            logger.info("%s%s", text, left)
+            logger.info("%s%s", text, self._time_left(now, share))
 
-    def _minutes_left(self, share: float) -> float:
-        return self.seconds() * (1 / share - 1) / 60
+    def _time_left(self, now: float, share: float | None) -> str:
+        if share is None or self._base is None or share <= self._base[1]:
+            return ""
+        seconds = (now - self._base[0]) * (1.0 - share) / (share - self._base[1])
+        return f", {seconds / 60:.1f} min left"
 
 
 class AugmentReporter:

@@ -8,6 +8,7 @@ import click
 
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.paths import READ, READ_NAMED_MODEL, WRITE
+from moses_feature.cli.progress import Progress
 from moses_feature.errors import UsageError
 from moses_feature.files import STANDARD_STREAM, open_output
 from moses_feature.lm.nplm import load_neural_lm
@@ -84,9 +85,11 @@ def rescore_command(
     with (
         LineReader(n_best) as reader,
         open_output(Path(output)) as file,
+        Progress(has_end=n_best != STANDARD_STREAM) as progress,
     ):
         for line in rescore(reader, scorers, weights):
             file.write(line)
             lines += 1
+            progress.show(f"{lines:,} translations", reader.fraction())
     names = ", ".join(scorer.name for scorer in scorers) or "a new order"
     click.echo(f"{output}: {names} of {lines:,} translations", err=True)

@@ -59,7 +59,7 @@ def connected(address: str) -> Iterator[Cluster]:
     try:
         ray: Any = import_module("ray")
     except ImportError as error:
-        raise UsageError("--ray needs Ray: pip install 'moses-feature[ray]'") from error
+        raise UsageError("--ray needs Ray: install it with pip install ray") from error
     settings = {
         "log_to_driver": False,
         "logging_level": "ERROR",

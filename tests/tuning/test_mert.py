@@ -224,7 +224,7 @@ def test_files_of_moses(tmp_path):
         (b"-2 -4", b"-2 nan", r"f\.gz at line 3: expected 2 finite numbers"),
         (b"-2 -4\n", b"", r"f\.gz at line 1: expected 2 lines as the block says, found 1"),
         (b"0 2 2 LM0", b"0 2 LM0", r"f\.gz at line 1: expected FEATURES_TXT_BEGIN_0 SENTENCE"),
-        (b"4 4 3 3", b"4 4 3", r"s at line 3: expected 9 finite numbers"),
+        (b"4 4 3 3", b"4 4 3", r"s at line 3: expected 9 counts"),
         (b"BEGIN_0 1 1 9", b"BEGIN_0 2 1 9", "expected sentence 1, found sentence 2"),
         (b"0 2 9 BLEU", b"0 2 7 TER", "expected 9 statistics of BLEU, found 7"),
     ],

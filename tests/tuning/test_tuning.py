@@ -68,9 +68,9 @@ def task(tmp_path_factory) -> Path:
 def arguments(task: Path, work: Path, *more: object) -> list[str]:
     given = (
         task / "bad.ini",
-        "--input",
+        "--dev",
         task / "11.in",
-        "--reference",
+        "--dev-reference",
         task / "11.ref",
         "--work-dir",
         work,
@@ -102,7 +102,7 @@ def state_of(work: Path) -> dict:
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_tuning_finds_weights_that_translate_like_the_references(task, tmp_path, name):
     """The references are reachable: BLEU rises towards 1, and never falls in the result."""
-    result = invoke(mert_tune, arguments(task, tmp_path / "w", "--optimizer", name))
+    result = invoke(mert_tune, arguments(task, tmp_path / "w", "--algorithm", name))
     state = state_of(tmp_path / "w")
     bleu = [iteration["bleu"] for iteration in state["iterations"]]
     assert max(bleu) > bleu[0] + (0.02 if name == "pro" else 0.05)
@@ -213,7 +213,7 @@ def test_errors_come_before_the_tuning(task, tmp_path):
     (tmp_path / "wrong").write_text("nothing of this occurs\n" * 25)
     (tmp_path / "empty").write_text("")
     words = arguments(task, tmp_path / "w")
-    reference = words.index("--reference") + 1
+    reference = words.index("--dev-reference") + 1
     for name, message in (
         ("short", "expected 25 lines as in"),
         ("wrong", "no two words in a row of 25 translations are in"),
@@ -247,9 +247,9 @@ def test_an_empty_line_and_a_constant_feature(tmp_path):
     )
     words = [
         toy.folder / "moses.ini",
-        "--input",
+        "--dev",
         source,
-        "--reference",
+        "--dev-reference",
         target,
         "--work-dir",
         tmp_path / "w",
