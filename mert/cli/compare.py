@@ -11,7 +11,7 @@ from mert.checks import check_chain
 from mert.cli.options import TUNING, decoder_options, force_option, tuning_options
 from mert.cli.progress import DecodingProgress
 from mert.comparison.compare import PAGE, Candidate, compare
-from mert.comparison.plot import plot
+from mert.comparison.page import write_page
 from mert.comparison.report import as_markdown
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
@@ -118,8 +118,8 @@ def mert_compare(
         )
     click.echo(as_markdown(comparison))
     page = Path(work_dir) / PAGE
-    plot(comparison, page)
-    click.echo(f"{page}: BLEU by system and run", err=True)
+    write_page(comparison, page, command_line())
+    click.echo(f"{page}: the same as a page, with plots; open it in a browser", err=True)
 
 
 def _rescoring(text: str) -> tuple[str, str, str]:

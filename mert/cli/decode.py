@@ -23,6 +23,7 @@ from mert.nbest import read_nbest
 from mert.source_phrases import Sentence
 from moses_feature import __version__
 from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.option_types import WholeRange
 from moses_feature.cli.paths import READ, WRITE
 from moses_feature.cli.progress import Progress
 from moses_feature.errors import MosesFeatureError, OutputError, UsageError
@@ -36,7 +37,7 @@ from moses_feature.moses.ini import MosesIni
     "--n-best",
     nargs=2,
     metavar="FILE N",
-    type=(WRITE, click.IntRange(1, MOST_TRANSLATIONS)),
+    type=(WRITE, WholeRange(1, MOST_TRANSLATIONS)),
     help="Also write the N best distinct translations of each sentence, as Moses does.",
 )
 @click.option(

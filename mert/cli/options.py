@@ -22,6 +22,7 @@ from moses_feature.cli.option_types import (
     ZERO_OR_MORE,
     Gathered,
     Given,
+    WholeRange,
     taken,
     together,
 )
@@ -75,13 +76,13 @@ def _decoder_settings(given: Given) -> DecoderSettings:
 _search_options = together(
     click.option(
         "--pops",
-        type=click.IntRange(1, MOST_POPS),
+        type=WholeRange(1, MOST_POPS),
         help="Pop limit of the embedded decoder's cube pruning; the ini's "
         f"[cube-pruning-pop-limit], or {DEFAULT_POPS}, by default.",
     ),
     click.option(
         "--stack",
-        type=click.IntRange(1, MOST_POPS),
+        type=WholeRange(1, MOST_POPS),
         help=f"Its stack size; the ini's [stack], or {DEFAULT_STACK}, by default.",
     ),
     click.option(
@@ -92,9 +93,10 @@ _search_options = together(
     ),
 )
 
-search_options = Gathered("search", SearchOptions.from_options, _search_options)
+search_options = Gathered("Decoder", "search", SearchOptions.from_options, _search_options)
 
 decoder_options = Gathered(
+    "Decoder",
     "decoder_choice",
     _decoder_settings,
     click.option(
@@ -105,7 +107,11 @@ decoder_options = Gathered(
         help="The embedded decoder, or real Moses.",
     ),
     _search_options,
-    click.option("--moses", help="The moses binary; by default in $MOSES_HOME or on the PATH."),
+    click.option(
+        "--moses",
+        metavar="FILE",
+        help="The moses binary; by default in $MOSES_HOME or on the PATH.",
+    ),
     click.option(
         "--moses-options",
         default="",
@@ -141,6 +147,7 @@ decoder_options = Gathered(
 )
 
 tuning_options = Gathered(
+    "Tuning",
     "tuning",
     lambda given: taken(TuningSettings, given, "random_directions", "seed"),
     click.option(
@@ -153,7 +160,7 @@ tuning_options = Gathered(
     ),
     click.option(
         "--n-best",
-        type=click.IntRange(2, MOST_TRANSLATIONS),
+        type=WholeRange(2, MOST_TRANSLATIONS),
         default=TUNING.n_best,
         show_default=True,
         help="Distinct translations of each sentence.",

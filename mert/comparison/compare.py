@@ -216,6 +216,7 @@ class _SystemRuns:
             weights=dict(zip(features.names, normalised(state.best.weights), strict=True)),
             constants=tuple(state.constants),
             test_statistics=statistics,
+            curve=tuple(100 * iteration.bleu for iteration in state.iterations),
         )
 
     def _write_average(self, features: FeatureSet, states: Sequence[TuningState]) -> None:

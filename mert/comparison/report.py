@@ -7,8 +7,8 @@ import numpy as np
 from mert.comparison.results import Comparison
 
 
-def as_markdown(comparison: Comparison) -> str:
-    """Return the paper's Table 1 and what to think of it."""
+def table(comparison: Comparison) -> list[tuple[str, ...]]:
+    """Return the rows of the paper's Table 1, names of the columns first."""
     rows: list[tuple[str, ...]] = [
         ("system", "dev BLEU", "test BLEU", "difference", "p (randomisation)", "p (bootstrap)")
     ]
@@ -22,6 +22,25 @@ def as_markdown(comparison: Comparison) -> str:
             )
         means = tuple(_mean(system.bleu(part)) for part in ("dev", "test"))
         rows.append((system.name, *means, *compared))
+    return rows
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """Return what should be known before the table is believed."""
+    found = []
+    if len(comparison.systems[0].runs) == 1:
+        found.append(
+            "One run of each system cannot tell a better system from a luckier tuning: the "
+            "p-values know nothing of the tuner's own variance. Use three seeds or more."
+        )
+    return found + [
+        f"{system.name}: {note}" for system in comparison.systems for note in system.notes
+    ]
+
+
+def as_markdown(comparison: Comparison) -> str:
+    """Return the paper's Table 1 and what to think of it."""
+    rows = table(comparison)
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
@@ -29,19 +48,10 @@ def as_markdown(comparison: Comparison) -> str:
     ]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     runs = len(comparison.systems[0].runs)
-    lines += ["", f"{runs} tuning runs a system; mean and standard deviation over the runs; BLEU: "]
-    lines[-1] += comparison.signature
-    if runs == 1:
-        lines[-1] = lines[-1].replace(
-            "1 tuning runs a system; mean and standard deviation over the runs",
-            "1 tuning run a system",
-        )
-        lines.append(
-            "One run of each system cannot tell a better system from a luckier tuning: the "
-            "p-values know nothing of the tuner's own variance. Use three seeds or more."
-        )
-    for system in comparison.systems:
-        lines += [f"{system.name}: {note}" for note in system.notes]
+    of_runs = "1 tuning run a system"
+    if runs > 1:
+        of_runs = f"{runs} tuning runs a system; mean and standard deviation over the runs"
+    lines += ["", f"{of_runs}; BLEU: {comparison.signature}", *notes(comparison)]
     return "\n".join(lines)
 
 

@@ -68,6 +68,7 @@ class PlaceOptions:
     help="Keep only lines whose source phrase occurs in this text. Repeatable.",
 )
 @Gathered(
+    "moses.ini",
     "change",
     lambda given: taken(IniOptions, given),
     click.option("--ini", type=READ, help="A moses.ini that reads TABLE …"),
@@ -78,6 +79,7 @@ class PlaceOptions:
 @table_word_options
 @scoring_dtype_option
 @Gathered(
+    "Several machines",
     "place",
     lambda given: taken(PlaceOptions, given),
     click.option(

@@ -23,7 +23,9 @@ from moses_feature.tables.settings import PROBABILITY_COLUMN
 
 @click.command("favourites", cls=Command, no_args_is_help=True)
 @click.argument("table", type=READ)
-@click.option("--phrase", "phrases", multiple=True, help="A source phrase. Repeatable.")
+@click.option(
+    "--phrase", "phrases", multiple=True, metavar="WORDS", help="A source phrase. Repeatable."
+)
 @click.option(
     "--kind",
     type=click.Choice(["frequent", "rare"]),

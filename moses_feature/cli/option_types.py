@@ -17,15 +17,24 @@ Given = dict[str, Any]
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
-POSITIVE = click.IntRange(min=1)
-NOT_NEGATIVE = click.IntRange(min=0)
-THREADS = click.IntRange(1, 1024)
-BATCH = click.IntRange(1, 1 << 20)
-SEED = click.IntRange(0, (1 << 63) - 1)
+
+class WholeRange(click.IntRange):
+    """A whole number in a range; N in the help."""
+
+    name = "N"
+
+
+POSITIVE = WholeRange(min=1)
+NOT_NEGATIVE = WholeRange(min=0)
+THREADS = WholeRange(1, 1024)
+BATCH = WholeRange(1, 1 << 20)
+SEED = WholeRange(0, (1 << 63) - 1)
 
 
 class FiniteRange(click.FloatRange):
     """A float in a range; click's own lets nan through."""
+
+    name = "X"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -46,6 +55,7 @@ class Gathered(Generic[T]):
     """Options that reach the function of a command as one object; a decorator.
 
     Args:
+        title: of the options, in the help.
         name: of the function's parameter.
         from_options: makes the object; takes its options out of those of the command.
         options: click's decorators, in the order of the help.
@@ -53,10 +63,12 @@ class Gathered(Generic[T]):
 
     def __init__(
         self,
+        title: str,
         name: str,
         from_options: Callable[[Given], T],
         *options: Callable[[F], F],
     ) -> None:
+        self._title = title
         self._name = name
         self._from_options = from_options
         self._options = options
@@ -70,8 +82,12 @@ class Gathered(Generic[T]):
             return command(**{self._name: gathered}, **given)
 
         decorated: Any = with_gathered
+        others = list(getattr(decorated, "__click_params__", []))
         for option in reversed(self._options):
             decorated = option(decorated)
+        for parameter in decorated.__click_params__:
+            if parameter not in others:
+                parameter.help_group = self._title
         result: F = decorated
         return result
 

@@ -19,6 +19,7 @@ from moses_feature.cli.option_types import (
     FiniteRange,
     Gathered,
     Given,
+    WholeRange,
     taken,
     together,
 )
@@ -65,6 +66,7 @@ class DeviceOptions:
 
 
 device_options = Gathered(
+    "Where to compute",
     "device",
     lambda given: taken(DeviceOptions, given),
     click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, … "),
@@ -89,10 +91,13 @@ _word_options = together(
     ),
 )
 
-word_options = Gathered("words", lambda given: taken(WordOptions, given, "escaping"), _word_options)
+word_options = Gathered(
+    "Words", "words", lambda given: taken(WordOptions, given, "escaping"), _word_options
+)
 """How the tokens of tables become words that a model is trained on."""
 
 table_word_options = Gathered(
+    "Words",
     "words",
     lambda given: taken(TableWords, given),
     click.option(
@@ -207,7 +212,7 @@ def _size_options(presets: dict[str, S], what: dict[str, str]) -> Callable[[F], 
         *(
             click.option(
                 f"--{name}",
-                type=click.IntRange(1, LARGEST_SIZE),
+                type=WholeRange(1, LARGEST_SIZE),
                 help=f"Size in place of the preset's: {description}.",
             )
             for name, description in what.items()
@@ -269,6 +274,7 @@ class TrainingOptions:
 
 
 training_options = Gathered(
+    "Training",
     "training",
     TrainingOptions.from_options,
     _size_options(
@@ -294,7 +300,7 @@ training_options = Gathered(
     _held_out_option(DEFAULTS, "source phrases"),
     click.option(
         "--folds",
-        type=click.IntRange(1, MOST_FOLDS),
+        type=WholeRange(1, MOST_FOLDS),
         default=TrainingData.folds,
         show_default=True,
         help="Cross-fitting: train so many networks, each without a part of the source phrases, "
@@ -336,6 +342,7 @@ class LmOptions:
 
 
 lm_options = Gathered(
+    "Training",
     "training",
     LmOptions.from_options,
     _size_options(
@@ -348,7 +355,7 @@ lm_options = Gathered(
     ),
     click.option(
         "--order",
-        type=click.IntRange(2, LARGEST_ORDER),
+        type=WholeRange(2, LARGEST_ORDER),
         default=LM_PRESETS["paper"].order,
         show_default=True,
         help="Words of an n-gram, the predicted one counted.",

@@ -11,7 +11,14 @@ import click
 import numpy as np
 
 from moses_feature.cli.command import Command, debug_option
-from moses_feature.cli.option_types import NOT_NEGATIVE, POSITIVE, FiniteRange, Gathered, taken
+from moses_feature.cli.option_types import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    FiniteRange,
+    Gathered,
+    WholeRange,
+    taken,
+)
 from moses_feature.cli.paths import READ, WRITE_DIRECTORY
 from moses_feature.cli.progress import Progress
 from moses_feature.errors import MosesFeatureError, UsageError
@@ -56,13 +63,14 @@ WORDS_OF_KINDS = {EMPTY: b"empty", UNEQUAL: b"ratio"}
     "domain best, one for each side …",
 )
 @Gathered(
+    "What is kept",
     "settings",
     lambda given: taken(SelectionSettings, given),
     click.option("--lines", type=POSITIVE, help="… or the best so many lines …"),
     click.option("--words", type=POSITIVE, help="… or words of the last side."),
     click.option(
         "--order",
-        type=click.IntRange(2, 6),
+        type=WholeRange(2, 6),
         default=SelectionSettings.order,
         show_default=True,
         help="Of the models that are estimated.",
