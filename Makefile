@@ -1,5 +1,6 @@
 # make demo: the whole story, end to end, on the example.
 # make test: everything that continuous integration runs.
+# make fuzz: damaged files and interrupts, for an hour or two.
 # make docs: the documentation, in docs/_build/html.
 # make bench TABLE=phrase-table.gz: scoring and training, against a naive twin and the machine.
 # All set up a virtual environment first; PYTHON chooses the interpreter (3.11 or newer).
@@ -12,12 +13,16 @@ TABLE ?= examples/quickstart/data/phrase-table.gz
 
 .PHONY: demo test fuzz lint docs bench clean
 
-$(VENV)/installed: setup.cfg pyproject.toml constraints.txt
+$(VENV)/package: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/installed: $(VENV)/package
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-demo: $(VENV)/installed
+demo: $(VENV)/package
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/quickstart/demo.sh $(RUN)
 
 test: lint docs

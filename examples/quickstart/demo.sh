@@ -1,8 +1,5 @@
 #!/usr/bin/env bash
-# The whole story on the quickstart example, in less than five minutes on two cores: make the
-# data, train a network on the phrase table, write its scores into the table, rewrite moses.ini,
-# check the result, show what the network prefers, train a neural language model, and compare the
-# four systems of the paper's Table 1, each tuned three times with the embedded decoder.
+# The whole story on a small example, in less than five minutes on two cores.
 #
 #     examples/quickstart/demo.sh [DIRECTORY FOR THE RESULTS]
 set -euo pipefail
@@ -11,43 +8,77 @@ here=$(cd "$(dirname "$0")" && pwd)
 data=$here/data
 run=${1:-$here/run}
 
+# Say what comes next, in lines of at most 78 characters.
+say() {
+    echo
+    echo "== $1"
+    shift
+    echo "$*" | fold -s -w 78
+    echo
+}
+
+# Show a command, with short names of the folders, and run it.
+try() {
+    local shown="$*"
+    shown=${shown//$data/data}
+    shown=${shown//$run/run}
+    echo "\$ $shown" | fold -s -w 76 | sed '2,$s/^/    /; $!s/$/\\/'
+    "$@"
+}
+
 python "$here/make.py" --directory "$data"
 rm -rf "$run"
 mkdir -p "$run"
 
-echo "== Train on the table, score it, rewrite the ini"
-augment-phrase-table "$data/phrase-table.gz" "$run/phrase-table.gz" \
+say "A network for the phrase table" \
+    "The corpus is generated: simple English sentences and their French translations, with the" \
+    "phrase table that was extracted from them. A network is trained on its phrase pairs for a" \
+    "minute. The held-out loss, in nats per word on phrases that it has not seen, should fall."
+try augment-phrase-table "$data/phrase-table.gz" "$run/phrase-table.gz" \
     --shortlist 250 --minutes 1 --evaluate-every 250 \
     --ini "$data/moses.ini" --ini-out "$run/rnn+wp.ini"
 
-echo "== The same without the unknown word penalty"
-moses-feature ini add "$data/moses.ini" "$run/rnn.ini" --table "$run/phrase-table.gz" \
-    --weight 0.1 --weight 0
+say "The new columns" \
+    "The last two scores of each line are new: p(target | source) of the network, and exp(-k) for k" \
+    "words that it does not know. Nothing else in a line has changed."
+gzip -dc "$run/phrase-table.gz" | grep '^the black dog |||' | head -n 3 | cut -c 1-78
 
-echo "== Check"
-moses-feature check "$run/phrase-table.gz" --ini "$run/rnn+wp.ini"
+say "Could Moses read it?"
+try moses-feature check "$run/phrase-table.gz" --ini "$run/rnn+wp.ini"
 
-echo "== Lines of the new table"
-gzip -dc "$run/phrase-table.gz" | grep '^the black dog |||' | head -n 3
+say "What the table and the network prefer (the paper's Table 2)" \
+    "For long source phrases, frequent ones and rare ones: the table counts, the network has learnt" \
+    "what translations look like."
+try moses-feature favourites "$run/phrase-table.gz" --count 4
+try moses-feature favourites "$run/phrase-table.gz" --kind rare --count 3
 
-echo "== What the table and the network prefer (Table 2 of the paper)"
-moses-feature favourites "$run/phrase-table.gz" --count 6
-moses-feature favourites "$run/phrase-table.gz" --kind rare --count 4
-
-echo "== Train a neural language model (CSLM), and use it beside the other one"
-moses-feature cslm train "$data/train.fr" "$run/french.cslm" \
+say "A neural language model beside it (CSLM)" \
+    "Trained on the French side. Perplexity says among how many words it hesitates, in the mean."
+try moses-feature cslm train "$data/train.fr" "$run/french.cslm" \
     --shortlist 250 --epochs 10 --learning-rate 0.003 --self-normalisation 0.1
 moses-feature cslm score "$run/french.cslm" < "$data/dev.fr" > "$run/dev.scores"
+
+say "Four systems, as in the paper's Table 1" \
+    "Without the unknown word penalty (its weight is 0), with it, and both with the language model."
+try moses-feature ini add "$data/moses.ini" "$run/rnn.ini" \
+    --table "$run/phrase-table.gz" --weight 0.1 --weight 0
 for system in rnn rnn+wp; do
-    moses-feature ini add "$run/$system.ini" "$run/cslm+$system.ini" --cslm "$run/french.cslm"
+    try moses-feature ini add "$run/$system.ini" "$run/cslm+$system.ini" --cslm "$run/french.cslm"
 done
 
-echo "== Tune each system three times and compare them (Table 1 of the paper)"
-mert-compare Baseline="$data/moses.ini" RNN="$run/rnn.ini" \
+say "Which one translates best?" \
+    "Each system is tuned three times, since tuning is random; BLEU is shown with the standard" \
+    "deviation. A difference counts if both p-values are small. On this generated language the" \
+    "baseline is nearly perfect already: do not expect the paper's differences." \
+    "(Shown here: where it stands. All that mert-compare says is in run/table1.log.)"
+try mert-compare Baseline="$data/moses.ini" RNN="$run/rnn.ini" \
     CSLM+RNN="$run/cslm+rnn.ini" CSLM+RNN+WP="$run/cslm+rnn+wp.ini" \
     --dev "$data/dev.en" --dev-reference "$data/dev.fr" \
     --test "$data/test.en" --test-reference "$data/test.fr" \
-    --work-dir "$run/table1" --jobs 2 --max-iterations 6 2> "$run/table1.log"
+    --work-dir "$run/table1" --jobs 2 --max-iterations 6 \
+    2> >(tee "$run/table1.log" | grep --line-buffered -E '^[^:]+, run [0-9]+ of|^tuning ended')
 
-echo "== Results in $run; the log of the tuning in $run/table1.log"
-ls "$run"
+say "What to look at" \
+    "$run/table1/comparison.html in a browser: the table, all runs, weights and learning curves." \
+    "$run/table1/RNN/average.ini: a system with tuned weights." \
+    "The next step is your own table: see docs/augmenting.md."
