@@ -246,12 +246,12 @@ def _check_bleu(statistics: Integers, candidates: Candidates, force: bool) -> No
     bleu = corpus_bleu(statistics)
     longest = candidates.bleu_of(candidates.statistics[:, 0].astype(float))
     if (bleu == 0.0 and longest == 0.0) or (bleu < NEAR_ZERO and not force):
+        hint = " (--force tunes all the same)" if longest else ""
         precisions = 100 * statistics[0:-1:2] / np.maximum(statistics[1:-1:2], 1)
         raise MosesFeatureError(
             f"BLEU of the first translations is {100 * bleu:.2f} (1- to 4-grams found in the "
             f"references: {', '.join(f'{p:.1f}%' for p in precisions)}): are the references in the "
-            "target language, tokenised and cased like the system's output? (--force tunes all "
-            "the same)"
+            f"target language, tokenised and cased like the system's output?{hint}"
         )
 
 

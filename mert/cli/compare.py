@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from mert.checks import check_chain
 from mert.cli.options import TUNING, decoder_options, force_option, tuning_options
 from mert.cli.progress import DecodingProgress
 from mert.comparison.compare import PAGE, Candidate, compare
@@ -100,9 +99,6 @@ def mert_compare(
         raise UsageError(f"--rescore: no system {', '.join(sorted(unknown))}")
     dev_corpus, test_corpus = Corpus.read(dev, dev_reference), Corpus.read(test, test_reference)
     runs = [replace(tuning, seed=seed + run) for run in range(seeds)]
-    for candidate in candidates:
-        check_chain(candidate.ini, dev_corpus, candidate.decoder(decoder_choice))
-    check_chain(candidates[0].ini, test_corpus, candidates[0].decoder(decoder_choice))
     sizes = {"test": len(test_corpus), "decoding": len(dev_corpus)}
     with Progress(has_end=True) as bar:
         comparison = compare(

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from mert.checks import check_chain
 from mert.comparison.results import Comparison, Run, SystemResult, as_json, notes_on_weights
 from mert.comparison.scorer import BleuScorer
 from mert.comparison.significance import approximate_randomisation, paired_bootstrap
@@ -98,6 +99,7 @@ def compare(
     _check_unique([candidate.name for candidate in candidates], "system names")
     _check_unique([settings.seed for settings in tuning], "seeds")
     with locked_directory(directory, "comparing"):
+        _check_new(candidates, dev, test, directory, decoder)
         _check_directory(directory, dev, test, decoder)
         task = _Task(dev, test, directory, decoder, tuning, command, force, report)
         all_runs = [_SystemRuns(candidate, task).results() for candidate in candidates]
@@ -282,6 +284,20 @@ def _compared(name: str, runs: tuple[Run, ...], baseline: tuple[Run, ...]) -> Sy
         paired_bootstrap(mine, theirs),
         tuple(notes_on_weights(runs, set(baseline[0].weights))),
     )
+
+
+def _check_new(
+    candidates: Sequence[Candidate],
+    dev: Corpus,
+    test: Corpus,
+    directory: Path,
+    decoder: DecoderSettings,
+) -> None:
+    """Try the systems that no earlier run in the directory has begun with, in seconds."""
+    for candidate in candidates:
+        if not (directory / candidate.name).is_dir():
+            for corpus in (dev, test) if candidate == candidates[0] else (dev,):
+                check_chain(candidate.ini, corpus, candidate.decoder(decoder))
 
 
 def _check_unique(values: Sequence[Any], what: str) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from moses_feature.errors import FormatError, UsageError, shown
 from moses_feature.lm.scorer import NeuralLM
+from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest import EXPECTED, TOTAL, VALUES, NbestLine, labelled_values
 from moses_feature.moses.phrase_table import NUMBER, tokens
@@ -75,32 +76,42 @@ def named(text: str, default: str) -> tuple[str, str]:
 
 
 def read_weights(path: str | Path) -> dict[str, tuple[float, ...]]:
-    """Read lines such as `LM0= 0.1`, as in the [weight] section of a moses.ini.
+    """Read weights by the names of features: lines such as `LM0= 0.1`, or a whole moses.ini.
 
     Raises:
         FormatError: another line, or a name that comes twice.
     """
     weights: dict[str, tuple[float, ...]] = {}
     with LineReader(path) as reader:
-        for line in reader:
-            words = tokens(line)
-            if not words or words[0].startswith(b"#"):
-                continue
-            name = words[0][:-1].decode(errors="replace")
-            good = words[0].endswith(b"=") and all(
-                NUMBER.fullmatch(word) and math.isfinite(float(word)) for word in words[1:]
-            )
-            if not good or name in weights:
-                expected = "a line like Name= 0.2 0.2, each name once"
-                raise FormatError(path, expected, shown(line), reader.line_number)
-            weights[name] = tuple(map(float, words[1:]))
+        lines = list(reader)
+    if _is_ini(lines):
+        ini = MosesIni(Path(path), b"".join(lines))
+        return {name: tuple(of_feature.values) for name, of_feature in ini.weights.items()}
+    for number, line in enumerate(lines, start=1):
+        words = tokens(line)
+        if not words or words[0].startswith(b"#"):
+            continue
+        name = words[0][:-1].decode(errors="replace")
+        good = words[0].endswith(b"=") and all(
+            NUMBER.fullmatch(word) and math.isfinite(float(word)) for word in words[1:]
+        )
+        if not good or name in weights:
+            expected = "a line like Name= 0.2 0.2, each name once"
+            raise FormatError(path, expected, shown(line), number)
+        weights[name] = tuple(map(float, words[1:]))
     return weights
+
+
+def _is_ini(lines: Iterable[bytes]) -> bool:
+    """Return whether the first line that says something is the head of a section."""
+    said = (line.strip() for line in lines)
+    return next((line for line in said if line and line[:1] != b"#"), b"").startswith(b"[")
 
 
 def rescore(
     reader: LineReader, scorers: Sequence[SentenceScorer], weights: Weights | None = None
-) -> Iterator[bytes]:
-    """Yield the lines of n-best lists with more features.
+) -> Iterator[list[Translation]]:
+    """Yield n-best lists with more features, a sentence at a time.
 
     Args:
         reader: of the lists; the lines of a sentence stand together.
@@ -121,12 +132,12 @@ def rescore(
             for line in group:
                 line.weigh(weights)
             group.sort(key=lambda line: -line.total)  # stable
-        yield from (line.content() for line in group)
+        yield group
     for scorer in scorers:
         scorer.finish()
 
 
-class _Line:
+class Translation:
     """A line of an n-best list whose features and total may change."""
 
     def __init__(self, line: bytes, path: str, line_number: int) -> None:
@@ -189,11 +200,11 @@ class _Line:
         return FormatError(path, expected, found, line_number)
 
 
-def _lines(reader: LineReader) -> Iterator[_Line]:
+def _lines(reader: LineReader) -> Iterator[Translation]:
     done: set[int] = set()
     last = None
     for content in reader:
-        line = _Line(content, reader.path, reader.line_number)
+        line = Translation(content, reader.path, reader.line_number)
         if line.sentence != last:
             if line.sentence in done:
                 expected = f"the lines of sentence {line.sentence} together"

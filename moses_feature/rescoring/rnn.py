@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
+
 from moses_feature.errors import MosesFeatureError
 from moses_feature.models.cross_fitting import load_any_model
 from moses_feature.moses.lines import LineReader
 from moses_feature.scoring.of_model import scorer_of
 from moses_feature.tables.settings import TableWords
-from moses_feature.training.device import choose_device
 
 
 class RnnScorer:
@@ -20,12 +21,13 @@ class RnnScorer:
         name: of the feature.
         directory: of the model.
         source: the text that was translated.
+        device: to compute on.
     """
 
-    def __init__(self, name: str, directory: str, source: str) -> None:
+    def __init__(self, name: str, directory: str, source: str, device: torch.device) -> None:
         model = load_any_model(Path(directory))
         self.name = name
-        self._scorer = scorer_of(model, choose_device("auto"))
+        self._scorer = scorer_of(model, device)
         self._words = TableWords().words(model)
         self._source = source
         self._last = -1

@@ -91,7 +91,13 @@ class Scorer:
         ]
 
     def score(self, pairs: Sequence[WordPair]) -> Scores:
-        """Score phrase pairs, given as source and target words."""
+        """Score phrase pairs, given as source and target words.
+
+        Raises:
+            TypeError: a word that is not bytes; it would not be in any vocabulary.
+        """
+        if not all(isinstance(word, bytes) for pair in pairs for words in pair for word in words):
+            raise TypeError("expected words in bytes; moses_feature.api takes text")
         return self.score_packed(self.packer.pack(pairs))
 
     @torch.inference_mode()

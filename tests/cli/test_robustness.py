@@ -15,8 +15,10 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from helpers.models import random_model
 from helpers.tables import (
     LONG_TABLE,
@@ -27,6 +29,10 @@ from helpers.tables import (
     without_new_columns,
 )
 
+from mert.cli.decode import mert_decode
+from mert.cli.optimise import mert_optimize
+from moses_feature.cli.augment import augment_phrase_table
+from moses_feature.cli.main import moses_feature
 from moses_feature.errors import MosesFeatureError, OutputError
 from moses_feature.models.phrase_model import save_model
 from moses_feature.tables import augment as augment_module
@@ -198,6 +204,37 @@ def test_nothing_of_the_user_is_overwritten(run, tmp_path, model_directory):
         assert message in run("augment-phrase-table", *arguments, exit_code=1).stderr
     assert {path: path.read_bytes() for path in before} == before
     assert run("train", "in", "t.gz", *TINY, exit_code=1).stderr.startswith("Error: t.gz: expected")
+
+
+def test_no_command_writes_what_it_reads(tmp_path, monkeypatch, model_directory):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(model_directory, "m")
+    for name in ("a", "b", "c", "d"):
+        Path(name).write_text(name)
+    Path("link").symlink_to("a")
+    os.link("b", "same")
+    before = {name: Path(name).read_bytes() for name in "abcd"}
+    for command, words in (
+        (augment_phrase_table, "a link --model m"),
+        (augment_phrase_table, "a out --model m --input b --ini-out same --ini c"),
+        (augment_phrase_table, "a m/out --model m"),
+        (moses_feature, "ini add a b --table ./b --weight 1"),
+        (moses_feature, "ini add a link --table a --weight 1"),
+        (moses_feature, "rescore a link --cslm m"),
+        (moses_feature, "rescore a out --weights b --best same"),
+        (moses_feature, "rescore a out --weights b --best ./out"),
+        (moses_feature, "rescore a m/out --rnn R=m --source b"),
+        (moses_feature, "select a --in-domain b --general c --output same"),
+        (moses_feature, "merge a b link"),
+        (mert_decode, "a --n-best link 5"),
+        (mert_decode, "a --n-best same 5 --force b"),
+        (mert_optimize, "a b --init c --output link"),
+    ):
+        result = CliRunner().invoke(command, words.split())
+        assert isinstance(result.exception, SystemExit), (words, result.exception)
+        assert result.exit_code == 2, (words, result.output)
+        assert "overwrit" in result.output or "a model directory" in result.output, words
+    assert {name: Path(name).read_bytes() for name in "abcd"} == before
 
 
 def test_a_link_is_followed(run, tmp_path, model_directory):

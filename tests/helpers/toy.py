@@ -11,7 +11,9 @@ from pathlib import Path
 import kenlm
 import numpy as np
 
+from mert.decoders.embedded.decoder import EmbeddedDecoder
 from mert.decoders.embedded.reordering import ReorderingType
+from mert.decoders.embedded.system import System
 from mert.features import FeatureSet
 from moses_feature.lm.scorer import VOCABULARY
 from moses_feature.lm.sizes import LM_ARCHITECTURE as ARCHITECTURE
@@ -337,3 +339,19 @@ def _orientation(name: str, before: Step | None, step: Step) -> int:
     if "msd" in name:
         return 2
     return 3 if before is None or step.start > before.end else 2
+
+
+def write_corpus(toy: Toy, folder: Path, seed: int, size: int = 25) -> tuple[Path, Path]:
+    """Write random sentences, and as references what the toy's own weights make of them."""
+    generator = np.random.default_rng(seed)
+    sentences = [
+        [b"abcd"[n : n + 1] for n in generator.integers(0, 4, generator.integers(5, 9))]
+        for _ in range(size)
+    ]
+    decoder = EmbeddedDecoder(System.of_ini(toy.ini), sentences)
+    source, target = folder / f"{seed}.in", folder / f"{seed}.ref"
+    source.write_bytes(b"".join(b" ".join(sentence) + b"\n" for sentence in sentences))
+    target.write_bytes(
+        b"".join(b" ".join(decoder.translate(n)[0].words) + b"\n" for n in range(size))
+    )
+    return source, target

@@ -49,7 +49,8 @@ def lists(tmp_path):
 
 def rescored(path, weights=None) -> list[bytes]:
     with LineReader(path) as reader:
-        return list(rescore(reader, [Lengths()], weights))
+        lists = rescore(reader, [Lengths()], weights)
+        return [translation.content() for group in lists for translation in group]
 
 
 def test_a_feature_is_appended_and_all_else_stays(lists):
@@ -108,12 +109,28 @@ def test_names_and_weights(tmp_path):
             named(text, "CSLM0")
     (tmp_path / "weights").write_text("# comment\nLM0= 0.5\n\nTM0= 1 -2\n")
     assert read_weights(tmp_path / "weights") == {"LM0": (0.5,), "TM0": (1.0, -2.0)}
+    ini = (
+        "\n# a\n[feature]\nDistortion\nWordPenalty\n[weight]\nDistortion0= 0.5\nWordPenalty0= -1\n"
+    )
+    (tmp_path / "moses.ini").write_text(ini)
+    assert read_weights(tmp_path / "moses.ini") == {"Distortion0": (0.5,), "WordPenalty0": (-1.0,)}
     (tmp_path / "weights").write_text("LM0= 1e400\n")
     with pytest.raises(FormatError, match="line 1: expected a line like"):
         read_weights(tmp_path / "weights")
     (tmp_path / "weights").write_text("LM0 0.5\n")
     with pytest.raises(FormatError, match="line 1: expected a line like"):
         read_weights(tmp_path / "weights")
+
+
+@pytest.mark.usefixtures("lists")
+def test_the_best_translations(tmp_path, run):
+    (tmp_path / "weights").write_text("LM0= 1\nTM0= 0.5 0\n")
+    run("rescore", "lists", "out", "--weights", "weights", "--best", "best")
+    assert (tmp_path / "best").read_bytes() == b"C\n\n\n"
+    (tmp_path / "lists").write_bytes(b"".join(reversed(LISTS.splitlines(keepends=True))))
+    refused = run("rescore", "lists", "again", "--weights", "weights", "--best", "b", exit_code=1)
+    assert "in the order of the sentences" in refused.stderr
+    assert not (tmp_path / "again").exists()
 
 
 @pytest.mark.usefixtures("lists")

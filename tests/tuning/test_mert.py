@@ -144,6 +144,22 @@ def test_of_equal_intervals_the_widest_is_taken():
     assert (step.gamma, step.bleu) == (5.0, 1.0)
 
 
+def test_of_equal_hypotheses_the_first_counts_everywhere():
+    good, bad = [5, 5, 4, 4, 3, 3, 2, 2, 5], [0, 5, 0, 4, 0, 3, 0, 2, 5]
+    candidates = Candidates(
+        np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 1.0]]),
+        np.array([bad, good, bad]),
+        np.array([0, 3]),
+        ("A_0", "B_0"),
+    )
+    found = mert(
+        candidates, SearchSpace.around(np.array([-1.0, 0.5])), restarts=0, random_directions=0
+    )
+    assert found.start_bleu == 0
+    assert found.bleu == 1
+    assert candidates.bleu(found.weights) == 1
+
+
 def test_planted_weights_are_recovered():
     weights = normalised(np.array([0.5, -0.3, 0.8, 0.1, 0.4]))
     candidates = planted(weights)

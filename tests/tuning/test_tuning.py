@@ -16,17 +16,19 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers.candidates import planted, random_candidates
-from helpers.toy import make_toy
+from helpers.toy import make_toy, write_corpus
 
+from mert.bleu import corpus_bleu
 from mert.cli.compare import mert_compare
 from mert.cli.decode import mert_decode
 from mert.cli.tune import mert_tune
 from mert.comparison.results import Run, notes_on_weights
+from mert.comparison.scorer import BleuScorer
 from mert.comparison.significance import approximate_randomisation, mean_bleu, paired_bootstrap
 from mert.corpus import Corpus
 from mert.decoders.embedded.decoder import EmbeddedDecoder
 from mert.decoders.embedded.system import System
-from mert.features import FeatureSet
+from mert.features import FeatureFunction, FeatureSet
 from mert.moses_files import read_candidates
 from mert.optimisers.choice import OPTIMIZERS, optimizer
 from mert.optimisers.pro import sentence_bleu
@@ -36,22 +38,6 @@ from moses_feature.files import locked_directory
 from moses_feature.moses.ini import MosesIni
 
 OTHER_WEIGHTS = {"TM0": (0.02, 0.4), "LM0": (0.02,), "Distortion0": (0.5,)}
-
-
-def write_corpus(toy, folder: Path, seed: int, size: int = 25) -> tuple[Path, Path]:
-    """Write random sentences, and as references what the toy's own weights make of them."""
-    generator = np.random.default_rng(seed)
-    sentences = [
-        [b"abcd"[n : n + 1] for n in generator.integers(0, 4, generator.integers(5, 9))]
-        for _ in range(size)
-    ]
-    decoder = EmbeddedDecoder(System.of_ini(toy.ini), sentences)
-    source, target = folder / f"{seed}.in", folder / f"{seed}.ref"
-    source.write_bytes(b"".join(b" ".join(sentence) + b"\n" for sentence in sentences))
-    target.write_bytes(
-        b"".join(b" ".join(decoder.translate(n)[0].words) + b"\n" for n in range(size))
-    )
-    return source, target
 
 
 @pytest.fixture(scope="module")
@@ -350,6 +336,42 @@ def test_mert_compare(task, tmp_path):
     assert again.stdout == result.stdout
     more = invoke(mert_compare, compare_arguments(task, tmp_path / "w", "--seeds", 1))
     assert "One run of each system cannot tell" in more.stdout
+
+
+def test_shown_bleu_and_p_values_count_the_same_tokens(tmp_path):
+    """A token with U+00A0 is one token for Moses, and two for Python's `split`."""
+    words = ["a\u00a0b", "c", "d", "e", "f"]
+    (tmp_path / "source").write_text("x\n")
+    (tmp_path / "reference").write_text(" ".join(words) + "\n")
+    corpus = Corpus.read(tmp_path / "source", [tmp_path / "reference"])
+    features = FeatureSet((FeatureFunction("T0", (1.0,), (True,)),))
+    line = f"0 ||| {' '.join(words[:4])} g ||| T0= 1 ||| 1\n"
+    (tmp_path / "lists").write_text(line)
+    bleu, statistics = BleuScorer(corpus).score(tmp_path / "lists", features)
+    assert statistics.tolist() == [[4, 5, 3, 4, 2, 3, 1, 2, 5]]
+    assert bleu == pytest.approx(100 * corpus_bleu(statistics[0]))
+
+
+def test_a_bleu_of_next_to_nothing_is_refused(task, tmp_path):
+    """A reference of which four words in a row are right, in one line of 25."""
+    decoder = EmbeddedDecoder(
+        System.of_ini(MosesIni.read(task / "bad.ini")),
+        list(Corpus.read(task / "11.in", []).sentences),
+    )
+    lines = len((task / "11.in").read_text().splitlines())
+    longest = max((decoder.translate(n)[0].words for n in range(lines)), key=len)
+    place = [decoder.translate(n)[0].words for n in range(lines)].index(longest)
+    texts = ["q r s t u v w x"] * lines
+    texts[place] = b" ".join(longest[:4]).decode() + " q r s t"
+    (tmp_path / "reference").write_text("\n".join(texts) + "\n")
+    changed = arguments(task, tmp_path / "w", "--max-iterations", 1)
+    changed[4] = str(tmp_path / "reference")
+    refused = invoke(mert_tune, changed, 1)
+    assert "BLEU of the first translations is" in refused.output
+    assert "(--force tunes all the same)" in refused.output
+    assert not (tmp_path / "w" / "moses.ini").exists()
+    invoke(mert_tune, [*changed, "--force"])
+    assert (tmp_path / "w" / "moses.ini").exists()
 
 
 def test_notes_on_the_weights_of_new_features():

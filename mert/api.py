@@ -1,0 +1,54 @@
+"""For programs in Python: systems tuned and compared, as `mert-compare` does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from mert.comparison.compare import Candidate, compare
+from mert.comparison.results import Comparison
+from mert.corpus import Corpus
+from mert.decoders.choice import DecoderSettings
+from mert.tuning_state import TuningSettings
+from moses_feature.moses.ini import MosesIni
+
+TextPath = str | Path
+
+
+def compare_systems(
+    systems: Mapping[str, TextPath],
+    dev: tuple[TextPath, TextPath],
+    test: tuple[TextPath, TextPath],
+    directory: TextPath,
+    *,
+    runs: int = 3,
+    decoder: DecoderSettings | None = None,
+    tuning: TuningSettings | None = None,
+) -> Comparison:
+    """Tune systems and compare them with the first one, as in the paper's Table 1.
+
+    Args:
+        systems: names, and the paths of their moses.ini.
+        dev: the text that they are tuned on, and its translation.
+        test: the text that they are compared on, and its translation.
+        directory: where all is kept; a comparison that was killed goes on.
+        runs: tuning runs of each system, with the seeds that follow each other.
+        decoder: which one, and its settings; None for the embedded one.
+        tuning: its settings, and the first seed; None for the defaults.
+
+    Raises:
+        UsageError: the directory holds a comparison of something else.
+        MosesFeatureError: a file is missing or wrong, or a decoder fails.
+    """
+    decoder, tuning = decoder or DecoderSettings(), tuning or TuningSettings()
+    candidates = [Candidate(name, MosesIni.read(path)) for name, path in systems.items()]
+    corpora = [Corpus.read(text, [reference]) for text, reference in (dev, test)]
+    return compare(
+        candidates,
+        corpora[0],
+        corpora[1],
+        Path(directory),
+        decoder,
+        [replace(tuning, seed=tuning.seed + run) for run in range(runs)],
+    )

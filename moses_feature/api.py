@@ -1,0 +1,105 @@
+"""For programs in Python: phrase tables read, phrase pairs scored.
+
+Phrases are text, or bytes in the encoding of the table that the model was trained on (UTF-8 is what
+text is encoded to); their words stand between spaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_feature.models.cross_fitting import load_any_model
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import SCORES, SOURCE, TARGET, count_scores, split_fields
+from moses_feature.scoring.of_model import scorer_of
+from moses_feature.tables.settings import TableWords
+from moses_feature.training.device import choose_device
+
+Phrase = str | bytes
+
+PAIRS_TOGETHER = 4096
+
+
+@dataclass(frozen=True)
+class TableEntry:
+    """A line of a phrase table.
+
+    Attributes:
+        source, target: the phrases; bytes that are not UTF-8 are kept as surrogates.
+        scores: as they stand in the table, probabilities as a rule.
+    """
+
+    source: str
+    target: str
+    scores: tuple[float, ...]
+
+
+def read_table(path: str | Path) -> Iterator[TableEntry]:
+    """Yield the lines of a phrase table, compressed or not.
+
+    Raises:
+        FormatError: a line that is not of a phrase table.
+        MosesFeatureError: the table cannot be read.
+    """
+    with LineReader(path) as reader:
+        for line in reader:
+            fields = split_fields(line, reader.path, reader.line_number)
+            count_scores(fields[SCORES], reader.path, reader.line_number)
+            source, target = (_text(fields[side]) for side in (SOURCE, TARGET))
+            yield TableEntry(source, target, tuple(map(float, fields[SCORES].split())))
+
+
+def load_model(
+    directory: str | Path, device: str = "auto", words: TableWords | None = None
+) -> PhraseScorer:
+    """Load what `moses-feature train` or `augment-phrase-table` has trained.
+
+    Args:
+        directory: of the model, of one network or of one for each fold.
+        device: auto, cpu, cuda, cuda:1, …
+        words: how tokens become words of the model; None for tokens that are escaped as Moses does
+            (`&apos;`), the factors of the training.
+
+    Raises:
+        MosesFeatureError: no model is there, its files are damaged, or there is no such device.
+    """
+    return PhraseScorer(Path(directory), device, words or TableWords())
+
+
+class PhraseScorer:
+    """A model that scores phrase pairs; see `load_model`."""
+
+    def __init__(self, directory: Path, device: str, words: TableWords) -> None:
+        model = load_any_model(directory)
+        self._words = words.words(model)
+        self._scorer = scorer_of(model, choose_device(device))
+
+    def log_probs(self, pairs: Iterable[tuple[Phrase, Phrase]]) -> NDArray[np.float64]:
+        """Return log p(target | source) of pairs of a source and a target phrase.
+
+        Returns:
+            (pairs,) natural logs, the end of the phrase included.
+
+        Raises:
+            WordError: a phrase that cannot be turned into words of the model.
+        """
+        scores = [np.zeros(0)]
+        rest = iter(pairs)
+        while batch := list(islice(rest, PAIRS_TOGETHER)):
+            words = [self._words.pair(_bytes(source), _bytes(target)) for source, target in batch]
+            scores.append(self._scorer.score(words).log_probs)
+        return np.concatenate(scores)
+
+
+def _bytes(phrase: Phrase) -> bytes:
+    return phrase if isinstance(phrase, bytes) else phrase.encode(errors="surrogateescape")
+
+
+def _text(field: bytes) -> str:
+    return field.strip(b" \t").decode(errors="surrogateescape")

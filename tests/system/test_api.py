@@ -1,0 +1,87 @@
+"""The Python API, and its examples in the documents."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.toy import make_toy, write_corpus
+
+from moses_feature.api import load_model, read_table
+from moses_feature.errors import FormatError, MosesFeatureError
+
+EXAMPLES = re.findall(
+    r"```python\n(.*?)```", (Path(__file__).parents[2] / "docs/api.md").read_text(), re.DOTALL
+)
+TABLE = b"the dog ||| le chien ||| 0.5 0.25\na ||| un ||| 1 1e-3 ||| 0-0\n"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, model_directory) -> Path:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(model_directory, "my.model")
+    Path("phrase-table.gz").write_bytes(gzip.compress(TABLE))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("here")
+def test_the_example_of_scoring(capsys):
+    exec(EXAMPLES[0], {})  # noqa: S102  # our own document
+    assert "TableEntry(source='" in capsys.readouterr().out
+
+
+def test_the_example_of_a_comparison(here, capsys):
+    toy = make_toy(here / "toy", seed=5, longest=2)
+    for seed, name in ((11, "dev"), (12, "test")):
+        write_corpus(toy, here, seed)
+        (here / f"{seed}.in").rename(f"{name}.en")
+        (here / f"{seed}.ref").rename(f"{name}.fr")
+    toy.ini.write(here / "moses.ini")
+    toy.ini.write(here / "rnn.ini")
+    program = EXAMPLES[1].replace('"table1")', '"table1", runs=1)')
+    exec(program, {})  # noqa: S102
+    printed = capsys.readouterr().out
+    exec(program, {})  # noqa: S102
+    assert capsys.readouterr().out == printed
+    assert printed.startswith("baseline [")
+    assert printed.rstrip().endswith("1.0")  # the same system twice
+
+
+@pytest.mark.usefixtures("here")
+def test_text_and_bytes_are_the_same():
+    model = load_model("my.model", "cpu")
+    text = [("the dog", "le chien"), ("\u00e9t\u00e9", "\u00e9t\u00e9"), ("", "un")] * 2000
+    scores = model.log_probs(text)
+    encoded = [(source.encode(), target.encode()) for source, target in text]
+    np.testing.assert_array_equal(model.log_probs(iter(encoded)), scores)
+    assert len(scores) == 6000
+    assert scores[0] != scores[1]
+    assert model.log_probs([]).shape == (0,)
+
+
+@pytest.mark.usefixtures("here")
+def test_bytes_that_are_not_utf_8_survive():
+    Path("table").write_bytes(b"\xe9t\xe9 ||| le ||| 1\n")
+    (entry,) = read_table("table")
+    model = load_model("my.model", "cpu")
+    expected = model.log_probs([(b"\xe9t\xe9", b"le")])
+    assert model.log_probs([(entry.source, entry.target)]) == expected
+    assert expected != model.log_probs([("\u00e9t\u00e9", "le")])
+
+
+def test_words_of_text_are_refused_where_bytes_are_due(scorer):
+    with pytest.raises(TypeError, match=r"moses_feature\.api takes text"):
+        scorer.score([(["the"], ["le"])])
+
+
+@pytest.mark.usefixtures("here")
+def test_what_is_wrong():
+    Path("table").write_bytes(b"a ||| b\n")
+    with pytest.raises(FormatError, match="line 1: expected 3 to 7 fields"):
+        list(read_table("table"))
+    with pytest.raises(MosesFeatureError):
+        load_model("phrase-table.gz")
