@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -159,6 +165,44 @@ def test_what_goes_wrong_with_moses(toy, stand_in, tmp_path, monkeypatch):
     shutil.copy(stand_in, tmp_path / "home" / "bin" / "moses")
     assert find_moses(None) == tmp_path / "home" / "bin" / "moses"
     assert find_moses(str(tmp_path / "home")) == tmp_path / "home" / "bin" / "moses"
+
+
+def test_sigterm_ends_moses_and_removes_its_tables(toy, stand_in, tmp_path):
+    write_replay(stand_in, sleep=600)
+    (tmp_path / "temporary").mkdir()
+    (tmp_path / "text").write_text("a b c\nd\n")
+    words = ["--dev", "text", "--dev-reference", "text", "--work-dir", "w", "--decoder", "moses"]
+    program = "from mert.cli.main import tune; tune()"
+    tuner = subprocess.Popen(
+        [sys.executable, "-c", program, toy.ini.path, *words, "--moses", stand_in],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    calls = stand_in.parent / "calls.log"
+    while not calls.exists() or "-n-best-list" not in calls.read_text():
+        assert time.monotonic() < deadline
+        assert tuner.poll() is None, tuner.stderr.read()
+        time.sleep(0.01)
+    children = Path(f"/proc/{tuner.pid}/task/{tuner.pid}/children").read_text().split()
+    moses = next(n for n in children if str(stand_in).encode() in cmdline(n))
+    assert any((tmp_path / "temporary").iterdir())
+    tuner.send_signal(signal.SIGTERM)
+    tuner.communicate(timeout=120)
+    assert tuner.returncode == 128 + signal.SIGTERM
+    while str(stand_in).encode() in cmdline(moses):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert not any((tmp_path / "temporary").iterdir())
+
+
+def cmdline(process: str) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def test_names_that_only_moses_accepts(toy, stand_in, tmp_path):
