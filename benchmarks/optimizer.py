@@ -2,9 +2,9 @@
 
     python benchmarks/optimizer.py FEATURES SCORES [INIT] [--mert PATH]
 
-Both have 20 restarts and one core. Without an init file both start from equal weights, which nothing
-has tuned, and draw restarts between -1 and 1. Without Moses' `mert` (by default in $MOSES_HOME/bin or on the
-PATH) only ours is timed.
+Both have 20 restarts and one core. Without an init file both start from equal weights, which
+nothing has tuned, and draw restarts between -1 and 1. Without Moses' `mert` (by default in
+$MOSES_HOME/bin or on the PATH) only ours is timed.
 """
 
 from __future__ import annotations
@@ -96,9 +96,8 @@ def main() -> None:
     space = replace(SearchSpace.around(start), draw_lowest=least, draw_highest=greatest)
     mert(candidates, space, 0)  # compiles
     binary = find_mert(arguments.mert)
-    print(
-        f"{len(candidates.features):,} hypotheses, {RESTARTS} restarts, one core, from BLEU {candidates.bleu(start):.6f}"
-    )
+    print(f"{len(candidates.features):,} hypotheses, {RESTARTS} restarts, one core")
+    print(f"BLEU of the start weights {candidates.bleu(start):.6f}")
     for seed in SEEDS:
         ours, bleu = time_ours(candidates, space, seed)
         line = f"seed {seed}: ours {ours:5.2f} s, BLEU {bleu:.6f}"
