@@ -75,7 +75,7 @@ try mert-compare Baseline="$data/moses.ini" RNN="$run/rnn.ini" \
     CSLM+RNN="$run/cslm+rnn.ini" CSLM+RNN+WP="$run/cslm+rnn+wp.ini" \
     --dev "$data/dev.en" --dev-reference "$data/dev.fr" \
     --test "$data/test.en" --test-reference "$data/test.fr" \
-    --work-dir "$run/table1" --jobs 2 --max-iterations 6 \
+    --work-dir "$run/table1" --jobs 2 --max-iterations 4 \
     2> >(tee "$run/table1.log" | grep --line-buffered -E '^[^:]+, run [0-9]+ of|^tuning ended')
 
 say "What to look at" \

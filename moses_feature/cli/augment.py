@@ -18,6 +18,7 @@ from moses_feature.cli.options import (
     DeviceOptions,
     TrainingOptions,
     device_options,
+    estimate_option,
     scoring_dtype_option,
     table_word_options,
     training_options,
@@ -96,6 +97,7 @@ class PlaceOptions:
     ),
 )
 @click.option("--resume", is_flag=True, help="Go on with a run that was interrupted or killed.")
+@estimate_option
 @training_options
 @device_options
 @debug_option
@@ -111,6 +113,7 @@ def augment_phrase_table(
     scoring_dtype: Dtype,
     place: PlaceOptions,
     resume: bool,
+    estimate: bool,
     training: TrainingOptions,
     device: DeviceOptions,
 ) -> None:
@@ -135,8 +138,21 @@ def augment_phrase_table(
     )
     trains = model_directory is None
     _check_command(table, output, trains, change, place, settings, resume)
+    trained_on = WordOptions(words.source_factor, words.target_factor, words.hierarchical)
+    if estimate:
+        from moses_feature.cli.estimate import estimate_augmenting
+
+        on = device.prepare()
+        estimate_augmenting(
+            output,
+            None if trains else directory,
+            training.data((table,), trained_on),
+            training.settings(on),
+            settings,
+            on,
+        )
+        return
     if trains:
-        trained_on = WordOptions(words.source_factor, words.target_factor, words.hierarchical)
         train_model((table,), directory, training, trained_on, device.prepare(), resume)
     else:
         for name in training_options.given():

@@ -73,6 +73,13 @@ device_options = Gathered(
     click.option("--threads", type=THREADS, help="CPU threads; all cores by default."),
 )
 
+estimate_option = click.option(
+    "--estimate",
+    is_flag=True,
+    help="Only work on the head of the table for some seconds, and say how much time, memory and "
+    "disk the whole would take. Nothing is written.",
+)
+
 _word_options = together(
     click.option(
         "--source-factor",

@@ -13,6 +13,7 @@ from moses_feature.cli.options import (
     DeviceOptions,
     TrainingOptions,
     device_options,
+    estimate_option,
     training_options,
     word_options,
 )
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 @click.argument("tables", nargs=-1, required=True, type=READ)
 @click.argument("model_directory", type=WRITE_DIRECTORY)
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint in MODEL_DIRECTORY.")
+@estimate_option
 @training_options
 @word_options
 @device_options
@@ -35,6 +37,7 @@ def train_command(
     tables: tuple[str, ...],
     model_directory: str,
     resume: bool,
+    estimate: bool,
     training: TrainingOptions,
     words: WordOptions,
     device: DeviceOptions,
@@ -48,6 +51,12 @@ def train_command(
     Example:
       moses-feature train phrase-table.gz my.model --preset small --minutes 60
     """
+    if estimate:
+        from moses_feature.cli.estimate import estimate_training
+
+        on = device.prepare()
+        estimate_training(training.data(tables, words), training.settings(on), on)
+        return
     train_model(tables, Path(model_directory), training, words, device.prepare(), resume)
 
 

@@ -1,0 +1,209 @@
+"""`--estimate`: the real work on the head of a table, in a folder that is thrown away."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import click
+import torch
+
+from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.files import STANDARD_STREAM
+from moses_feature.models.cross_fitting import load_any_model
+from moses_feature.moses.lines import LineReader
+from moses_feature.scoring.of_model import scorer_of
+from moses_feature.tables.augment import augment
+from moses_feature.tables.pipeline import local_pools
+from moses_feature.tables.settings import AugmentSettings
+from moses_feature.training.phrase_pairs import PairCollection, read_pairs
+from moses_feature.training.phrases import train
+from moses_feature.training.settings import TrainingData, TrainingSettings
+from moses_feature.training.trainer import TrainingState
+
+SAMPLE_LINES = 100_000
+SECONDS = 10.0
+"""Of training; the first update, which also makes things ready, is not counted."""
+GIGABYTE = 1e9
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The head of the tables.
+
+    Attributes:
+        path: where it lies, as plain text.
+        lines: how many it has.
+        share: of the tables that it is.
+        pairs: unique phrase pairs in it.
+        words: of these pairs, both sides together.
+        seconds: what reading it as training does took.
+    """
+
+    path: Path
+    lines: int
+    share: float
+    pairs: int
+    words: int
+    seconds: float
+
+
+def estimate_training(data: TrainingData, settings: TrainingSettings, device: torch.device) -> None:
+    """Print time, memory and disk of a training run.
+
+    Raises:
+        UsageError: a table that is not a file.
+        MosesFeatureError: bad data in its head.
+    """
+    with tempfile.TemporaryDirectory(prefix="estimate-") as folder:
+        sample = _sample(data, Path(folder))
+        _print_sample(sample)
+        _estimate_training(data, settings, device, sample)
+
+
+def estimate_augmenting(
+    output: str,
+    model: Path | None,
+    data: TrainingData,
+    training: TrainingSettings,
+    settings: AugmentSettings,
+    device: torch.device,
+) -> None:
+    """Print the same of the whole of `augment-phrase-table`; without `model`, one is trained.
+
+    Raises:
+        UsageError: the table is not a file.
+        MosesFeatureError: bad data in its head, or a model that cannot be read.
+    """
+    with tempfile.TemporaryDirectory(prefix="estimate-") as folder:
+        sample = _sample(data, Path(folder))
+        _print_sample(sample)
+        trained = model or _estimate_training(data, training, device, sample)
+        begun = time.monotonic()
+        parts: list[tuple[int, float]] = [(0, begun)]
+        written = Path(folder) / Path(output).name
+        loaded = load_any_model(trained)
+        with local_pools(scorer_of(loaded, device, settings.scoring_dtype)) as open_pool:
+            augment(
+                str(sample.path),
+                str(written),
+                loaded,
+                open_pool,
+                settings,
+                report=lambda done, _: parts.append((done.lines, time.monotonic())),
+            )
+        (first, ready), (last, ended) = parts[min(1, len(parts) - 2)], parts[-1]
+        seconds = ready - begun + (ended - ready) * (sample.lines / sample.share) / (last - first)
+        click.echo(f"scoring: {_time(seconds)}")
+        size = written.stat().st_size / sample.share
+        click.echo(f"the new table: {_size(size)}; {_free(Path(output).absolute().parent)}")
+
+
+def _sample(data: TrainingData, folder: Path) -> Sample:
+    if STANDARD_STREAM in data.tables:
+        raise UsageError("--estimate looks at the head of a file: expected a file name, found -")
+    lines, share = _write_head(data.tables, folder / "head")
+    begun = time.monotonic()
+    with LineReader(folder / "head") as reader:
+        pairs = list(read_pairs(reader, data.words))
+    unique = len(PairCollection(pairs))
+    seconds = time.monotonic() - begun
+    if not unique:
+        raise MosesFeatureError(f"{', '.join(data.tables)}: expected phrase pairs, found none")
+    words = sum(len(pair.source) + len(pair.target) for pair in pairs)
+    return Sample(folder / "head", lines, share, unique, words, seconds)
+
+
+def _write_head(tables: Sequence[str], path: Path) -> tuple[int, float]:
+    """Write the head of each table; return the lines, and the share of all tables they are."""
+    written, all_lines = 0, 0.0
+    with path.open("wb") as head:
+        for table in tables:
+            with LineReader(table) as reader:
+                here = list(islice(reader, SAMPLE_LINES // len(tables)))
+                whole = next(iter(reader), None) is None
+                fraction = 1.0 if whole else reader.fraction() or 1.0
+            head.writelines(here)
+            written += len(here)
+            all_lines += len(here) / fraction
+    return written, written / all_lines if all_lines else 1.0
+
+
+def _print_sample(sample: Sample) -> None:
+    click.echo(
+        f"measured on the first {sample.lines:,} lines, {100 * sample.share:.3g}% of all; the "
+        f"whole is about {sample.lines / sample.share:,.0f} lines with "
+        f"{sample.pairs / sample.share:,.0f} unique pairs"
+    )
+
+
+def _estimate_training(
+    data: TrainingData, settings: TrainingSettings, device: torch.device, sample: Sample
+) -> Path:
+    """Train for some seconds; print what the whole takes; return the model."""
+    directory = sample.path.parent / "model"
+    short = replace(settings, updates=None, epochs=None, minutes=SECONDS / 60, evaluate_every=10**9)
+    states: list[tuple[int, float]] = []
+
+    def note(state: TrainingState) -> None:
+        states.append((state.update, state.seconds))
+
+    logging.getLogger("moses_feature").setLevel(logging.WARNING)  # of what is thrown away
+    train(replace(data, tables=[str(sample.path)], folds=1), short, directory, device, report=note)
+    (first, begun), (last, ended) = states[0], states[-1]
+    a_second = settings.batch_size * (last - first) / (ended - begun) if last > first else math.nan
+    pairs = sample.pairs / sample.share * (1 - 1 / data.folds if data.folds > 1 else 1)
+    reading = sample.seconds / sample.share
+    click.echo(
+        f"training: reading {_time(reading)}; {a_second:,.0f} pairs/s, an epoch "
+        f"{_time(pairs / a_second)}; {_budget(settings, pairs / a_second, a_second)}"
+        + (f", {data.folds} times (--folds)" if data.folds > 1 else "")
+    )
+    process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    of_pairs = (8.8 * sample.words / sample.lines + 84) * sample.pairs / sample.share
+    disk = data.folds * sum(file.stat().st_size for file in directory.iterdir())
+    click.echo(
+        f"memory: below {_size(process + of_pairs)} while tables are read; the model and its "
+        f"checkpoint: {_size(disk)} on disk"
+    )
+    return directory
+
+
+def _budget(settings: TrainingSettings, epoch: float, pairs_a_second: float) -> str:
+    """Return how long the budget lasts."""
+    budgets = []
+    if settings.minutes is not None:
+        budgets.append(60 * settings.minutes)
+    if settings.epochs is not None:
+        budgets.append(settings.epochs * epoch)
+    if settings.updates is not None:
+        budgets.append(settings.updates * settings.batch_size / pairs_a_second)
+    if not budgets:
+        return f"until {settings.patience} evaluations in a row bring nothing, which may be long"
+    return f"in all {_time(min(budgets))} at most"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def _size(size: float) -> str:
+    return f"{size / GIGABYTE:.2g} GB" if size >= GIGABYTE / 10 else f"{size / 1e6:.2g} MB"
+
+
+def _free(folder: Path) -> str:
+    try:
+        status = os.statvfs(folder)
+    except OSError:
+        return f"{folder} is not there"
+    return f"{_size(status.f_bavail * status.f_frsize)} are free in {folder}"

@@ -1,0 +1,47 @@
+"""`--estimate`: what the whole would take, and nothing written."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+import pytest
+from helpers.training import write_pairs
+
+TINY = ("--hidden", 7, "--embedding", 5, "--maxout", 3, "--rank", 2)
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch):
+    monkeypatch.setattr("moses_feature.cli.estimate.SECONDS", 0.3)
+    monkeypatch.setattr("moses_feature.cli.estimate.SAMPLE_LINES", 200)
+    level = logging.getLogger("moses_feature").level
+    yield
+    logging.getLogger("moses_feature").setLevel(level)
+
+
+def test_training(run, tmp_path):
+    write_pairs(tmp_path / "pairs", 300)
+    before = sorted(tmp_path.iterdir())
+    shown = run("train", "pairs", "m", *TINY, "--minutes", 7, "--folds", 2, "--estimate").output
+    assert "measured on the first 200 lines" in shown
+    assert re.search(r"training: reading .* pairs/s, an epoch .* in all 7 min at most, 2 t", shown)
+    assert "memory: below" in shown
+    assert sorted(tmp_path.iterdir()) == before
+    assert "which may be long" in run("train", "pairs", "m", *TINY, "--estimate").output
+
+
+def test_augmenting(run, tmp_path, model_directory):
+    lines = [f"a b {n} ||| A B ||| 0.5 0.5\n" for n in range(150)]
+    (tmp_path / "table").write_text("".join(lines))
+    for more in ((*TINY, "--epochs", 2), ("--model", model_directory)):
+        shown = run("augment-phrase-table", "table", "out.gz", *more, "--estimate").output
+        assert "100% of all; the whole is about 150 lines with 150 unique pairs" in shown
+        assert re.search(r"scoring: \d+ s\nthe new table: .* MB; .* are free in", shown)
+        assert ("training: " in shown) == ("--epochs" in more)
+        assert [path.name for path in tmp_path.iterdir()] == ["table"]
+
+
+def test_only_files(run, model_directory):
+    words = ("augment-phrase-table", "-", "-", "--model", model_directory, "--estimate")
+    assert "expected a file name" in run(*words, exit_code=2, stdin=b"").output
