@@ -18,7 +18,8 @@ from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
-from moses_feature.scoring.of_model import scorer_of
+from moses_feature.scoring.of_model import packer_of, scorer_of
+from moses_feature.tables.settings import TableWords
 from moses_feature.training.phrase_pairs import PairCollection, read_pairs
 from moses_feature.training.phrases import train
 from moses_feature.training.settings import TrainingData, TrainingSettings
@@ -138,6 +139,22 @@ def test_an_interrupted_run_goes_on(directory, table, tmp_path):
         train(TrainingData([str(table)], folds=2), SETTINGS, parts, CPU, resume=True)
     train(data, SETTINGS, parts, CPU, resume=True)
     assert load_any_model(parts).digest == load_any_model(directory).digest
+
+
+def test_escaped_words_outside_the_shortlists_are_remembered(tmp_path):
+    """Else the table would be taken for another one, and each pair scored by all networks."""
+    table = tmp_path / "pairs"
+    patterns = [format(n, "b").replace("1", "a ").replace("0", f"w{n} ") for n in range(60)]
+    pairs = [(f"{pattern}&apos;", f"b v{n} &quot;") for n, pattern in enumerate(patterns)]
+    table.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    train(TrainingData([str(table)], shortlist=1, folds=2), SETTINGS, tmp_path / "m", CPU)
+    model = load_any_model(tmp_path / "m")
+    assert list(model.source.shortlist) == [b"a"]
+    assert model.escaped
+    words = TableWords().words(model)
+    assert words.pair(b"a &apos;", b"b") == ([b"a", b"&apos;"], [b"b"])
+    packed = packer_of(model).pack([words.pair(s.encode(), t.encode()) for s, t in pairs])
+    np.testing.assert_array_equal(packed.shares, 1)
 
 
 def test_too_few_phrases(tmp_path):
