@@ -152,7 +152,7 @@ class _Run:
             start.tolist(), corpus_bleu(one_best.sum(axis=0)), new, len(candidates.features)
         )
         if number == 1:
-            _check_bleu(one_best.sum(axis=0), candidates, self._force)
+            self._check_bleu(one_best.sum(axis=0), candidates)
         state.iterations.append(iteration)
         if number == 1:
             state.constants = _constants(candidates)
@@ -180,6 +180,15 @@ class _Run:
         iteration.seconds = (round(decoded - began, 2), round(time.monotonic() - decoded, 2))
         write_json(self._directory / STATE, asdict(state))
         self._log(number, iteration)
+
+    def _check_bleu(self, statistics: Integers, candidates: Candidates) -> None:
+        """Check that there is something to tune; if not, leave the directory to another run."""
+        try:
+            _check_bleu(statistics, candidates, self._force)
+        except MosesFeatureError:
+            for path in (self._nbest_file(1), self._directory / STATE):
+                path.unlink(missing_ok=True)
+            raise
 
     def _tuned(self) -> np.ndarray:
         """Return the tuneable weights of the ini."""

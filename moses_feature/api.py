@@ -6,6 +6,7 @@ text is encoded to); their words stand between spaces.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -14,9 +15,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.errors import FormatError, shown
 from moses_feature.models.cross_fitting import load_any_model
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import SCORES, SOURCE, TARGET, count_scores, split_fields
+from moses_feature.moses.words import WordError
 from moses_feature.scoring.of_model import scorer_of
 from moses_feature.tables.settings import TableWords
 from moses_feature.training.device import choose_device
@@ -52,7 +55,12 @@ def read_table(path: str | Path) -> Iterator[TableEntry]:
             fields = split_fields(line, reader.path, reader.line_number)
             count_scores(fields[SCORES], reader.path, reader.line_number)
             source, target = (_text(fields[side]) for side in (SOURCE, TARGET))
-            yield TableEntry(source, target, tuple(map(float, fields[SCORES].split())))
+            scores = tuple(map(float, fields[SCORES].split()))
+            if not all(map(math.isfinite, scores)):
+                raise FormatError(
+                    reader.path, "finite scores", shown(fields[SCORES]), reader.line_number
+                )
+            yield TableEntry(source, target, scores)
 
 
 def load_model(
@@ -98,7 +106,10 @@ class PhraseScorer:
 
 
 def _bytes(phrase: Phrase) -> bytes:
-    return phrase if isinstance(phrase, bytes) else phrase.encode(errors="surrogateescape")
+    try:
+        return phrase if isinstance(phrase, bytes) else phrase.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise WordError(f"expected text, found {phrase!r}") from error
 
 
 def _text(field: bytes) -> str:

@@ -66,6 +66,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     if not path.name or path.is_dir():
         raise OutputError(f"{path}: expected a file name, found a directory")
     path = target_of(path)
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path}: expected a file name, found a special file")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         temporary.touch()
@@ -111,8 +113,9 @@ def locked_directory(directory: Path, doing: str) -> Iterator[None]:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise OutputError(f"{directory}: expected a directory: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", error)
+        raise OutputError(f"{directory}: expected a directory: {reason}") from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -166,7 +166,11 @@ tuning_options = Gathered(
         help="Distinct translations of each sentence.",
     ),
     click.option(
-        "--max-iterations", type=POSITIVE, default=TUNING.max_iterations, show_default=True
+        "--max-iterations",
+        type=POSITIVE,
+        default=TUNING.max_iterations,
+        show_default=True,
+        help="Decoding runs at most.",
     ),
     click.option(
         "--settled",

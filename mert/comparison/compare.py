@@ -295,7 +295,7 @@ def _check_new(
 ) -> None:
     """Try the systems that no earlier run in the directory has begun with, in seconds."""
     for candidate in candidates:
-        if not (directory / candidate.name).is_dir():
+        if not any((directory / candidate.name).glob("*")):
             for corpus in (dev, test) if candidate == candidates[0] else (dev,):
                 check_chain(candidate.ini, corpus, candidate.decoder(decoder))
 

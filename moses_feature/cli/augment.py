@@ -139,7 +139,12 @@ def augment_phrase_table(
     trains = model_directory is None
     _check_command(table, output, trains, change, place, settings, resume)
     trained_on = WordOptions(words.source_factor, words.target_factor, words.hierarchical)
+    if not trains:
+        for name in training_options.given():
+            raise UsageError(f"--model only scores: --{name.replace('_', '-')} is for training")
     if estimate:
+        if resume or place.ray or place.shard:
+            raise UsageError("--estimate is of a whole run here: not with --resume, --ray, --shard")
         from moses_feature.cli.estimate import estimate_augmenting
 
         on = device.prepare()
@@ -154,9 +159,6 @@ def augment_phrase_table(
         return
     if trains:
         train_model((table,), directory, training, trained_on, device.prepare(), resume)
-    else:
-        for name in training_options.given():
-            raise UsageError(f"--model only scores: --{name.replace('_', '-')} is for training")
     _augment(table, output, directory, settings, place, device, resume)
     if change.ini and change.ini_out:
         weights = add_to_ini(

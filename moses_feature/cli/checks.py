@@ -32,8 +32,11 @@ def check_files(table: str, output: str, trains: bool, resume: bool) -> None:
         )
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{output}: there is no directory {path.absolute().parent}")
-    if not resume:
-        TableWriter(output).refuse_unfinished()
+    writer = TableWriter(output)
+    if resume:
+        writer.refuse_whole()
+    else:
+        writer.refuse_unfinished()
     _check_description(path)
 
 

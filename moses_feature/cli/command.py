@@ -55,7 +55,9 @@ class Command(click.Command):
                 return super().invoke(ctx)
         except KeyboardInterrupt as error:
             hint = ""
-            if "resume" in ctx.params:
+            if ctx.params.get("estimate"):
+                pass  # nothing to go on with
+            elif "resume" in ctx.params:
                 hint = "; the same command with --resume goes on"
             elif "work_dir" in ctx.params:
                 hint = "; the same command goes on"

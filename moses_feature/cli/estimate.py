@@ -24,7 +24,7 @@ from moses_feature.scoring.of_model import scorer_of
 from moses_feature.tables.augment import augment
 from moses_feature.tables.pipeline import local_pools
 from moses_feature.tables.settings import AugmentSettings
-from moses_feature.training.phrase_pairs import PairCollection, read_pairs
+from moses_feature.training.phrase_pairs import PairCollection, PhrasePair, read_pairs
 from moses_feature.training.phrases import train
 from moses_feature.training.settings import TrainingData, TrainingSettings
 from moses_feature.training.trainer import TrainingState
@@ -89,7 +89,8 @@ def estimate_augmenting(
         trained = model or _estimate_training(data, training, device, sample)
         begun = time.monotonic()
         parts: list[tuple[int, float]] = [(0, begun)]
-        written = Path(folder) / Path(output).name
+        written = Path(folder) / "written" / Path(output).name
+        written.parent.mkdir()
         loaded = load_any_model(trained)
         with local_pools(scorer_of(loaded, device, settings.scoring_dtype)) as open_pool:
             augment(
@@ -108,12 +109,16 @@ def estimate_augmenting(
 
 
 def _sample(data: TrainingData, folder: Path) -> Sample:
-    if STANDARD_STREAM in data.tables:
-        raise UsageError("--estimate looks at the head of a file: expected a file name, found -")
+    for table in data.tables:
+        if not Path(table).is_file():
+            found = table if table == STANDARD_STREAM or Path(table).exists() else "none"
+            raise UsageError(f"--estimate looks at a file: expected its name, found {found}")
     lines, share = _write_head(data.tables, folder / "head")
     begun = time.monotonic()
-    with LineReader(folder / "head") as reader:
-        pairs = list(read_pairs(reader, data.words))
+    pairs: list[PhrasePair] = []
+    for table in data.tables:
+        with LineReader(table) as reader:
+            pairs += islice(read_pairs(reader, data.words), SAMPLE_LINES // len(data.tables))
     unique = len(PairCollection(pairs))
     seconds = time.monotonic() - begun
     if not unique:

@@ -36,7 +36,13 @@ def ini_group() -> None:
     help="Start weight of a new score, in order; 0.1 each by default. A score of weight 0 is not "
     "tuned and takes no part. Repeatable.",
 )
-@click.option("--cslm-weight", type=ANY_NUMBER, default=START_WEIGHT, show_default=True)
+@click.option(
+    "--cslm-weight",
+    type=ANY_NUMBER,
+    default=START_WEIGHT,
+    show_default=True,
+    help="Start weight of --cslm.",
+)
 @debug_option
 def ini_add_command(
     ini: str,

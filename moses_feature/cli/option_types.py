@@ -45,6 +45,10 @@ class FiniteRange(click.FloatRange):
             self.fail(f"{value} is not a finite number", param, ctx)
         return number
 
+    def _describe_range(self) -> str:
+        """Return the range for the help; click's own says None where there is none."""
+        return "" if self.min is None and self.max is None else super()._describe_range()
+
 
 ABOVE_ZERO = FiniteRange(min=0, min_open=True)
 ZERO_OR_MORE = FiniteRange(min=0)

@@ -90,9 +90,8 @@ def check_outputs(context: click.Context) -> None:
     for number, (name, value, path) in enumerate(written):
         for other_name, other in read:
             if other_name != in_place[name] and _same(path, other):
-                raise UsageError(
-                    f"{other} would be overwritten: write to another file than {value}"
-                )
+                other_file = "another file" if str(other) == value else f"another file than {value}"
+                raise UsageError(f"{other} would be overwritten: write to {other_file}")
         for other_name, other_value, other in written[:number]:
             if name != other_name and _same(path, other):
                 raise UsageError(f"{value} would overwrite what is written to {other_value}")

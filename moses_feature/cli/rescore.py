@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ from moses_feature.cli.options import DeviceOptions, device_options
 from moses_feature.cli.paths import READ, READ_NAMED_MODEL, WRITE
 from moses_feature.cli.progress import Progress
 from moses_feature.errors import DataError, UsageError
-from moses_feature.files import STANDARD_STREAM, open_output, write_whole
+from moses_feature.files import STANDARD_STREAM, open_output
 from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.moses.lines import LineReader
 from moses_feature.rescoring.nbest import (
@@ -83,6 +84,9 @@ def rescore_command(
         raise UsageError("expected --cslm, --rnn or --weights")
     if bool(rnns) != (source is not None):
         raise UsageError("--rnn and --source go together")
+    if not rnns:
+        for name in device_options.given():
+            raise UsageError(f"--{name} is for --rnn")
     if STANDARD_STREAM in (output, best):
         raise UsageError("n-best lists are written to a file, found -")
     weights = read_weights(weights_file) if weights_file else None
@@ -95,32 +99,30 @@ def rescore_command(
 
         scorers.append(RnnScorer(name, path, source or "", device.prepare()))
     check_names(scorers)
-    lines = 0
-    best_translations: list[bytes] = []
-    with (
-        LineReader(n_best) as reader,
-        open_output(Path(output)) as file,
-        Progress(has_end=n_best != STANDARD_STREAM) as progress,
-    ):
+    lines = sentences = 0
+    with ExitStack() as stack:
+        reader = stack.enter_context(LineReader(n_best))
+        file = stack.enter_context(open_output(Path(output)))
+        best_file = stack.enter_context(open_output(Path(best))) if best is not None else None
+        progress = stack.enter_context(Progress(has_end=n_best != STANDARD_STREAM))
         for translations in rescore(reader, scorers, weights):
             for translation in translations:
                 file.write(translation.content())
-            _keep_best(translations, best_translations)
+            if best_file is not None:
+                best_file.write(_best_line(translations, sentences))
+                sentences = translations[0].sentence + 1
             lines += len(translations)
             progress.show(f"{lines:,} translations", reader.fraction())
-    if best is not None:
-        write_whole(Path(best), b"".join(best_translations))
     names = ", ".join(scorer.name for scorer in scorers) or "a new order"
     click.echo(f"{output}: {names} of {lines:,} translations", err=True)
 
 
-def _keep_best(translations: list[Translation], kept: list[bytes]) -> None:
-    """Append the line of a sentence, after empty lines for those that have no list."""
+def _best_line(translations: list[Translation], sentences: int) -> bytes:
+    """Return the line of a sentence, after empty lines for those since the last list."""
     best = max(translations, key=lambda translation: translation.total)
-    if not len(kept) <= best.sentence <= len(kept) + MOST_MISSING:
+    if not sentences <= best.sentence <= sentences + MOST_MISSING:
         raise DataError(
             f"--best: expected lists in the order of the sentences, found one of sentence "
-            f"{best.sentence} (from 0) after {len(kept)} of them"
+            f"{best.sentence} (from 0) after {sentences} of them"
         )
-    kept.extend([b"\n"] * (best.sentence - len(kept)))
-    kept.append(b" ".join(best.words) + b"\n")
+    return b"\n" * (best.sentence - sentences) + b" ".join(best.words) + b"\n"

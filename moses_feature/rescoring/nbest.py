@@ -181,6 +181,8 @@ class Translation:
             raise self._error("Name= value …", shown(fields[VALUES])) from None
         for name in sorted({*values, *weights}):
             here, there = len(values.get(name, ())), len(weights.get(name, ()))
+            if here and not there:
+                raise self._error(f"a weight of {name}", "none in the weights")
             if here != there and not (here == 0 and name in UNTUNEABLE):
                 raise self._error(f"as many values of {name} as it has weights, {there}", f"{here}")
         self._parsed.total = sum(
@@ -188,6 +190,8 @@ class Translation:
             for name, of_name in values.items()
             for weight, value in zip(weights.get(name, ()), of_name, strict=True)
         )
+        if not math.isfinite(self._parsed.total):
+            raise self._error("a finite total", f"{self._parsed.total:g}")
         end = b" " if len(fields) > TOTAL + 1 else b""
         fields[TOTAL] = b" %.6g%b" % (self.total, end)
 

@@ -47,7 +47,8 @@ def add_to_ini(
     if added < 1:
         raise MosesFeatureError(
             f"{table}: expected more than the {feature.score_count} scores of {feature.name} in "
-            f"{ini_path}, found {columns}: is it augmented, and the ini not yet?"
+            f"{ini_path}, found {columns}: expected an augmented table, and an ini of the table "
+            "before"
         )
     _check_description(table, feature.score_count, added)
     if weights and len(weights) != added:

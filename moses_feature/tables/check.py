@@ -233,7 +233,7 @@ def _check_ini(ini: MosesIni, table: Path, columns: int | None) -> list[Finding]
     ]
     if not readers:
         paths = ", ".join(feature.arguments["path"] for feature in ini.tables()) or "none"
-        return [Finding(f"{ini.path}: no phrase table is {table}, only {paths}")]
+        return [Finding(f"{ini.path}: expected a phrase table {table}, found {paths}")]
     findings = []
     for feature in readers:
         where = f"{ini.path} at line {feature.line_number}"

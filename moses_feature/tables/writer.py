@@ -63,6 +63,15 @@ class TableWriter:
                 f"or remove {self._journal}"
             )
 
+    def refuse_whole(self) -> None:
+        """Check that there is something to resume, or nothing yet.
+
+        Raises:
+            UsageError: the file is whole.
+        """
+        if not self._to_stdout and not self._journal.exists() and self._path.exists():
+            raise UsageError(f"{self._path} is whole: nothing to resume")
+
     def start(self) -> None:
         """Begin a new file.
 
@@ -90,8 +99,7 @@ class TableWriter:
         if self._to_stdout:
             raise UsageError("writing to the standard output cannot be resumed")
         if not self._journal.exists():
-            if self._path.exists():
-                raise UsageError(f"{self._path} is whole: nothing to resume")
+            self.refuse_whole()
             self.start()
             return {}
         journal = self._read_journal()

@@ -44,4 +44,15 @@ def test_augmenting(run, tmp_path, model_directory):
 
 def test_only_files(run, model_directory):
     words = ("augment-phrase-table", "-", "-", "--model", model_directory, "--estimate")
-    assert "expected a file name" in run(*words, exit_code=2, stdin=b"").output
+    assert "expected its name, found -" in run(*words, exit_code=2, stdin=b"").output
+
+
+def test_bad_lines_and_options(run, tmp_path, model_directory):
+    (tmp_path / "good").write_text("a ||| b ||| 1\n")
+    (tmp_path / "bad").write_text("a ||| b ||| 1\na ||| b ||| x\n")
+    shown = run("train", "good", "bad", "m", *TINY, "--estimate", exit_code=1).output
+    assert "bad at line 2: expected scores" in shown
+    given = ("augment-phrase-table", "good", "model", "--model", model_directory, "--estimate")
+    assert "scoring: " in run(*given).output
+    assert "--model only scores" in run(*given, "--minutes", 5, exit_code=2).output
+    assert "not with --resume" in run(*given, "--shard", "1/2", exit_code=2).output

@@ -88,8 +88,13 @@ def test_weights_put_the_lists_in_a_new_order(lists):
             {"LM0": (1.0,), "TM0": (1.0,), "N0": (1.0,)},
             r"as many values of TM0 .* 1, found 2",
         ),
-        (LISTS, {"LM0": (1.0,), "N0": (1.0,)}, r"as many values of TM0 .* 0, found 2"),
-        (LISTS, {"X0": (1.0,)}, "as many values of LM0"),
+        (LISTS, {"LM0": (1.0,), "N0": (1.0,)}, "a weight of TM0, found none"),
+        (LISTS, {"X0": (1.0,)}, "a weight of LM0, found none"),
+        (
+            LISTS,
+            {"LM0": (1e308,), "TM0": (1e308, 1e308), "N0": (1.0,)},
+            "a finite total, found -?inf",
+        ),
         (b"0 ||| A  ||| LM0= -1 ||| nan\n", None, r"expected sentence \|\|\| words"),
         (b"0 ||| A  ||| LM0= -1e999 ||| -1\n", {"LM0": (1.0,), "N0": (0.0,)}, "Name= value"),
         (b"0 ||| A  ||| LM0= x ||| -1\n", {"LM0": (1.0,)}, "expected Name= value"),
@@ -127,6 +132,11 @@ def test_the_best_translations(tmp_path, run):
     (tmp_path / "weights").write_text("LM0= 1\nTM0= 0.5 0\n")
     run("rescore", "lists", "out", "--weights", "weights", "--best", "best")
     assert (tmp_path / "best").read_bytes() == b"C\n\n\n"
+    run("rescore", "lists", "out", "--weights", "weights", "--best", "best.gz")
+    assert gzip.decompress((tmp_path / "best.gz").read_bytes()) == b"C\n\n\n"
+    run("rescore", "lists", "again", "--weights", "weights", "--best", "no/best", exit_code=1)
+    assert not (tmp_path / "again").exists()
+    run("rescore", "lists", "out", "--weights", "weights", "--device", "cpu", exit_code=2)
     (tmp_path / "lists").write_bytes(b"".join(reversed(LISTS.splitlines(keepends=True))))
     refused = run("rescore", "lists", "again", "--weights", "weights", "--best", "b", exit_code=1)
     assert "in the order of the sentences" in refused.stderr

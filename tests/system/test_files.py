@@ -33,6 +33,13 @@ def test_what_killed_runs_left_is_removed(tmp_path):
         assert [path.name for path in tmp_path.iterdir()] == [".mine.tmp"]
 
 
+def test_special_files_are_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OutputError, match="found a special file"), open_output(tmp_path / "pipe"):
+        pass
+    assert (tmp_path / "pipe").is_fifo()
+
+
 def test_permissions_are_those_of_new_files(tmp_path):
     before = os.umask(0o027)
     try:

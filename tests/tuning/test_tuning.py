@@ -369,7 +369,7 @@ def test_a_bleu_of_next_to_nothing_is_refused(task, tmp_path):
     refused = invoke(mert_tune, changed, 1)
     assert "BLEU of the first translations is" in refused.output
     assert "(--force tunes all the same)" in refused.output
-    assert not (tmp_path / "w" / "moses.ini").exists()
+    assert not (tmp_path / "w").exists()  # another reference may be tried there
     invoke(mert_tune, [*changed, "--force"])
     assert (tmp_path / "w" / "moses.ini").exists()
 
