@@ -130,7 +130,7 @@ def test_ini_add_and_check(run, tmp_path, model_directory):
     assert "T= 0.2 0.1 0.3\n" in (tmp_path / "new.ini").read_text()
     assert "nothing that would poison" in run("check", "out.gz", "--ini", "new.ini").output
     result = run("check", "out.gz", "--ini", "moses.ini", exit_code=1)
-    assert "no phrase table is out.gz" in result.output
+    assert "expected a phrase table out.gz" in result.output
     run("ini", "add", "none.ini", "new.ini", "--table", "out.gz", exit_code=1)
     run("ini", "add", "moses.ini", "new.ini", exit_code=2)
 
