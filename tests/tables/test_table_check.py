@@ -107,7 +107,7 @@ def test_the_ini_must_fit(tmp_path):
     assert "line 2: num-features=4, but the table has 3 scores: Moses stops" in str(finding)
     ini.write_text(feature % (3, "other"))
     (finding,) = check_table(tmp_path / "t", ini)
-    assert "no phrase table is" in str(finding)
+    assert "expected a phrase table" in str(finding)
 
 
 @needs_shared
