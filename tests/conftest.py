@@ -7,6 +7,8 @@ import os
 # One thread for each process, here and in those that tests start: more would only wait for each
 # other on matrices this small. It must be said before numpy and torch are loaded.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", GOMP_SPINCOUNT="1000")
+# Ray gives its workers a low priority: beside other work they would hardly run at all.
+os.environ.update(RAY_worker_niceness="0")
 
 import io
 from collections.abc import Callable
