@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from mert.comparison.compare import Candidate, compare
@@ -28,6 +27,8 @@ def compare_systems(
 ) -> Comparison:
     """Tune systems and compare them with the first one, as in the paper's Table 1.
 
+    Writes comparison.json, comparison.html and the tuned weights into the directory.
+
     Args:
         systems: names, and the paths of their moses.ini.
         dev: the text that they are tuned on, and its translation.
@@ -50,5 +51,6 @@ def compare_systems(
         corpora[1],
         Path(directory),
         decoder,
-        [replace(tuning, seed=tuning.seed + run) for run in range(runs)],
+        tuning,
+        runs,
     )

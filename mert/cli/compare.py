@@ -10,7 +10,6 @@ import click
 from mert.cli.options import TUNING, decoder_options, force_option, tuning_options
 from mert.cli.progress import DecodingProgress
 from mert.comparison.compare import PAGE, Candidate, compare
-from mert.comparison.page import write_page
 from mert.comparison.report import as_markdown
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
@@ -98,7 +97,6 @@ def mert_compare(
     if unknown:
         raise UsageError(f"--rescore: no system {', '.join(sorted(unknown))}")
     dev_corpus, test_corpus = Corpus.read(dev, dev_reference), Corpus.read(test, test_reference)
-    runs = [replace(tuning, seed=seed + run) for run in range(seeds)]
     sizes = {"test": len(test_corpus), "decoding": len(dev_corpus)}
     with Progress(has_end=True) as bar:
         comparison = compare(
@@ -107,15 +105,16 @@ def mert_compare(
             test_corpus,
             Path(work_dir),
             decoder_choice,
-            runs,
+            replace(tuning, seed=seed),
+            seeds,
             command=command_line(),
             force=force,
             report=DecodingProgress(bar, sizes),
         )
     click.echo(as_markdown(comparison))
-    page = Path(work_dir) / PAGE
-    write_page(comparison, page, command_line())
-    click.echo(f"{page}: the same as a page, with plots; open it in a browser", err=True)
+    click.echo(
+        f"{Path(work_dir) / PAGE}: the same as a page, with plots; open it in a browser", err=True
+    )
 
 
 def _rescoring(text: str) -> tuple[str, str, str]:

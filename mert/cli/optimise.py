@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 import numpy as np
 
-from mert.cli.options import TUNING
+from mert.cli.options import TUNING, algorithm_option, restarts_option
 from mert.moses_files import read_candidates, read_init
+from mert.optimisers import choice
 from mert.optimisers.candidates import Candidates
-from mert.optimisers.choice import OPTIMIZERS, optimizer
 from mert.optimisers.space import SearchSpace
 from moses_feature import __version__
 from moses_feature.arrays import Floats
@@ -29,20 +29,8 @@ from moses_feature.files import write_whole
 @click.option(
     "--init", type=READ, help="Start weights and the range of restarts: an init.opt of Moses."
 )
-@click.option(
-    "--algorithm",
-    "optimizer_name",
-    type=click.Choice(OPTIMIZERS),
-    default=TUNING.optimizer,
-    show_default=True,
-)
-@click.option(
-    "--restarts",
-    type=NOT_NEGATIVE,
-    default=TUNING.restarts,
-    show_default=True,
-    help="Random start points of mert.",
-)
+@algorithm_option
+@restarts_option
 @click.option(
     "--random-directions",
     type=NOT_NEGATIVE,
@@ -50,7 +38,9 @@ from moses_feature.files import write_whole
     show_default=True,
     help="Tried by mert when no single feature brings anything.",
 )
-@click.option("--seed", type=NOT_NEGATIVE, default=1, show_default=True)
+@click.option(
+    "--seed", type=NOT_NEGATIVE, default=TUNING.seed, show_default=True, help="Of what is random."
+)
 @click.option("--fixed", multiple=True, metavar="NAME", help="Keep this weight. Repeatable.")
 @click.option(
     "--bound",
@@ -66,7 +56,7 @@ def mert_optimize(
     features: str,
     scores: str,
     init: str | None,
-    optimizer_name: str,
+    optimizer: str,
     restarts: int,
     random_directions: int,
     seed: int,
@@ -87,7 +77,7 @@ def mert_optimize(
     candidates = read_candidates(features, scores)
     space = _search_space(candidates, init, fixed, bounds)
     start = time.perf_counter()
-    optimum = optimizer(optimizer_name, restarts, random_directions)(candidates, space, seed)
+    optimum = choice.optimizer(optimizer, restarts, random_directions)(candidates, space, seed)
     seconds = time.perf_counter() - start
     values = " ".join(f"{weight:.6g}" for weight in optimum.weights)
     click.echo(f"Best point: {values}  => {optimum.bleu:.6g}")

@@ -31,7 +31,7 @@ from moses_feature.errors import UsageError
 F = TypeVar("F", bound=Callable[..., Any])
 
 MOST_POPS = 100_000
-"""A stack of so many hypotheses takes some ten megabytes."""
+"""Hundreds of times what is usual, and what still fits in memory."""
 MOST_TRANSLATIONS = 10_000
 
 TUNING = TuningSettings()
@@ -146,18 +146,28 @@ decoder_options = Gathered(
     ),
 )
 
+algorithm_option = click.option(
+    "--algorithm",
+    "optimizer",
+    type=click.Choice(OPTIMIZERS),
+    default=TUNING.optimizer,
+    show_default=True,
+    help="That finds the weights on the n-best lists.",
+)
+
+restarts_option = click.option(
+    "--restarts",
+    type=NOT_NEGATIVE,
+    default=TUNING.restarts,
+    show_default=True,
+    help="Random start points of mert.",
+)
+
 tuning_options = Gathered(
     "Tuning",
     "tuning",
     lambda given: taken(TuningSettings, given, "random_directions", "seed"),
-    click.option(
-        "--algorithm",
-        "optimizer",
-        type=click.Choice(OPTIMIZERS),
-        default=TUNING.optimizer,
-        show_default=True,
-        help="That finds the weights on the n-best lists.",
-    ),
+    algorithm_option,
     click.option(
         "--n-best",
         type=WholeRange(2, MOST_TRANSLATIONS),
@@ -179,13 +189,7 @@ tuning_options = Gathered(
         show_default=True,
         help="Stop when no weight (their absolute values sum to 1) changes by more.",
     ),
-    click.option(
-        "--restarts",
-        type=NOT_NEGATIVE,
-        default=TUNING.restarts,
-        show_default=True,
-        help="Random start points of mert.",
-    ),
+    restarts_option,
 )
 
 force_option = click.option(

@@ -10,14 +10,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from mert.checks import check_chain
+from mert.comparison.page import write_page
 from mert.comparison.results import Comparison, Run, SystemResult, as_json, notes_on_weights
 from mert.comparison.scorer import BleuScorer
 from mert.comparison.significance import approximate_randomisation, paired_bootstrap
@@ -73,13 +73,14 @@ def compare(
     test: Corpus,
     directory: Path,
     decoder: DecoderSettings,
-    tuning: Sequence[TuningSettings],
+    tuning: TuningSettings,
+    runs: int = 3,
     *,
     command: str = "",
     force: bool = False,
     report: Report = lambda *_: None,
 ) -> Comparison:
-    """Tune every system with every setting, and compare them with the first one.
+    """Tune every system several times, compare them with the first one, and write the results.
 
     Args:
         candidates: the systems; the first one is the baseline.
@@ -87,29 +88,34 @@ def compare(
         test: what they are compared on.
         directory: made where it is missing.
         decoder: for all.
-        tuning: settings that differ in their seeds.
+        tuning: how, and the seed of the first run; the others have the next ones.
+        runs: tuning runs of each system.
         command: what the user typed.
         force: tune although BLEU is next to nothing at the start.
         report: told what is done, and how many sentences are decoded.
 
     Raises:
-        UsageError: names or seeds that are not unique, or a directory of another comparison.
+        UsageError: names that are not unique, no run, or a directory of another comparison.
         MosesFeatureError: a decoder fails, or a system cannot be tuned.
     """
-    _check_unique([candidate.name for candidate in candidates], "system names")
-    _check_unique([settings.seed for settings in tuning], "seeds")
+    _check_names([candidate.name for candidate in candidates])
+    if runs < 1:
+        raise UsageError(f"tuning runs: expected 1 or more, found {runs}")
+    seeds = [replace(tuning, seed=tuning.seed + run) for run in range(runs)]
     with locked_directory(directory, "comparing"):
         _check_new(candidates, dev, test, directory, decoder)
         _check_directory(directory, dev, test, decoder)
-        task = _Task(dev, test, directory, decoder, tuning, command, force, report)
+        task = _Task(dev, test, directory, decoder, seeds, command, force, report)
         all_runs = [_SystemRuns(candidate, task).results() for candidate in candidates]
     report("testing significance", 0)
     baseline = all_runs[0]
     systems = [SystemResult(candidates[0].name, baseline, None, None, None, ())]
-    for candidate, runs in zip(candidates[1:], all_runs[1:], strict=True):
-        systems.append(_compared(candidate.name, runs, baseline))
+    for candidate, its_runs in zip(candidates[1:], all_runs[1:], strict=True):
+        systems.append(_compared(candidate.name, its_runs, baseline))
     comparison = Comparison(tuple(systems), task.test_scorer.signature())
     write_json(directory / RESULTS, as_json(comparison, command))
+    settings = {"command": command, **asdict(tuning), **decoder.identity()}
+    write_page(comparison, directory / PAGE, settings)
     return comparison
 
 
@@ -300,9 +306,11 @@ def _check_new(
                 check_chain(candidate.ini, corpus, candidate.decoder(decoder))
 
 
-def _check_unique(values: Sequence[Any], what: str) -> None:
-    if len(set(values)) != len(values) or not values:
-        raise UsageError(f"{what}: expected different ones, found {', '.join(map(str, values))}")
+def _check_names(names: Sequence[str]) -> None:
+    if len(set(names)) != len(names) or not names:
+        raise UsageError(
+            f"system names: expected different ones, found {', '.join(names) or 'none'}"
+        )
 
 
 def _check_directory(directory: Path, dev: Corpus, test: Corpus, decoder: DecoderSettings) -> None:

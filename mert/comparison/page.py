@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -25,13 +25,13 @@ th:first-child, td:first-child { text-align: left; } tr { border-bottom: 1px sol
 """
 
 
-def write_page(comparison: Comparison, path: Path, settings: str) -> None:
+def write_page(comparison: Comparison, path: Path, settings: Mapping[str, object]) -> None:
     """Write an HTML page that needs nothing else, on a wide window or a narrow one.
 
     Args:
         comparison: the results.
         path: of the page.
-        settings: the command, to be shown at the end.
+        settings: shown at the end, by their names.
     """
     names = [system.name for system in comparison.systems]
     runs = len(comparison.systems[0].runs)
@@ -63,7 +63,12 @@ def write_page(comparison: Comparison, path: Path, settings: str) -> None:
         (
             "Settings",
             f"{runs} tuning run{'s' if runs > 1 else ''} a system; BLEU: {comparison.signature}.",
-            f"<p><code>{escape(settings)}</code></p>",
+            _table(
+                [
+                    ("setting", "value"),
+                    *((k, "by default" if v is None else str(v)) for k, v in settings.items()),
+                ]
+            ),
         ),
     ]
     body = "".join(

@@ -146,9 +146,7 @@ def _changes(
             after[found] = following
             found += 1
             current = following
-    ascending = np.argsort(gammas[:found])
-    changes = statistics[after[ascending]] - statistics[before[ascending]]
-    return Changes(gammas[ascending], changes, start)
+    return _in_order(gammas[:found], before[:found], after[:found], statistics, start)
 
 
 @_fast
@@ -202,7 +200,15 @@ def _changes_of_sorted(
             after[found] = ascending[following]
             found += 1
             current = following
-    order = np.argsort(gammas[:found])
+    return _in_order(gammas[:found], before[:found], after[:found], statistics, start)
+
+
+@_fast
+def _in_order(
+    gammas: Floats, before: Integers, after: Integers, statistics: Floats, start: Floats
+) -> Changes:
+    """Return the changes from the hypotheses `before` to those `after`, in ascending order of γ."""
+    order = np.argsort(gammas)
     changes = statistics[after[order]] - statistics[before[order]]
     return Changes(gammas[order], changes, start)
 

@@ -138,13 +138,10 @@ def augment_phrase_table(
     )
     trains = model_directory is None
     _check_command(table, output, trains, change, place, settings, resume)
+    if estimate and (resume or place.ray or place.shard):
+        raise UsageError("--estimate is of a whole run here: not with --resume, --ray, --shard")
     trained_on = WordOptions(words.source_factor, words.target_factor, words.hierarchical)
-    if not trains:
-        for name in training_options.given():
-            raise UsageError(f"--model only scores: --{name.replace('_', '-')} is for training")
     if estimate:
-        if resume or place.ray or place.shard:
-            raise UsageError("--estimate is of a whole run here: not with --resume, --ray, --shard")
         from moses_feature.cli.estimate import estimate_augmenting
 
         on = device.prepare()
@@ -184,6 +181,9 @@ def _check_command(
             "torchrun is for training: torchrun … -m moses_feature train TABLE DIR, then "
             "augment-phrase-table --model DIR"
         )
+    if not trains:
+        for name in training_options.given():
+            raise UsageError(f"--model only scores: --{name.replace('_', '-')} is for training")
     check_files(table, output, trains, resume)
     check_inis(output, change.ini, change.ini_out, change.table_name)
     settings.check()

@@ -39,7 +39,8 @@ class Command(click.Command):
         """Write the options in groups."""
         groups: dict[str, list[tuple[str, str]]] = {"Options": []}
         for parameter in self.get_params(ctx):
-            if (row := parameter.get_help_record(ctx)) is not None:
+            row = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if row is not None:
                 title = getattr(parameter, "help_group", "Options")
                 groups.setdefault(title, []).append(row)
         for title, rows in groups.items():

@@ -8,7 +8,8 @@ import os
 import resource
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -24,7 +25,12 @@ from moses_feature.scoring.of_model import scorer_of
 from moses_feature.tables.augment import augment
 from moses_feature.tables.pipeline import local_pools
 from moses_feature.tables.settings import AugmentSettings
-from moses_feature.training.phrase_pairs import PairCollection, PhrasePair, read_pairs
+from moses_feature.training.phrase_pairs import (
+    PairCollection,
+    PhrasePair,
+    peak_bytes,
+    read_pairs,
+)
 from moses_feature.training.phrases import train
 from moses_feature.training.settings import TrainingData, TrainingSettings
 from moses_feature.training.trainer import TrainingState
@@ -44,8 +50,8 @@ class Sample:
         lines: how many it has.
         share: of the tables that it is.
         pairs: unique phrase pairs in it.
-        words: of these pairs, both sides together.
-        seconds: what reading it as training does took.
+        words: of all its lines, both sides together.
+        seconds: that reading it for training took.
     """
 
     path: Path
@@ -92,7 +98,8 @@ def estimate_augmenting(
         written = Path(folder) / "written" / Path(output).name
         written.parent.mkdir()
         loaded = load_any_model(trained)
-        with local_pools(scorer_of(loaded, device, settings.scoring_dtype)) as open_pool:
+        pools = local_pools(scorer_of(loaded, device, settings.scoring_dtype))
+        with _quiet(), pools as open_pool:
             augment(
                 str(sample.path),
                 str(written),
@@ -161,8 +168,9 @@ def _estimate_training(
     def note(state: TrainingState) -> None:
         states.append((state.update, state.seconds))
 
-    logging.getLogger("moses_feature").setLevel(logging.WARNING)  # of what is thrown away
-    train(replace(data, tables=[str(sample.path)], folds=1), short, directory, device, report=note)
+    of_sample = replace(data, tables=[str(sample.path)], folds=1)
+    with _quiet():
+        train(of_sample, short, directory, device, report=note)
     (first, begun), (last, ended) = states[0], states[-1]
     a_second = settings.batch_size * (last - first) / (ended - begun) if last > first else math.nan
     pairs = sample.pairs / sample.share * (1 - 1 / data.folds if data.folds > 1 else 1)
@@ -173,13 +181,25 @@ def _estimate_training(
         + (f", {data.folds} times (--folds)" if data.folds > 1 else "")
     )
     process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    of_pairs = (8.8 * sample.words / sample.lines + 84) * sample.pairs / sample.share
+    of_pairs = peak_bytes(sample.lines / sample.share, sample.words / sample.lines)
     disk = data.folds * sum(file.stat().st_size for file in directory.iterdir())
     click.echo(
-        f"memory: below {_size(process + of_pairs)} while tables are read; the model and its "
+        f"memory: about {_size(process + of_pairs)} while tables are read; the model and its "
         f"checkpoint: {_size(disk)} on disk"
     )
     return directory
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Say nothing of a run that is thrown away, but warnings."""
+    ours = logging.getLogger("moses_feature")
+    before = ours.level
+    ours.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        ours.setLevel(before)
 
 
 def _budget(settings: TrainingSettings, epoch: float, pairs_a_second: float) -> str:

@@ -108,12 +108,7 @@ def augment(
     identity = _identity(model, settings, words, input_digests, shard)
     columns = NewColumns(packer_of(model), words, table, output, settings.unknown_source)
     with LineReader(table) as reader, closing(writer):
-        progress = AugmentProgress()
-        if resume:
-            what = "the progress of a run"
-            progress = record(AugmentProgress, writer.resume(identity), Path(output), what)
-        if not resume:
-            writer.start()
+        progress = _begin(writer, identity, output, resume)
         parts = PartReader(
             reader, LINES_PER_PART, kept if settings.inputs else None, progress.scores
         )
@@ -142,6 +137,15 @@ def augment(
         _write_features_json(output, settings, progress, facts)
         writer.finish()
     return progress
+
+
+def _begin(writer: TableWriter, identity: Json, output: str, resume: bool) -> AugmentProgress:
+    """Begin a new file, or go on with one; return what is done already."""
+    if resume:
+        done = writer.resume(identity)
+        return record(AugmentProgress, done, Path(output), "the progress of a run")
+    writer.start()
+    return AugmentProgress()
 
 
 def _identity(

@@ -40,6 +40,18 @@ from moses_feature.moses.words import WordError, WordOptions, any_escaped
 LARGEST_COUNT = 1e15
 
 
+def peak_bytes(pairs: float, words: float) -> float:
+    """Return the bytes that reading and numbering need at most, the sum that stands above.
+
+    Args:
+        pairs: that are read, unique or not.
+        words: of a pair on average, both sides together.
+    """
+    read = 1.125 * (4 * words + 20)  # arrays grow by an eighth
+    one_array, hashes_and_counts, numbered = 2 * words, 48, 2 * words + 16
+    return pairs * (read + one_array + hashes_and_counts + numbered)
+
+
 @dataclass(frozen=True)
 class PhrasePair:
     """A phrase pair as read: its words, and how often it was seen in the training corpus."""

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
@@ -81,7 +82,7 @@ def _listen_to_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def interrupt(make: object, interrupts: int, random_: random.Random) -> Counter[int]:
+def interrupt(make: Callable[[], Command], interrupts: int, random_: random.Random) -> Counter[int]:
     """Interrupt a command again and again, and compare what comes of it with a run in peace.
 
     Args:
@@ -124,7 +125,7 @@ def main() -> None:
             print(name, dict(interrupt(make, arguments.interrupts, random_)), flush=True)
 
 
-def commands(folder: Path) -> dict[str, object]:
+def commands(folder: Path) -> dict[str, Callable[[], Command]]:
     """Return what makes each command, on a toy system."""
     sys.path.insert(0, str(TESTS))
     import numpy as np

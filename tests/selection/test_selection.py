@@ -86,21 +86,13 @@ def write(path: Path, lines: list[list[str]]) -> None:
     path.write_text("".join(" ".join(words) + "\n" for words in lines))
 
 
+def select(run, words: str, exit_code: int = 0):
+    return run("select", *words.split(), "--output", "out", exit_code=exit_code)
+
+
 @pytest.mark.usefixtures("lmplz")
 def test_planted_pairs_come_out_on_top(tmp_path, corpus, run):
-    result = run(
-        "select",
-        "c.de",
-        "c.fr",
-        "--in-domain",
-        "in.de",
-        "--in-domain",
-        "in.fr",
-        "--lines",
-        "60",
-        "--output",
-        "out",
-    )
+    result = select(run, "c.de c.fr --in-domain in.de --in-domain in.fr --lines 60")
     scores = np.loadtxt(tmp_path / "out" / "scores.gz")
     best = np.sort(np.argsort(scores, kind="stable")[:60])
     assert np.isin(best, corpus).mean() > 0.95
@@ -119,18 +111,7 @@ def test_models_in_files(tmp_path, arpa, run):
         (tmp_path / f"{name}.arpa").write_text(arpa(text, 3))
     with gzip.open(tmp_path / "in.gz", "wb") as file:
         file.write((tmp_path / "in.de.arpa").read_bytes())
-    run(
-        "select",
-        "c.de",
-        "--in-domain",
-        "in.gz",
-        "--general",
-        "all.de.arpa",
-        "--words",
-        "300",
-        "--output",
-        "out",
-    )
+    select(run, "c.de --in-domain in.gz --general all.de.arpa --words 300")
     inside, general = (DomainModel(tmp_path / f"{name}.de.arpa") for name in ("in", "all"))
     lines = [line.split() for line in (tmp_path / "c.de").read_bytes().splitlines()]
     expected = [inside.cross_entropy(words) - general.cross_entropy(words) for words in lines]
@@ -142,21 +123,7 @@ def test_models_in_files(tmp_path, arpa, run):
 
 @pytest.mark.usefixtures("corpus", "lmplz")
 def test_a_development_text_decides(tmp_path, run):
-    result = run(
-        "select",
-        "c.de",
-        "c.fr",
-        "--in-domain",
-        "in.de",
-        "--in-domain",
-        "in.fr",
-        "--dev",
-        "dev.de",
-        "--dev",
-        "dev.fr",
-        "--output",
-        "out",
-    )
+    result = select(run, "c.de c.fr --in-domain in.de --in-domain in.fr --dev dev.de --dev dev.fr")
     kept = len((tmp_path / "out" / "c.de").read_text().splitlines())
     assert kept in (50, 100)  # of 60 that are planted
     assert result.stderr.count("perplexity of the development texts") == 7
@@ -167,19 +134,7 @@ def test_bad_pairs_are_counted_and_left_out(tmp_path, run):
     de, fr = ((tmp_path / name).read_bytes() for name in ("c.de", "c.fr"))
     (tmp_path / "c.de").write_bytes(b"\nx\n" + de)
     (tmp_path / "c.fr").write_bytes(b"le\n" + b"le " * 10 + b"\n" + fr)
-    result = run(
-        "select",
-        "c.de",
-        "c.fr",
-        "--in-domain",
-        "in.de",
-        "--in-domain",
-        "in.fr",
-        "--lines",
-        "9999",
-        "--output",
-        "out",
-    )
+    result = select(run, "c.de c.fr --in-domain in.de --in-domain in.fr --lines 9999")
     assert "400 of 402 lines" in result.stderr
     assert "1 with an empty side, 1 of unequal lengths" in result.stderr
     with gzip.open(tmp_path / "out" / "scores.gz") as file:
@@ -187,73 +142,67 @@ def test_bad_pairs_are_counted_and_left_out(tmp_path, run):
     assert (tmp_path / "out" / "c.fr").read_bytes() == fr
 
 
+BOTH = "c.de c.fr --in-domain in.de --in-domain in.fr"
+
+
 @pytest.mark.usefixtures("corpus", "lmplz")
-def test_what_cannot_be_selected(tmp_path, arpa, run, monkeypatch):
-    both = ("select", "c.de", "c.fr", "--in-domain", "in.de", "--in-domain", "in.fr")
-    for arguments, code, message in (
-        ((*both[:4], "in.de", "--lines", "3"), 2, "--in-domain: expected 2"),
-        (both, 2, "expected one of --lines, --words and --dev"),
-        ((*both, "--lines", "3", "--words", "3"), 2, "expected one of --lines"),
-        (("select", "c.de", "c.de", *both[3:], "--lines", "3"), 2, "texts of different names"),
-        (("select", "c.de", "-", *both[3:], "--lines", "3"), 2, "found -"),
-        (("select", "c.de", "missing", *both[3:], "--lines", "3"), 1, "missing"),
-    ):
-        result = run(*arguments, "--output", "out", exit_code=code)
-        assert message in result.stderr, result.stderr
-        assert not (tmp_path / "out").exists()
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("c.de c.fr --in-domain in.de --lines 3", 2, "--in-domain: expected 2"),
+        (BOTH, 2, "expected one of --lines, --words and --dev"),
+        (f"{BOTH} --lines 3 --words 3", 2, "expected one of --lines"),
+        (BOTH.replace("c.fr", "c.de") + " --lines 3", 2, "texts of different names"),
+        (BOTH.replace("c.fr", "-") + " --lines 3", 2, "found -"),
+        (BOTH.replace("c.fr", "missing") + " --lines 3", 1, "missing"),
+    ],
+)
+def test_commands_that_make_no_sense(tmp_path, run, words, code, message):
+    result = select(run, words, exit_code=code)
+    assert message in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("corpus", "lmplz")
+def test_sides_of_unequal_lengths(tmp_path, run):
     (tmp_path / "c.fr").write_text("le\n")
-    result = run(*both, "--lines", "3", "--output", "out", exit_code=1)
+    result = select(run, f"{BOTH} --lines 3", exit_code=1)
     assert "c.fr at line 2: expected as many lines" in result.stderr
+
+
+@pytest.mark.usefixtures("corpus", "lmplz")
+def test_models_that_do_not_fit(tmp_path, arpa, run):
+    alone = "in.arpa is a model: give another one by --general"
     (tmp_path / "in.arpa").write_text(arpa([["a"]], 2))
-    result = run(
-        "select", "c.de", "--in-domain", "in.arpa", "--lines", "1", "--output", "out", exit_code=2
-    )
-    assert "in.arpa is a model: give another one by --general" in result.stderr
-    result = run(
-        "select",
-        "c.de",
-        "--in-domain",
-        "in.de",
-        "--general",
-        "in.arpa",
-        "--lines",
-        "1",
-        "--output",
-        "out",
-        exit_code=2,
-    )
+    result = select(run, "c.de --in-domain in.arpa --lines 1", exit_code=2)
+    assert alone in result.stderr
+    result = select(run, "c.de --in-domain in.de --general in.arpa --lines 1", exit_code=2)
     assert "expected two models or two texts" in result.stderr
     (tmp_path / "in.arpa").write_text("\\data\\\nnonsense\n")
-    result = run(
-        "select",
-        "c.de",
-        "--in-domain",
-        "in.arpa",
-        "--general",
-        "in.arpa",
-        "--lines",
-        "1",
-        "--output",
-        "out",
-        exit_code=1,
-    )
+    result = select(run, "c.de --in-domain in.arpa --general in.arpa --lines 1", exit_code=1)
     assert "expected a language model for KenLM" in result.stderr
-    result = run(
-        "select", "c.de", "--in-domain", "in.arpa", "--lines", "1", "--output", "out", exit_code=2
-    )
-    assert "in.arpa is a model: give another one by --general" in result.stderr
-    for name in ("empty", "blank"):
-        (tmp_path / name).write_text("" if name == "empty" else "\n\n")
-        for arguments in (
-            ("c.de", "--in-domain", name, "--lines", "1"),
-            ("c.de", "--in-domain", "in.de", "--general", name, "--lines", "1"),
-            ("c.de", "--in-domain", "in.de", "--dev", name),
-            (name, "--in-domain", "in.de", "--lines", "1"),
-        ):
-            result = run("select", *arguments, "--output", "out", exit_code=1)
-            assert f"{name}: expected words, found none" in result.stderr, result.stderr
+    result = select(run, "c.de --in-domain in.arpa --lines 1", exit_code=2)
+    assert alone in result.stderr
+
+
+@pytest.mark.usefixtures("corpus", "lmplz")
+@pytest.mark.parametrize("content", ["", "\n\n"])
+def test_texts_without_words(tmp_path, run, content):
+    (tmp_path / "empty").write_text(content)
+    for words in (
+        "c.de --in-domain empty --lines 1",
+        "c.de --in-domain in.de --general empty --lines 1",
+        "c.de --in-domain in.de --dev empty",
+        "empty --in-domain in.de --lines 1",
+    ):
+        result = select(run, words, exit_code=1)
+        assert "empty: expected words, found none" in result.stderr, result.stderr
+
+
+@pytest.mark.usefixtures("corpus", "lmplz")
+def test_without_lmplz(tmp_path, run, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    result = run(*both, "--lines", "3", "--output", "out", exit_code=2)
+    result = select(run, f"{BOTH} --lines 3", exit_code=2)
     assert "no lmplz on the PATH" in result.stderr
 
 

@@ -12,7 +12,7 @@ import pytest
 from helpers.toy import make_toy, write_corpus
 
 from moses_feature.api import load_model, read_table
-from moses_feature.errors import FormatError, MosesFeatureError
+from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 
 EXAMPLES = re.findall(
     r"```python\n(.*?)```", (Path(__file__).parents[2] / "docs/api.md").read_text(), re.DOTALL
@@ -49,6 +49,9 @@ def test_the_example_of_a_comparison(here, capsys):
     assert capsys.readouterr().out == printed
     assert printed.startswith("baseline [")
     assert printed.rstrip().endswith("1.0")  # the same system twice
+    assert (here / "table1" / "comparison.html").exists()
+    with pytest.raises(UsageError, match="tuning runs: expected 1 or more, found 0"):
+        exec(EXAMPLES[1].replace('"table1")', '"other", runs=0)'), {})  # noqa: S102
 
 
 @pytest.mark.usefixtures("here")

@@ -15,7 +15,13 @@ from moses_feature.models.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
 from moses_feature.training.batches import POOL, BatchSampler
-from moses_feature.training.phrase_pairs import PairCollection, PhrasePair, PhrasePairs, read_pairs
+from moses_feature.training.phrase_pairs import (
+    PairCollection,
+    PhrasePair,
+    PhrasePairs,
+    peak_bytes,
+    read_pairs,
+)
 
 TABLE = b"""\
 a ||| A ||| 0.5 ||| 0-0 ||| 4 3 2 ||| |||
@@ -69,6 +75,10 @@ def test_pairs_are_unique_and_counts_weighted(tmp_path):
     assert pairs.source.ids.tolist() == [2, 2, 2, UNKNOWN]
     assert pairs.target.ids.tolist() == [3, 3, 2, 2]
     assert pairs.target.offsets.tolist() == [0, 1, 3, 4]
+
+
+def test_memory_of_many_pairs():
+    assert peak_bytes(1e8, 10) == pytest.approx(17.2e9, rel=0.01)
 
 
 def many_pairs(count: int, held_out: float = 0.1, seed: int = 1) -> PhrasePairs:

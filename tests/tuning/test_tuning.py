@@ -327,6 +327,7 @@ def test_mert_compare(task, tmp_path):
     page = (tmp_path / "w" / "comparison.html").read_text()
     assert "plotly" in page
     assert "seed 2" in page
+    assert "<td>max_iterations</td><td>3</td>" in page
     average = MosesIni.read(tmp_path / "w" / "other" / "average.ini").weights["TM0"].values
     runs = [[run["weights"][f"TM0_{n}"] for n in range(3)] for run in other["runs"]]
     np.testing.assert_allclose(average, np.mean(runs, axis=0), rtol=1e-4, atol=1e-6)
