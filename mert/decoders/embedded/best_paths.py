@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mert.decoders.embedded.heap import grown, pop, push
-from mert.decoders.embedded.language_model import END_OF_SENTENCE, score_word
+from mert.decoders.embedded.lookups import END_OF_SENTENCE, score_word
 from mert.decoders.embedded.records import Graph, Layout, Lookups, Options
 from mert.decoders.embedded.search import orientation
 from mert.hash_table import mixed, place_of, size_for

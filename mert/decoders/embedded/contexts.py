@@ -38,14 +38,14 @@ def copied(contexts: Contexts, room: int, count: int) -> Contexts:
 def _renumber(contexts: Contexts, count: int) -> None:
     """Enter the first rows into the hash table, in order, so that each gets its old number."""
     for _ in range(count):
-        _number_last(contexts)
+        number_last(contexts)
 
 
 @compiled
 def number_of(contexts: Contexts, row: NDArray[np.int32]) -> int:
     """Return the number of a context; there must be room."""
     contexts.rows[contexts.used[0]] = row
-    return _number_last(contexts)
+    return number_last(contexts)
 
 
 @inner
@@ -61,11 +61,11 @@ def number_after(contexts: Contexts, before: int, word: int) -> int:
     for place in range(1, last):
         new[place] = old[place + 1] if place > unused else 0
     new[last] = word
-    return _number_last(contexts)
+    return number_last(contexts)
 
 
 @inner
-def _number_last(contexts: Contexts) -> int:
+def number_last(contexts: Contexts) -> int:
     """Return the number of the row behind those in use; if it is new, it is in use then."""
     count = contexts.used[0]
     row = contexts.rows[count]

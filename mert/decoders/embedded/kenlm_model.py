@@ -7,6 +7,7 @@ from typing import Any
 
 import kenlm
 
+from mert.decoders.embedded.kenlm_library import addresses_of
 from moses_feature.moses.language_model import LOG_10, load_kenlm
 
 
@@ -17,6 +18,7 @@ class KenlmModel:
 
     Attributes:
         begin, empty: the states at the beginning of a sentence, and without any context.
+        addresses: for compiled code; None if it must ask Python.
     """
 
     def __init__(self, path: str) -> None:
@@ -25,10 +27,15 @@ class KenlmModel:
         self.begin, self.empty = kenlm.State(), kenlm.State()
         self._model.BeginSentenceWrite(self.begin)
         self._model.NullContextWrite(self.empty)
+        self.addresses = addresses_of(self._model)
 
-    def add_words(self, words: Sequence[bytes]) -> None:
-        """Number more target words, in order."""
-        self._words += [word.decode(errors="replace") for word in words]
+    def add_words(self, words: Sequence[bytes]) -> list[int]:
+        """Number more target words, in order; return KenLM's ids of them, 0 without addresses."""
+        decoded = [word.decode(errors="replace") for word in words]
+        self._words += decoded
+        if self.addresses is None:
+            return [0] * len(words)
+        return self.addresses.ids([word.encode() for word in decoded])
 
     def score(self, state: Any, word: int) -> tuple[float, Any]:
         """Return log p of a word, and the state after it."""

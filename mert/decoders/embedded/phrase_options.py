@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mert.decoders.embedded.language_model import BUFFER, LanguageModels, score_word
+from mert.decoders.embedded.language_model import BUFFER, LanguageModels
+from mert.decoders.embedded.lookups import score_word
 from mert.decoders.embedded.records import WINDOW, Layout, Lookups, Options
 from mert.decoders.embedded.system import MOST_OPTIONS, ReorderingTable, System
 from mert.decoders.embedded.tables import Pair, TargetPhrases, read_reordering, read_table

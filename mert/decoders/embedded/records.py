@@ -133,6 +133,16 @@ ITEM = np.dtype(
 """A place in a cube."""
 
 
+ENTRY = np.dtype(
+    [
+        ("key", "i8"),  # state and word, 0 where there is none
+        ("score", "f8"),  # natural log
+        ("following", "i8"),  # the state after the word
+    ]
+)
+"""A look-up that is remembered; together, so that it is found in one or two lines of the cache."""
+
+
 class Hypotheses(NamedTuple):
     """The hypotheses of a search, while it goes on.
 
@@ -192,11 +202,12 @@ class Contexts(NamedTuple):
     """Contexts of one or more models.
 
     Attributes:
-        rows: (room, 1 + width) the model's number, then the ids of the words before, the nearest
-            one last; 0 in front where the model looks back less far than `width` words.
+        rows: (room, 1 + width) the model's number; then of a neural model the ids of the words
+            before, the nearest one last, 0 in front where it looks back less far than `width`
+            words; of KenLM a state as it has it.
         slots: row and one; 0 where there is none.
         used: (1,) rows in use.
-        widths: (models,) words that each model looks back; 0 for one that is not neural.
+        widths: (models,) numbers of a context of each model; 0 if it has none here.
     """
 
     rows: NDArray[np.int32]
@@ -208,15 +219,16 @@ class Contexts(NamedTuple):
 class Lookups(NamedTuple):
     """What compiled code needs to score words.
 
-    A state's number is even for KenLM's, odd for those of neural models: twice the number of the
-    context, and one.
+    A state's number is twice its number among `states` for KenLM, and for neural models twice that
+    among `contexts`, and one.
 
     Attributes:
-        keys: (slots,) state and word of each remembered look-up, 0 where there is none.
-        scores: (slots,) natural logs.
-        following: (slots,) the state after the word.
+        entries: (slots,) `ENTRY` records.
         used: (1,) slots in use.
         answer: (1,) where Python leaves the state after a new look-up.
+        states: of KenLM.
+        kenlm_models, kenlm_scores: (models,) addresses of KenLM's models and of the functions that
+            score a word; none if Python is to be asked.
         contexts: of neural models.
         ids: (models, words) the ids of the target words.
         guesses: (models, words) log p of the target words: out of context at first, then a moving
@@ -233,11 +245,12 @@ class Lookups(NamedTuple):
         flush: address of the function that scores what is in the buffer.
     """
 
-    keys: Integers
-    scores: Floats
-    following: Integers
+    entries: Records
     used: Integers
     answer: Integers
+    states: Contexts
+    kenlm_models: Integers
+    kenlm_scores: Integers
     contexts: Contexts
     ids: NDArray[np.int32]
     guesses: Floats

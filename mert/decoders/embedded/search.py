@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from mert.decoders.embedded.heap import grown, heapify, pop, push
-from mert.decoders.embedded.language_model import END_OF_SENTENCE, flush, score_word
+from mert.decoders.embedded.lookups import END_OF_SENTENCE, flush, score_word
 from mert.decoders.embedded.records import (
     CUBE,
     DISCONTINUOUS_LEFT,
@@ -176,6 +176,33 @@ def _uncovered_score(estimates: Estimates, gap: int, mask: int) -> float:
 
 
 @inner
+def _words_to_skip(gap: int, mask: int, after: int, size: int) -> int:
+    """Return the words that jumps skip when what is not covered is translated in order.
+
+    A hypothesis that has jumped ahead will pay for the way back (Moore and Quirk 2007).
+
+    Args:
+        gap: the first word that is not covered.
+        mask: bits of the covered words from there on.
+        after: the word behind the last span.
+        size: words of the sentence.
+    """
+    skipped = abs(after - gap)
+    place = gap
+    while mask != 0:
+        while mask & 1 == 0:
+            mask >>= 1
+            place += 1
+        begin = place
+        while mask & 1 == 1:
+            mask >>= 1
+            place += 1
+        if place < size:  # nothing is behind the last words
+            skipped += place - begin
+    return skipped
+
+
+@inner
 def _language_model_score(
     problem: Problem, model: int, target: int, state: int, complete: bool
 ) -> tuple[float, int]:
@@ -259,7 +286,9 @@ def _cubes_into(
                     new_gap += 1
                 cube.gap = new_gap
                 cube.mask = new_mask
-                cube.future = _uncovered_score(estimates, new_gap, new_mask)
+                to_skip = _words_to_skip(new_gap, new_mask, start + length, size)
+                of_words = _uncovered_score(estimates, new_gap, new_mask)
+                cube.future = of_words - options.distortion_weight * to_skip
                 count += 1
     return cubes, count
 

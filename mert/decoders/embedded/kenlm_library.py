@@ -1,0 +1,119 @@
+"""KenLM's own functions as addresses, so that compiled code can ask a model without Python.
+
+The package `kenlm` hands out one word's score a call, in Python objects; its library holds the C++
+functions behind it. They are methods of `lm::base::Model` and `lm::base::Vocabulary`
+(`lm/virtual_interface.hh`), found where the C++ ABI of Linux and macOS puts them: an object begins
+with the address of the table of its class, and the table has them after two destructors. The
+library tells where the tables of KenLM's classes are, so that nothing is taken for a model that is
+none; where it does not tell, or anything differs, there are no addresses, and Python is asked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import kenlm
+import numpy as np
+from numpy.typing import NDArray
+
+MODELS = ("Probing", "RestProbing", "Trie", "ArrayTrie", "QuantTrie", "QuantArrayTrie")
+VOCABULARIES = ("Probing", "Sorted")
+WORD = 8
+"""Bytes of an address."""
+SIZE_OF_MODEL = 40
+"""Bytes of a Python object of `kenlm.Model`: its header, the model, its path, its vocabulary."""
+MODEL_AT, VOCABULARY_AT = 16, 32
+STATE_SIZE_AT, BEGIN_AT, EMPTY_AT, ITS_VOCABULARY_AT = (WORD * n for n in range(1, 5))
+"""Where `lm::base::Model` has the bytes of a state, and the addresses of states and vocabulary."""
+FIRST_METHOD = 2 * WORD
+"""`BaseScore` of a model, `Index` of a vocabulary."""
+TABLE_BEGINS = 2 * WORD
+"""Where the methods begin in a table."""
+LONGEST_STATE = 1024
+
+
+class _StringPiece(ctypes.Structure):
+    _fields_ = (("text", ctypes.c_char_p), ("length", ctypes.c_size_t))
+
+
+@dataclass(frozen=True)
+class KenlmAddresses:
+    """A model of KenLM for compiled code. States are `lm::ngram::State` as 32-bit numbers.
+
+    Attributes:
+        model: of the C++ object; it lives as long as the Python object.
+        score: of `float BaseScore(model, const State *, unsigned, State *)`, log10.
+        begin, empty: (words,) the states at the beginning of a sentence, and without any context.
+    """
+
+    model: int
+    score: int
+    begin: NDArray[np.int32]
+    empty: NDArray[np.int32]
+    _vocabulary: int
+    _index: Any
+
+    def ids(self, words: Sequence[bytes]) -> list[int]:
+        """Return KenLM's ids of words in UTF-8; 0 for those that it does not know."""
+        pieces = (_StringPiece(word, len(word)) for word in words)
+        return [self._index(self._vocabulary, ctypes.byref(piece)) for piece in pieces]
+
+
+def addresses_of(model: Any) -> KenlmAddresses | None:
+    """Return the addresses of a `kenlm.Model`; None if they cannot be told."""
+    if kenlm.Model.__basicsize__ != SIZE_OF_MODEL:
+        return None
+    inside, vocabulary = _address_at(id(model) + MODEL_AT), _address_at(id(model) + VOCABULARY_AT)
+    if _address_at(inside) not in _tables(MODELS, "Model"):
+        return None
+    if _address_at(vocabulary) not in _tables(VOCABULARIES, "Vocabulary"):
+        return None
+    size = _address_at(inside + STATE_SIZE_AT)
+    if _address_at(inside + ITS_VOCABULARY_AT) != vocabulary or size > LONGEST_STATE:
+        return None
+    index = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p)
+    return KenlmAddresses(
+        inside,
+        _address_at(_address_at(inside) + FIRST_METHOD),
+        clean_state(_bytes_at(_address_at(inside + BEGIN_AT), size)),
+        clean_state(_bytes_at(_address_at(inside + EMPTY_AT), size)),
+        vocabulary,
+        index(_address_at(_address_at(vocabulary) + FIRST_METHOD)),
+    )
+
+
+def clean_state(state: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return a state (words, as many weights, length) without what stands behind its length."""
+    clean = np.zeros_like(state)
+    most = (len(state) - 1) // 2
+    length = int(state[-1]) & 0xFF
+    clean[:length] = state[:length]
+    clean[most : most + length] = state[most : most + length]
+    clean[-1] = length
+    return clean
+
+
+@cache
+def _tables(classes: Sequence[str], suffix: str) -> frozenset[int]:
+    """Return where the methods of classes of `lm::ngram` stand, as far as the library tells."""
+    library = ctypes.CDLL(kenlm.__file__)
+    found = set()
+    for name in (prefix + suffix for prefix in classes):
+        try:
+            table = ctypes.c_char.in_dll(library, f"_ZTVN2lm5ngram{len(name)}{name}E")
+        except ValueError:
+            continue
+        found.add(ctypes.addressof(table) + TABLE_BEGINS)
+    return frozenset(found)
+
+
+def _address_at(place: int) -> int:
+    return ctypes.c_uint64.from_address(place).value
+
+
+def _bytes_at(place: int, size: int) -> NDArray[np.int32]:
+    return np.frombuffer(ctypes.string_at(place, size), dtype=np.int32)
