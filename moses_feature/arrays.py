@@ -11,6 +11,7 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Floats32 = NDArray[np.float32]
 Flags = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
 Records = NDArray[np.void]
 """Of a structured type."""
 Record = Any

@@ -11,7 +11,6 @@ from mert.source_phrases import Sentence, SourcePhrases
 from moses_feature.errors import UsageError
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.phrase_table import SEPARATOR, SOURCE
 
 FILTERED = ("PhraseDictionaryMemory", "LexicalReordering")
 LONGEST = 20
@@ -52,6 +51,7 @@ def filtered(ini: MosesIni, sentences: Sequence[Sentence], directory: Path) -> P
 
 def _filter(table: Path, output: Path, sources: SourcePhrases) -> None:
     with LineReader(table) as reader, xopen(output, "wb", compresslevel=1, threads=0) as file:
-        for line in reader:
-            if sources.number(line.partition(SEPARATOR)[SOURCE]) is not None:
-                file.write(line)
+        for block in reader.blocks():
+            lines = sources.lines(block)
+            for begin, end in zip(lines.begin.tolist(), lines.end.tolist(), strict=True):
+                file.write(block[begin:end])

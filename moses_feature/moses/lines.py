@@ -14,6 +14,7 @@ from lzma import LZMADecompressor
 from pathlib import Path
 from typing import BinaryIO, cast
 
+import numpy as np
 from xopen import xopen
 
 from moses_feature.errors import DataError, FormatError, MosesFeatureError
@@ -21,6 +22,8 @@ from moses_feature.files import STANDARD_STREAM, Json, is_compressed
 
 LONGEST_LINE = 1 << 20
 """Bytes of a line, its end counted: more than sentences and scores take."""
+BLOCK = 1 << 22
+"""Bytes of a block of lines, about."""
 
 
 class LineReader:
@@ -90,6 +93,36 @@ class LineReader:
             self._hash.update(line)
             yield line
 
+    def blocks(self) -> Iterator[bytes]:
+        """Yield blocks of whole lines, in place of single ones, and without a digest.
+
+        While a block is at work, `line_number` is that of the line before it.
+        """
+        left = b""
+        while content := self._read(BLOCK):
+            content = left + content
+            end = content.rfind(b"\n") + 1
+            block, left = content[:end], content[end:]
+            if block:
+                yield block
+                self.line_number += lines_in(block)
+            self._check_length(left)
+        if left:
+            yield left
+            self.line_number += 1
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return self._lines.read(size)
+        except Exception as error:  # each decompressor has errors of its own
+            raise self._failed(error) from error
+
+    def _check_length(self, line: bytes) -> None:
+        """Check the line after the last one."""
+        if len(line) > LONGEST_LINE:
+            expected = f"lines of at most {LONGEST_LINE:,} bytes"
+            raise FormatError(self.path, expected, "a longer one", self.line_number + 1)
+
     def peek(self) -> bytes:
         """Return the line after the last one that was read, empty at the end of the file."""
         self._ahead = self._ahead or self._read_line()
@@ -100,9 +133,7 @@ class LineReader:
             line = self._lines.readline(LONGEST_LINE + 1)
         except Exception as error:  # each decompressor has errors of its own
             raise self._failed(error) from error
-        if len(line) > LONGEST_LINE:
-            expected = f"lines of at most {LONGEST_LINE:,} bytes"
-            raise FormatError(self.path, expected, "a longer one", self.line_number + 1)
+        self._check_length(line)
         return line
 
     def _failed(self, error: Exception) -> MosesFeatureError:
@@ -128,6 +159,11 @@ class LineReader:
     def fraction(self) -> float | None:
         """Return the share of the file that has been read, 0 to 1, or None for a stream."""
         return self._raw.tell() / self._size if self._size else None
+
+
+def lines_in(block: bytes) -> int:
+    """Return how many lines end in a block."""
+    return int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")))
 
 
 _MEMBERS_TO_CHECK: dict[bytes, Callable[[], bz2.BZ2Decompressor | LZMADecompressor]] = {

@@ -31,8 +31,8 @@ from xopen import xopen
 from mert.comparison.compare import IDENTITY
 from mert.corpus import read_text
 from mert.decoders.embedded.reordering import ReorderingType
-from mert.decoders.embedded.system import ReorderingTable, System
-from mert.decoders.embedded.tables import TargetPhrases, read_reordering
+from mert.decoders.embedded.system import PhraseTable, ReorderingTable, System
+from mert.decoders.embedded.tables import TargetPhrases, read_reordering, read_table
 from mert.features import FeatureFunction, FeatureSet
 from mert.moses_files import read_candidates, read_init
 from mert.nbest import read_nbest
@@ -276,8 +276,14 @@ class Readers:
         kind = ReorderingType.parse("wbe-msd-bidirectional-fe-allff")
         table = ReorderingTable(str(folder / "r"), "R", kind, True, None)
         targets = TargetPhrases()
-        targets.number((b"A",))
-        list(read_reordering(table, SourcePhrases([[b"a", b"b"]], 5), targets))
+        targets.number(b"A")
+        read_reordering(table, SourcePhrases([[b"a", b"b"]], 5), targets)
+
+    def read_options(self, folder: Path, random_: random.Random) -> None:
+        """The options that a phrase table has for a text."""
+        (folder / "t").write_bytes(mutated(TABLE, random_))
+        table = PhraseTable(str(folder / "t"), "T", 2, 20)
+        read_table(table, SourcePhrases([[b"a", b"b"], [b"c"]], 5), TargetPhrases())
 
     def read_nbest_list(self, folder: Path, random_: random.Random) -> None:
         """N-best lists, for the tuner and for rescoring."""

@@ -7,6 +7,7 @@ weights; `weighted` makes of them what a search needs under given weights.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -17,7 +18,8 @@ from mert.decoders.embedded.language_model import BUFFER, LanguageModels
 from mert.decoders.embedded.lookups import score_word
 from mert.decoders.embedded.records import WINDOW, Layout, Lookups, Options
 from mert.decoders.embedded.system import MOST_OPTIONS, ReorderingTable, System
-from mert.decoders.embedded.tables import Pair, TargetPhrases, read_reordering, read_table
+from mert.decoders.embedded.tables import Rows, TargetPhrases, read_reordering, read_table
+from mert.hash_table import first_place, mixed, next_place, size_for
 from mert.source_phrases import Sentence, SourcePhrases
 from moses_feature.arrays import Floats, Integers
 from moses_feature.compiled import compiled
@@ -60,55 +62,55 @@ class PhraseOptions:
         longest = system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE)
         sources = SourcePhrases(sentences, min(longest, WINDOW))
         self._targets = TargetPhrases()
-        pairs = [
-            pair
-            for number, table in enumerate(system.tables)
-            for pair in read_table(table, number, sources, self._targets)
-        ]
-        pairs += self._unknown_words(sentences, sources, pairs)
-        pairs.sort(key=lambda pair: pair.source)  # stable: in the order of the tables
-        self._source = np.array([pair.source for pair in pairs], dtype=np.int64)
-        self._target = np.array([pair.target for pair in pairs], dtype=np.int64)
-        self._table = np.array([pair.table for pair in pairs], dtype=np.int64)
-        self._offsets = np.searchsorted(self._source, np.arange(len(sources.numbers) + 1))
-        self._word_offsets = np.array(self._targets.offsets, dtype=np.int64)
-        self._words = np.array(self._targets.flat, dtype=np.int64)
-        self.target_words = list(self._targets.words)
+        rows = [read_table(table, sources, self._targets) for table in system.tables]
+        rows.append(self._unknown_words(sentences, sources, rows))
+        self._sources_of = [part.source for part in rows]
+        source = np.concatenate([part.source for part in rows])
+        order = np.argsort(source, kind="stable")  # in the order of the tables
+        table = np.repeat([*range(len(system.tables)), -1], [len(part.source) for part in rows])
+        self._source = source[order]
+        self._target = np.concatenate([part.target for part in rows])[order]
+        self._table = table[order]
+        self._offsets = np.searchsorted(self._source, np.arange(len(sources) + 1))
+        self._words, self._word_offsets = self._targets.split()
+        words = self._targets.words
+        self.target_words = [words.of(number) for number in range(words.used[0])]
         self.spans = sources.spans()
-        self.layout = self._layout(pairs, sources)
+        self.layout = self._layout([part.scores for part in rows], sources)
         self._forward_class = _classes(self.layout.forward)
         self.models = LanguageModels([model.load() for model in system.language_models], buffer)
         self.models.add_words(self.target_words[1:])
         self._score_without_context()
 
     def _unknown_words(
-        self, sentences: Sequence[Sentence], sources: SourcePhrases, pairs: list[Pair]
-    ) -> list[Pair]:
+        self, sentences: Sequence[Sentence], sources: SourcePhrases, rows: Sequence[Rows]
+    ) -> Rows:
         """Return an option that passes a word through, for each word that has none."""
-        known = {pair.source for pair in pairs}
-        unknown = []
-        for word in sorted({word for sentence in sentences for word in sentence}):
-            if sources.numbers.get(word) not in known:
-                number = sources.numbers.setdefault(word, len(sources.numbers))
-                target = (word,) if word else ()  # Moses drops the empty word of |x
-                unknown.append(Pair(number, self._targets.number(target), -1, []))
-        return unknown
+        known = np.unique(np.concatenate([part.source for part in rows]))
+        words = sorted({word for sentence in sentences for word in sentence})
+        sources.gather(1)
+        numbers = np.array([sources.number_of(word) for word in words], dtype=np.int64)
+        unknown = np.flatnonzero(~np.isin(numbers, known)).tolist()
+        targets = [self._targets.number(words[number]) for number in unknown]
+        return Rows(
+            numbers[unknown], np.array(targets, dtype=np.int64), np.empty((len(unknown), 0))
+        )
 
-    def _layout(self, pairs: list[Pair], sources: SourcePhrases) -> Layout:
+    def _layout(self, scores: Sequence[Floats], sources: SourcePhrases) -> Layout:
         system, features = self._system, self._system.features
-        fixed = self._fixed_values(pairs)
+        fixed = self._fixed_values(scores)
         used = np.flatnonzero(fixed.any(axis=0))
         distortion = system.names.get("Distortion")
         lm_columns = [features.columns(model.name)[0] for model in system.language_models]
         shape = (len(system.reordering_tables), 4)
         columns = {d: np.full(shape, -1, dtype=np.int64) for d in ("backward", "forward")}
-        values = {direction: np.zeros((len(pairs), *shape)) for direction in columns}
+        values = {direction: np.zeros((len(self._source), *shape)) for direction in columns}
         for number, model in enumerate(system.reordering_tables):
-            scores = self._reordering_scores(model, sources)
+            of_model = self._reordering_scores(model, sources)
             first = features.columns(model.name)[0]
             for direction, orientation in itertools.product(model.type.directions, range(4)):
                 column = model.type.score_column(direction, orientation)
-                values[direction][:, number, orientation] = scores[:, column]
+                values[direction][:, number, orientation] = of_model[:, column]
                 column = model.type.feature_column(direction, orientation)
                 columns[direction][number, orientation] = first + column
         return Layout(
@@ -123,10 +125,14 @@ class PhraseOptions:
             forward=values["forward"],
         )
 
-    def _fixed_values(self, pairs: list[Pair]) -> Floats:
-        """Return (options, all features): the values that do not depend on the context."""
+    def _fixed_values(self, scores: Sequence[Floats]) -> Floats:
+        """Return (options, all features): the values that do not depend on the context.
+
+        Args:
+            scores: of the options of each table, in their order there.
+        """
         system, features = self._system, self._system.features
-        fixed = np.zeros((len(pairs), len(features.weights)))
+        fixed = np.zeros((len(self._source), len(features.weights)))
         words = np.diff(self._word_offsets)[self._target]
         for kind, values in (
             ("WordPenalty", -words),
@@ -136,21 +142,28 @@ class PhraseOptions:
             if kind in system.names:
                 fixed[:, features.columns(system.names[kind])[0]] = values
         for number, table in enumerate(system.tables):
-            rows = np.flatnonzero(self._table == number)
-            scores = np.array([pairs[row].scores for row in rows.tolist()])
             of_table = features.columns(table.name)
-            fixed[rows, of_table.start : of_table.stop] = scores.reshape(-1, table.scores)
+            columns = slice(of_table.start, of_table.stop)
+            fixed[self._table == number, columns] = scores[number][
+                np.argsort(self._sources_of[number], kind="stable")
+            ]
         return fixed
 
     def _reordering_scores(self, model: ReorderingTable, sources: SourcePhrases) -> Floats:
         """Return (options, scores of the model); zero, or the default, where it has none."""
         scores = np.tile(model.default or (0.0,) * model.type.scores, (len(self._source), 1))
-        rows: dict[tuple[int, int], list[int]] = {}
-        for row, key in enumerate(zip(self._source.tolist(), self._target.tolist(), strict=True)):
-            rows.setdefault(key if model.on_target else (key[0], -1), []).append(row)
-        for source, target, values in read_reordering(model, sources, self._targets):
-            for row in rows.get((source, target), ()):
-                scores[row] = values
+        rows = read_reordering(model, sources, self._targets)
+        if not len(rows.source):
+            return scores
+        # Of several lines for a pair the last one counts.
+        mine, theirs = self._source, rows.source
+        if model.on_target:
+            count = len(self._word_offsets)
+            mine, theirs = mine * count + self._target, theirs * count + rows.target
+        keys, last = np.unique(theirs[::-1], return_index=True)
+        place = np.minimum(np.searchsorted(keys, mine), len(keys) - 1)
+        found = keys[place] == mine
+        scores[found] = rows.scores[::-1][last[place[found]]]
         return scores
 
     def _score_without_context(self) -> None:
@@ -232,14 +245,12 @@ class PhraseOptions:
         return [
             words[word]
             for target in self._target[options].tolist()
-            for word in self._targets.flat[
-                self._targets.offsets[target] : self._targets.offsets[target + 1]
-            ]
+            for word in self._words[self._word_offsets[target] : self._word_offsets[target + 1]]
         ]
 
     def word_numbers(self, words: Sequence[bytes]) -> Integers:
         """Return the numbers of target words, -1 for words that no option has."""
-        return np.array([self._targets.words.get(word, -1) for word in words], dtype=np.int64)
+        return np.array([self._targets.words.number(word) for word in words], dtype=np.int64)
 
 
 def _joined(words: Integers) -> str:
@@ -249,10 +260,37 @@ def _joined(words: Integers) -> str:
 
 def _classes(rows: Floats) -> Integers:
     """Number the options (n, …) so that those with equal values have equal numbers."""
-    if not rows.size:
-        return np.zeros(len(rows), dtype=np.int64)
-    flat = rows.reshape(len(rows), -1)
-    return np.unique(flat, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
+    numbers: Integers = _numbered(flat + 0.0)  # of -0.0 and 0.0 one
+    return numbers
+
+
+@compiled
+def _numbered(rows: Floats) -> Integers:
+    """Number the rows (n, d) in the order in which different ones appear."""
+    numbers = np.zeros(len(rows), np.int64)
+    bits = rows.view(np.int64)
+    table = np.full(size_for(len(rows)), -1, np.int64)
+    count = 0
+    for row in range(len(rows)):
+        hashed = 0
+        for column in range(rows.shape[1]):
+            hashed = mixed(hashed, bits[row, column])
+        slot = first_place(hashed, len(table))
+        while table[slot] >= 0:
+            same = True
+            for column in range(rows.shape[1]):
+                same = same and bits[table[slot], column] == bits[row, column]
+            if same:
+                break
+            slot = next_place(slot, len(table))
+        if table[slot] < 0:
+            table[slot] = row
+            numbers[row] = count
+            count += 1
+        else:
+            numbers[row] = numbers[table[slot]]
+    return numbers
 
 
 def _weighted(scores: Floats, columns: Integers, weights: Floats) -> Floats:

@@ -1,107 +1,329 @@
-"""The lines of phrase and reordering tables that some sentences can use."""
+"""The lines of phrase and reordering tables that some sentences can use.
+
+Blocks of lines are parsed by compiled code. What it does not take for an ordinary line (factors,
+tabs, numbers that need more than a product of two exact ones), plain Python takes: one line's
+errors and numbers are the same either way.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+from typing import NamedTuple
+
+import numpy as np
 
 from mert.decoders.embedded.system import PhraseTable, ReorderingTable
 from mert.features import log_score
-from mert.source_phrases import SourcePhrases, surface_words
+from mert.source_phrases import (
+    BAR,
+    NEW_LINE,
+    SPACE,
+    TAB,
+    Lines,
+    SourcePhrases,
+    stripped,
+    surface_words,
+)
+from mert.strings import Strings, added, new_strings, number_copied, slot_of, with_room
+from moses_feature.arrays import Bytes, Floats, Integers
+from moses_feature.compiled import compiled, inner
 from moses_feature.errors import FormatError, shown
-from moses_feature.moses.lines import LineReader
-from moses_feature.moses.phrase_table import SCORES, SEPARATOR, SOURCE, TARGET, split_fields
+from moses_feature.moses.lines import LONGEST_LINE, LineReader
+from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE, SCORES, TARGET, split_fields
+
+ODD, UNKNOWN = -2, -1
+"""A line that Python must look at, and a target phrase that has no number."""
+CARRIAGE_RETURN, MINUS, PLUS, POINT, ZERO, NINE, SMALL_E, LARGE_E = b"\r-+.09eE"
+MOST_FIELDS = 16
+"""Of a line that compiled code parses, if any number is allowed."""
+MOST_EXACT = 1 << 53
+POWERS = 10.0 ** np.arange(23)
+"""The powers of ten that are exact; so is their product with, or quotient of, an exact integer."""
 
 
 class TargetPhrases:
     """Target phrases and words, numbered; the word 0 is the end of the sentence.
 
     Attributes:
-        numbers: of the phrases.
-        words: numbers of the words.
-        flat: the words of all phrases, one after the other.
-        offsets: where each phrase begins, and the end of the last.
+        phrases: their words, with a space between two.
+        words: all words; those of the phrases are numbered by `split`.
     """
 
     def __init__(self) -> None:
-        self.numbers: dict[tuple[bytes, ...], int] = {}
-        self.words: dict[bytes, int] = {b"</s>": 0}
-        self.flat: list[int] = []
-        self.offsets = [0]
+        self.phrases = new_strings()
+        self.words, _ = added(new_strings(), [b"</s>"])
 
-    def number(self, phrase: tuple[bytes, ...]) -> int:
+    def number(self, phrase: bytes) -> int:
         """Return the number of a phrase; a new one, if it was not seen before."""
-        number = self.numbers.setdefault(phrase, len(self.numbers))
-        if number == len(self.offsets) - 1:
-            words = self.words
-            self.flat += [words.setdefault(word, len(words)) for word in phrase]
-            self.offsets.append(len(self.flat))
+        self.phrases, (number,) = added(self.phrases, [phrase])
         return number
 
+    def split(self) -> tuple[Integers, Integers]:
+        """Return the words of all phrases, one after the other, and where each phrase begins."""
+        count, size = self.phrases.used.tolist()
+        spaces = int((self.phrases.pool[:size] == SPACE).sum())
+        flat = np.empty(count + spaces, dtype=np.int64)
+        offsets = np.zeros(count + 1, dtype=np.int64)
+        self.words = with_room(self.words, len(flat), size)
+        _split(self.phrases, self.words, flat, offsets)
+        return flat[: offsets[-1]], offsets
 
-@dataclass(frozen=True)
-class Pair:
-    """An option as read: numbers of its phrases and table, and the table's natural logs."""
 
-    source: int
-    target: int
-    table: int
-    scores: list[float]
+class Rows(NamedTuple):
+    """Lines of a table.
+
+    Attributes:
+        source, target: (n,) numbers of their phrases; of the target `UNKNOWN` if it does not
+            matter.
+        scores: (n, scores) natural logs.
+    """
+
+    source: Integers
+    target: Integers
+    scores: Floats
 
 
-def read_table(
-    table: PhraseTable, number: int, sources: SourcePhrases, targets: TargetPhrases
-) -> Iterator[Pair]:
-    """Yield the phrase pairs of a table whose source phrase is wanted."""
-    with LineReader(table.path) as reader:
-        for line in reader:
-            source = sources.number(line.partition(SEPARATOR)[SOURCE])
-            if source is None:
+def read_table(table: PhraseTable, sources: SourcePhrases, targets: TargetPhrases) -> Rows:
+    """Return the phrase pairs of a table whose source phrase is wanted; targets get numbers."""
+    return _read(table.path, sources, targets, table.scores, fields=(3, 7), score_field=SCORES)
+
+
+def read_reordering(model: ReorderingTable, sources: SourcePhrases, targets: TargetPhrases) -> Rows:
+    """Return the lines of a reordering table whose phrases are wanted."""
+    if not model.on_target:
+        return _read(model.path, sources, None, model.type.scores, fields=(2, None), score_field=1)
+    rows = _read(
+        model.path, sources, targets, model.type.scores, fields=(3, None), score_field=2, new=False
+    )
+    return Rows(*(part[rows.target != UNKNOWN] for part in rows))
+
+
+def _read(
+    path: str,
+    sources: SourcePhrases,
+    targets: TargetPhrases | None,
+    scores: int,
+    *,
+    fields: tuple[int, int | None],
+    score_field: int,
+    new: bool = True,
+) -> Rows:
+    """Read the lines whose source phrase is wanted.
+
+    Args:
+        path: of the table.
+        sources: the phrases that are wanted.
+        targets: to number the second field; None if it is no target phrase.
+        scores: of a line.
+        fields: of a line, at least and at most.
+        score_field: which of them has the scores.
+        new: whether target phrases without a number get one.
+    """
+    parts = []
+    with LineReader(path) as reader:
+        for block in reader.blocks():
+            lines = sources.lines(block)
+            count = len(lines.source)
+            rows = Rows(
+                lines.source, np.full(count, UNKNOWN, dtype=np.int64), np.empty((count, scores))
+            )
+            parts.append(rows)
+            if not count:
                 continue
-            fields = split_fields(line, table.path, reader.line_number)
-            scores = _log_scores(fields[SCORES], table.scores, reader)
-            target = tuple(surface_words(fields[TARGET]))
-            yield Pair(source, targets.number(target), number, scores)
+            known = targets.phrases if targets else new_strings()
+            if targets and new:
+                size = int((lines.end - lines.field).sum())
+                known = targets.phrases = with_room(known, count, size)
+            array = np.frombuffer(block, dtype=np.uint8)
+            most = fields[1] or MOST_FIELDS
+            _parse(array, lines, score_field, fields[0], most, bool(targets), new, known, rows)
+            for odd in np.flatnonzero(rows.target == ODD).tolist():
+                _read_line(block, lines, odd, rows, reader, targets, fields, score_field, new)
+    if not parts:
+        nothing = np.empty(0, dtype=np.int64)
+        return Rows(nothing, nothing, np.empty((0, scores)))
+    return Rows(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def read_reordering(
-    model: ReorderingTable, sources: SourcePhrases, targets: TargetPhrases
-) -> Iterator[tuple[int, int, list[float]]]:
-    """Yield the source phrase, the target phrase (-1 if it does not matter) and the scores."""
-    columns = 3 if model.on_target else 2
-    with LineReader(model.path) as reader:
-        for line in reader:
-            source = sources.number(line.partition(SEPARATOR)[SOURCE])
-            if source is None:
-                continue
-            fields = line.split(SEPARATOR)
-            if len(fields) < columns:
-                raise FormatError(
-                    model.path,
-                    f"{columns} fields separated by |||",
-                    shown(line),
-                    reader.line_number,
-                )
-            target = -1
-            if model.on_target:
-                found = targets.numbers.get(tuple(surface_words(fields[TARGET])))
-                if found is None:
-                    continue
-                target = found
-            yield source, target, _log_scores(fields[columns - 1], model.type.scores, reader)
+def _read_line(
+    block: bytes,
+    lines: Lines,
+    number: int,
+    rows: Rows,
+    reader: LineReader,
+    targets: TargetPhrases | None,
+    bounds: tuple[int, int | None],
+    score_field: int,
+    new: bool,
+) -> None:
+    """Read a line that is not an ordinary one; see `_read`."""
+    begin, end = int(lines.begin[number]), int(lines.end[number])
+    line = block[begin:end]
+    line_number = reader.line_number + block.count(b"\n", 0, begin) + 1
+    if len(line) > LONGEST_LINE:
+        expected = f"lines of at most {LONGEST_LINE:,} bytes"
+        raise FormatError(reader.path, expected, "a longer one", line_number)
+    if bounds[1]:
+        fields = split_fields(line, reader.path, line_number)
+    elif len(fields := line.split(b"|||")) < bounds[0]:
+        expected = f"{bounds[0]} fields separated by |||"
+        raise FormatError(reader.path, expected, shown(line), line_number)
+    rows.target[number] = UNKNOWN
+    if targets:
+        target = b" ".join(surface_words(fields[TARGET]))
+        rows.target[number] = targets.number(target) if new else targets.phrases.number(target)
+    rows.scores[number] = _log_scores(
+        fields[score_field], rows.scores.shape[1], reader.path, line_number
+    )
 
 
-def _log_scores(field: bytes, count: int, reader: LineReader) -> list[float]:
+def _log_scores(field: bytes, count: int, path: str, line_number: int) -> list[float]:
     values = field.split()
     if len(values) != count:
         expected = f"{count} scores, as the ini says"
-        raise FormatError(reader.path, expected, f"{len(values)}", reader.line_number)
+        raise FormatError(path, expected, f"{len(values)}", line_number)
     try:
         return [log_score(value) for value in values]
     except ValueError:
         raise FormatError(
-            reader.path,
-            "scores of 0 or more (Moses takes their logs)",
-            shown(field),
-            reader.line_number,
+            path, "scores of 0 or more (Moses takes their logs)", shown(field), line_number
         ) from None
+
+
+@compiled
+def _parse(
+    block: Bytes,
+    lines: Lines,
+    score_field: int,
+    least: int,
+    most: int,
+    with_target: bool,
+    new: bool,
+    targets: Strings,
+    rows: Rows,
+) -> None:
+    """Write targets and scores of lines into rows; the target is `ODD` where that fails."""
+    ends = np.empty(most + 1, np.int64)
+    for line in range(len(lines.source)):
+        rows.target[line] = ODD
+        begin, first, end = lines.begin[line], lines.field[line], lines.end[line]
+        if end - begin > LONGEST_LINE or first < begin + 3:
+            continue
+        fields = _field_ends(block, first, end, ends)
+        if not least <= fields <= most:
+            continue
+        scores_begin = ends[score_field - 1] + 3 if score_field > 1 else first
+        if not _read_scores(block, scores_begin, ends[score_field], rows.scores[line]):
+            continue
+        if not with_target:
+            rows.target[line] = UNKNOWN
+            continue
+        begin, end = stripped(block, first, ends[TARGET])
+        if _is_plain(block, begin, end):
+            if new:
+                rows.target[line] = number_copied(targets, block, begin, end)
+            else:
+                rows.target[line] = targets.slots[slot_of(targets, block, begin, end)] - 1
+
+
+@inner
+def _field_ends(block: Bytes, place: int, end: int, ends: Integers) -> int:
+    """Write where the fields from the second on end; return how many fields the line has.
+
+    Of too many only as many as there is room for, and one, are counted.
+    """
+    fields = 1
+    while fields < len(ends):
+        while place < end and not (
+            block[place] == BAR
+            and place + 2 < end
+            and block[place + 1] == BAR
+            and block[place + 2] == BAR
+        ):
+            place += 1
+        ends[fields] = place
+        fields += 1
+        if place == end:
+            break
+        place += 3
+    return fields if place == end else fields + 1
+
+
+@inner
+def _is_plain(block: Bytes, first: int, last: int) -> bool:
+    """Return whether a field is words with one space between two, and no factors."""
+    for place in range(first, last):
+        if block[place] in (TAB, BAR, CARRIAGE_RETURN, NEW_LINE):
+            return False
+        if block[place] == SPACE and block[place + 1] == SPACE:
+            return False
+    return True
+
+
+@inner
+def _read_scores(block: Bytes, place: int, end: int, scores: Floats) -> bool:
+    """Read the logs of so many scores; return whether they are there, and ordinary numbers."""
+    for column in range(len(scores)):
+        while place < end and (block[place] == SPACE or block[place] == TAB):
+            place += 1
+        value, place = _read_number(block, place, end)
+        if value < 0.0:
+            return False
+        scores[column] = LOWEST_LOG_SCORE
+        if value > 0.0:
+            scores[column] = max(math.log(value), LOWEST_LOG_SCORE)
+    while place < end and block[place] in (SPACE, TAB, CARRIAGE_RETURN, NEW_LINE):
+        place += 1
+    return place == end
+
+
+@inner
+def _read_number(block: Bytes, place: int, end: int) -> tuple[float, int]:
+    """Return the number at a place, -1 if it is no ordinary one, and where it ends.
+
+    What is returned is the double next to the number: the product or quotient of an integer and a
+    power of ten that are both exact is rounded once (Clinger 1990).
+    """
+    mantissa, digits, place = _read_digits(block, place, end, 0)
+    exponent = 0
+    if place < end and block[place] == POINT:
+        before = place + 1
+        mantissa, behind, place = _read_digits(block, before, end, mantissa)
+        exponent -= behind
+        digits += behind
+    if place + 1 < end and block[place] in (SMALL_E, LARGE_E):
+        negative = block[place + 1] == MINUS
+        place += 2 if negative or block[place + 1] == PLUS else 1
+        written, of_exponent, place = _read_digits(block, place, end, 0)
+        digits = digits if of_exponent > 0 else 0
+        exponent += -written if negative else written
+    ends = place == end or block[place] in (SPACE, TAB, CARRIAGE_RETURN, NEW_LINE)
+    if digits == 0 or not ends or mantissa >= MOST_EXACT or abs(exponent) >= len(POWERS):
+        return -1.0, place
+    power = POWERS[abs(exponent)]
+    return (mantissa / power if exponent < 0 else mantissa * power), place
+
+
+@inner
+def _read_digits(block: Bytes, place: int, end: int, number: int) -> tuple[int, int, int]:
+    """Read digits behind a number; return the longer number, how many, and where they end."""
+    first = place
+    while place < end and ZERO <= block[place] <= NINE:
+        number = min(10 * number + block[place] - ZERO, MOST_EXACT)
+        place += 1
+    return number, place - first, place
+
+
+@compiled
+def _split(phrases: Strings, words: Strings, flat: Integers, offsets: Integers) -> None:
+    """Number the words of all phrases; see `TargetPhrases.split`."""
+    used = 0
+    for phrase in range(phrases.used[0]):
+        first, last = phrases.begin[phrase], phrases.end[phrase]
+        begin = first
+        for place in range(first, last + 1):
+            if last > first and (place == last or phrases.pool[place] == SPACE):
+                flat[used] = number_copied(words, phrases.pool, begin, place)
+                used += 1
+                begin = place + 1
+        offsets[phrase + 1] = used
