@@ -14,7 +14,7 @@ from mert.decoders.embedded.best_paths import best_paths, path_features
 from mert.decoders.embedded.language_model import BUFFER
 from mert.decoders.embedded.phrase_options import PhraseOptions
 from mert.decoders.embedded.records import Graph, Limits, Options, Task
-from mert.decoders.embedded.search import search
+from mert.decoders.embedded.search import most_hypotheses, room_for, search
 from mert.decoders.embedded.system import System
 from mert.features import FeatureSet
 from mert.nbest import Hypothesis, format_nbest
@@ -75,6 +75,7 @@ class EmbeddedDecoder:
         self._options = PhraseOptions(system, surfaces, buffer)
         self._limits = (limits or SearchLimits()).of(system)
         self._first = first
+        self._room = room_for(0, 0)  # for the graph of one search, kept for the next one
         self.features: FeatureSet = system.features
         self._use(self.features)
 
@@ -144,7 +145,10 @@ class EmbeddedDecoder:
     def _search(self, sentence: int, options: Options, reference: Integers, forced: bool) -> Graph:
         models = self._options.models
         task = Task(self._options.spans[sentence], self._limits, reference, forced)
-        graph: Graph = models.settled(partial(search, task, options))
+        most = most_hypotheses(len(task.phrases), self._limits)
+        if most > len(self._room.records):
+            self._room = room_for(most, len(models))
+        graph: Graph = models.settled(partial(search, task, options, self._room))
         return graph
 
     def _best(self, graph: Graph, options: Options, count: int, distinct: bool) -> list[Hypothesis]:

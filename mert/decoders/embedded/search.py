@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mert.decoders.embedded.heap import grown, heapify, pop, push
+from mert.decoders.embedded.heap import grown, heapify, pop, push, sink
 from mert.decoders.embedded.lookups import END_OF_SENTENCE, flush, score_word
 from mert.decoders.embedded.records import (
     CUBE,
@@ -31,6 +31,7 @@ from mert.decoders.embedded.records import (
     Graph,
     Groups,
     Hypotheses,
+    Limits,
     Lookups,
     Options,
     Problem,
@@ -42,12 +43,13 @@ from moses_feature.compiled import compiled, inner
 
 
 @compiled
-def search(task: Task, options: Options, lookups: Lookups) -> Graph:
+def search(task: Task, options: Options, hypotheses: Hypotheses, lookups: Lookups) -> Graph:
     """Search for the best translations of a sentence of one word or more.
 
     Args:
         task: what is searched for.
         options: the phrase options under the weights.
+        hypotheses: room for `most_hypotheses`, in which the graph stands.
         lookups: of the language models.
     """
     size = len(task.phrases)
@@ -57,7 +59,7 @@ def search(task: Task, options: Options, lookups: Lookups) -> Graph:
         future_scores(task.phrases, options), _future_of_the_rest(task.phrases, options)
     )
     # The empty hypothesis, alone in its stack and in its group.
-    hypotheses = _empty_hypothesis(1 + size * limits.pops, options)
+    _make_empty(hypotheses, options)
     groups = _no_groups(1 + size * min(limits.stack, limits.pops), size)
     table = np.empty(size_for(limits.pops), np.int64)
     best = np.zeros(1, np.int64)
@@ -82,20 +84,27 @@ def search(task: Task, options: Options, lookups: Lookups) -> Graph:
         # What recombines is together in the table; the best go on.
         best = _best_first(table, hypotheses.records)
         _group(best[: limits.stack], stack, table, hypotheses, groups)
-    return Graph(hypotheses.records[:made].copy(), best)
+    return Graph(hypotheses.records[:made], best)
+
+
+def most_hypotheses(words: int, limits: Limits) -> int:
+    """Return how many hypotheses a search makes at most for a sentence of so many words."""
+    return 1 + words * limits.pops
+
+
+def room_for(count: int, models: int) -> Hypotheses:
+    """Return room for so many hypotheses under so many language models."""
+    return Hypotheses(np.empty(count, HYPOTHESIS), np.empty((count, models), dtype=np.int64))
 
 
 @compiled
-def _empty_hypothesis(room: int, options: Options) -> Hypotheses:
-    """Return hypotheses of which the first one is empty, with room for so many."""
-    records = np.empty(room, HYPOTHESIS)
-    states = np.empty((room, len(options.lm_weights)), np.int64)
-    states[0] = options.begin_states
-    first = records[0]
+def _make_empty(hypotheses: Hypotheses, options: Options) -> None:
+    """Make the first hypothesis, which is empty."""
+    hypotheses.states[0] = options.begin_states
+    first = hypotheses.records[0]
     first.score = first.total = 0.0
     first.previous = first.option = first.start = first.end = first.next_worse = -1
     first.gap = first.mask = first.written = 0
-    return Hypotheses(records, states)
 
 
 @compiled
@@ -330,14 +339,12 @@ def _fill_stack(
     in_heap = used = len(cubes)
     taken = 0
     while in_heap > 0 and taken < task.limits.pops:
-        number = pop(heap, priority, in_heap)
-        in_heap -= 1
+        number = heap[0]
         item = items[number]
         cube = cubes[item.cube]
         if item.scored == 0:
             priority[number] = _score(number, problem, hypotheses, groups, frontier, complete)
-            push(heap, priority, in_heap, number)
-            in_heap += 1
+            sink(heap, priority, in_heap, 0)
             continue
         taken += 1
         # A place has one way to be reached: along its row, or down the first column.
@@ -349,9 +356,16 @@ def _fill_stack(
             items[used].row = item.row + down
             items[used].column = item.column + 1 - down
             priority[used] = _score(used, problem, hypotheses, groups, frontier, complete)
-            push(heap, priority, in_heap, used)
-            in_heap += 1
+            if down == 0 or not right:  # it is nearly as good, and takes the place at the top
+                heap[0] = used
+                sink(heap, priority, in_heap, 0)
+            else:
+                push(heap, priority, in_heap, used)
+                in_heap += 1
             used += 1
+        if not right and not below:
+            pop(heap, priority, in_heap)
+            in_heap -= 1
         if item.score > -np.inf:  # else it is not what the reference goes on with
             _add_hypothesis(made, number, problem, hypotheses, groups, frontier)
             _recombine(made, table, hypotheses, options)
