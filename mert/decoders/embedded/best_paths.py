@@ -2,7 +2,8 @@
 
 A path differs from a better one in a hypothesis that had recombined with a better one; all
 continuations are the same, so that its score differs by a constant. Each path taken from the heap
-yields its deviations further back: every path of the graph is reached once, in exact order.
+yields its deviations further back, and the next worse one in its own place: every path of the
+graph is reached once, in exact order.
 """
 
 from __future__ import annotations
@@ -12,9 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mert.decoders.embedded.heap import grown, pop, push
-from mert.decoders.embedded.lookups import END_OF_SENTENCE, score_word
-from mert.decoders.embedded.records import Graph, Layout, Lookups, Options
-from mert.decoders.embedded.search import orientation
+from mert.decoders.embedded.records import Graph, Options
 from mert.hash_table import mixed, place_of, size_for
 from moses_feature.arrays import Floats, Integers, Record, Records
 from moses_feature.compiled import compiled, inner
@@ -73,18 +72,26 @@ def best_paths(
         np.empty(64, CANDIDATE), np.empty(64), np.empty(64, np.int64), np.zeros(2, np.int64)
     )
     for best in graph.complete:
+        _sort_worse(best, graph.hypotheses)
         candidates = _add(candidates, graph, best, 0.0, -1, 0)
+    is_sorted = np.zeros(len(graph.hypotheses), np.bool_)
     paths = found = 0
     while candidates.counts[WAITING] > 0 and found < count and paths < most_paths:
         number = pop(candidates.heap, candidates.score, candidates.counts[WAITING])
         candidates.counts[WAITING] -= 1
         record = candidates.records[number]
-        place = record.place
-        score = candidates.score[number]
+        place, parent, score = record.place, record.parent, candidates.score[number]
         lengths[paths] = _write(record, taken, paths, graph.hypotheses)
+        last = graph.hypotheses[record.hypothesis]
+        around = score - last.score
+        candidates = _add(candidates, graph, last.next_worse, around, parent, place)
         # Its deviations: further back than its own, or paths would be reached twice.
         for deviation in range(place + 1, lengths[paths]):
-            there = graph.hypotheses[taken[paths, deviation]]
+            best = taken[paths, deviation]
+            if not is_sorted[best]:
+                _sort_worse(best, graph.hypotheses)
+                is_sorted[best] = True
+            there = graph.hypotheses[best]
             around = score - there.score
             candidates = _add(candidates, graph, there.next_worse, around, paths, deviation)
         if not distinct or _is_new(taken[paths, : lengths[paths]], graph, options, seen):
@@ -95,38 +102,58 @@ def best_paths(
     return taken[wanted], lengths[wanted]
 
 
+@inner
+def _sort_worse(best: int, hypotheses: Records) -> None:
+    """Put those that recombined with a hypothesis in order behind it, best first."""
+    placed = best  # the last of those that are in order
+    while hypotheses[placed].next_worse >= 0:
+        moved = hypotheses[placed].next_worse
+        before = best
+        while before != placed:
+            following = hypotheses[before].next_worse
+            if hypotheses[following].score < hypotheses[moved].score:
+                break
+            before = following
+        if before == placed:
+            placed = moved
+        else:
+            hypotheses[placed].next_worse = hypotheses[moved].next_worse
+            hypotheses[moved].next_worse = hypotheses[before].next_worse
+            hypotheses[before].next_worse = moved
+
+
 @compiled
 def _add(
     candidates: OpenPaths, graph: Graph, hypothesis: int, around: float, parent: int, place: int
 ) -> OpenPaths:
-    """Add a hypothesis and the worse ones behind it.
+    """Add the path with a hypothesis at a place.
 
     Args:
-        candidates: to which they are added; returned, or larger ones.
+        candidates: to which it is added; returned, or larger ones.
         graph: of the search.
-        hypothesis: the best of those that stand at the place; -1 for none.
-        around: score of what is around them on the path.
-        parent: the path that they deviate from, -1 for none.
+        hypothesis: what stands at the place; -1 for none, and nothing is added.
+        around: score of what is around it on the path.
+        parent: the path that this one deviates from, -1 for none.
         place: where, counted from the last phrase.
     """
-    while hypothesis >= 0:
-        used = candidates.counts[USED]
-        if used == len(candidates.records):
-            candidates = OpenPaths(
-                grown(candidates.records, 2 * used),
-                grown(candidates.score, 2 * used),
-                grown(candidates.heap, 2 * used),
-                candidates.counts,
-            )
-        record = candidates.records[used]
-        record.parent = parent
-        record.place = place
-        record.hypothesis = hypothesis
-        candidates.score[used] = around + graph.hypotheses[hypothesis].score
-        push(candidates.heap, candidates.score, candidates.counts[WAITING], used)
-        candidates.counts[USED] += 1
-        candidates.counts[WAITING] += 1
-        hypothesis = graph.hypotheses[hypothesis].next_worse
+    if hypothesis < 0:
+        return candidates
+    used, waiting = candidates.counts[USED], candidates.counts[WAITING]
+    if used == len(candidates.records):
+        candidates = OpenPaths(
+            grown(candidates.records, 2 * used),
+            grown(candidates.score, 2 * used),
+            grown(candidates.heap, 2 * used),
+            candidates.counts,
+        )
+    record = candidates.records[used]
+    record.parent = parent
+    record.place = place
+    record.hypothesis = hypothesis
+    candidates.score[used] = around + graph.hypotheses[hypothesis].score
+    push(candidates.heap, candidates.score, waiting, used)
+    candidates.counts[USED] += 1
+    candidates.counts[WAITING] += 1
     return candidates
 
 
@@ -157,60 +184,3 @@ def _is_new(path: Integers, graph: Graph, options: Options, seen: Integers) -> b
     new = seen[slot] == 0
     seen[slot] = hashed
     return new
-
-
-@compiled
-def path_features(
-    graph: Graph, options: Options, path: Integers, layout: Layout, lookups: Lookups
-) -> Floats:
-    """Return the feature values (features,) of a path, natural logs or minus counts.
-
-    Args:
-        graph: of a search.
-        options: the phrase options of that search.
-        path: hypotheses, the last phrase first.
-        layout: where the values of which feature stand.
-        lookups: of the language models.
-    """
-    values = np.zeros(layout.size)
-    previous_start = previous_end = last_option = -1
-    states = options.begin_states.copy()
-    for hypothesis in path[::-1]:
-        last = graph.hypotheses[hypothesis]
-        option, start, end = last.option, last.start, last.end
-        for column in range(len(layout.fixed_columns)):
-            values[layout.fixed_columns[column]] += layout.fixed[option, column]
-        if layout.distortion >= 0:
-            values[layout.distortion] -= abs(previous_end + 1 - start)
-        how = orientation(previous_start, previous_end, start, end)
-        for table in range(len(layout.backward_columns)):
-            column = layout.backward_columns[table, how]
-            if column >= 0:
-                values[column] += layout.backward[option, table, how]
-            column = layout.forward_columns[table, how]
-            if column >= 0 and last_option >= 0:
-                values[column] += layout.forward[last_option, table, how]
-        previous_start, previous_end, last_option = start, end, option
-        _add_models(values, states, options.target[option], options, lookups, layout)
-    last_target = options.target[last_option]
-    if options.word_offsets[last_target + 1] > options.word_offsets[last_target]:
-        for model in range(len(states)):
-            score, _ = score_word(lookups, states[model], END_OF_SENTENCE)
-            values[layout.lm_columns[model]] += score
-    return values
-
-
-@inner
-def _add_models(
-    values: Floats,
-    states: Integers,
-    target: int,
-    options: Options,
-    lookups: Lookups,
-    layout: Layout,
-) -> None:
-    """Add the language models' scores of a target phrase to the values, and move the states."""
-    for model in range(len(states)):
-        for place in range(options.word_offsets[target], options.word_offsets[target + 1]):
-            score, states[model] = score_word(lookups, states[model], options.words[place])
-            values[layout.lm_columns[model]] += score

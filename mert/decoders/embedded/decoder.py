@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 from xopen import xopen
 
-from mert.decoders.embedded.best_paths import best_paths, path_features
+from mert.decoders.embedded.best_paths import best_paths
 from mert.decoders.embedded.language_model import BUFFER
+from mert.decoders.embedded.path_features import features_of_paths, words_of_paths
 from mert.decoders.embedded.phrase_options import PhraseOptions
 from mert.decoders.embedded.records import Graph, Limits, Options, Task
 from mert.decoders.embedded.search import most_hypotheses, room_for, search
@@ -155,12 +156,14 @@ class EmbeddedDecoder:
         if not len(graph.complete):
             return []
         most = count * PATHS_PER_HYPOTHESIS if distinct and count > 1 else count
-        found = []
-        for row, length in zip(*best_paths(graph, options, count, most, distinct), strict=True):
-            path = row[:length]
-            values = self._options.models.settled(
-                partial(path_features, graph, options, path, self._options.layout)
-            )
-            words = tuple(self._options.words_of(graph.hypotheses["option"][path[::-1]]))
-            found.append(Hypothesis(words, values[self._tuneable], float(values @ self._weights)))
+        paths = best_paths(graph, options, count, most, distinct)
+        of_paths = partial(features_of_paths, graph, options, *paths, self._options.layout)
+        values = self._options.models.settled(of_paths)
+        numbers, ends = words_of_paths(graph, options, *paths)
+        words = [self._options.target_words[number] for number in numbers.tolist()]
+        first, found = 0, []
+        for end, of_path in zip(ends.tolist(), values, strict=True):
+            score = float(of_path @ self._weights)
+            found.append(Hypothesis(tuple(words[first:end]), of_path[self._tuneable], score))
+            first = end
         return found

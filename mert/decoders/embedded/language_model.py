@@ -126,8 +126,12 @@ class LanguageModels:
 
     def settled(self, compute: Callable[[Lookups], T]) -> T:
         """Return what compiled code computes once nothing in it is guessed any more."""
+        if self._permanent is not None:
+            added = np.subtract(self._known(), self._permanent)
+            if (added > (MOST_STATES, MOST_STATES, MOST_CONTEXTS)).any():
+                self._forget(*self._permanent)
         while True:
-            lookups = self.lookups()
+            lookups = self._lookups()
             lookups.guessed[0] = lookups.crowded[0] = 0
             result = compute(lookups)
             # What was guessed last is still in the buffer: its scores take the place of guesses.
@@ -141,12 +145,8 @@ class LanguageModels:
             elif not lookups.guessed[0]:
                 return result
 
-    def lookups(self) -> Lookups:
+    def _lookups(self) -> Lookups:
         """Return the table for compiled code, with room for many more look-ups."""
-        if self._permanent is not None:
-            added = np.subtract(self._known(), self._permanent)
-            if (added > (MOST_STATES, MOST_STATES, MOST_CONTEXTS)).any():
-                self._forget(*self._permanent)
         if 2 * self._table.used[0] > len(self._table.entries):
             self._make_table(2 * len(self._table.entries), self._table)
         self._make_numbers(

@@ -239,15 +239,6 @@ class PhraseOptions:
         first = np.concatenate([[0], np.cumsum(size)])[:-1]
         return options._replace(order=options.order[kept], first=first, size=size)
 
-    def words_of(self, options: Sequence[int] | Integers) -> list[bytes]:
-        """Return the target words of some options, one after the other."""
-        words = self.target_words
-        return [
-            words[word]
-            for target in self._target[options].tolist()
-            for word in self._words[self._word_offsets[target] : self._word_offsets[target + 1]]
-        ]
-
     def word_numbers(self, words: Sequence[bytes]) -> Integers:
         """Return the numbers of target words, -1 for words that no option has."""
         return np.array([self._targets.words.number(word) for word in words], dtype=np.int64)

@@ -1,0 +1,111 @@
+"""Feature values and words of paths through the graph of a search, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mert.decoders.embedded.lookups import END_OF_SENTENCE, score_word
+from mert.decoders.embedded.records import Graph, Layout, Lookups, Options
+from mert.decoders.embedded.search import orientation
+from moses_feature.arrays import Floats, Integers
+from moses_feature.compiled import compiled, inner
+
+
+@compiled
+def features_of_paths(
+    graph: Graph,
+    options: Options,
+    paths: Integers,
+    lengths: Integers,
+    layout: Layout,
+    lookups: Lookups,
+) -> Floats:
+    """Return the feature values (paths, features) of paths, natural logs or minus counts.
+
+    Args:
+        graph: of a search.
+        options: the phrase options of that search.
+        paths: (paths, longest) hypotheses of each, the last phrase first.
+        lengths: (paths,) how many they are.
+        layout: where the values of which feature stand.
+        lookups: of the language models.
+    """
+    values = np.zeros((len(paths), layout.size))
+    for row in range(len(paths)):
+        _add_features(values[row], graph, options, paths[row, : lengths[row]], layout, lookups)
+    return values
+
+
+@compiled
+def words_of_paths(
+    graph: Graph, options: Options, paths: Integers, lengths: Integers
+) -> tuple[Integers, Integers]:
+    """Return the target words of paths, one path after the other, and where each path ends."""
+    ends = np.zeros(len(paths), np.int64)
+    size = 0
+    for row in range(len(paths)):
+        for place in range(lengths[row]):
+            target = options.target[graph.hypotheses[paths[row, place]].option]
+            size += options.word_offsets[target + 1] - options.word_offsets[target]
+        ends[row] = size
+    words = np.empty(size, np.int64)
+    used = 0
+    for row in range(len(paths)):
+        for place in range(lengths[row] - 1, -1, -1):
+            target = options.target[graph.hypotheses[paths[row, place]].option]
+            for word in range(options.word_offsets[target], options.word_offsets[target + 1]):
+                words[used] = options.words[word]
+                used += 1
+    return words, ends
+
+
+@compiled
+def _add_features(
+    values: Floats,
+    graph: Graph,
+    options: Options,
+    path: Integers,
+    layout: Layout,
+    lookups: Lookups,
+) -> None:
+    """Add the feature values of one path to some."""
+    previous_start = previous_end = last_option = -1
+    states = options.begin_states.copy()
+    for hypothesis in path[::-1]:
+        last = graph.hypotheses[hypothesis]
+        option, start, end = last.option, last.start, last.end
+        for column in range(len(layout.fixed_columns)):
+            values[layout.fixed_columns[column]] += layout.fixed[option, column]
+        if layout.distortion >= 0:
+            values[layout.distortion] -= abs(previous_end + 1 - start)
+        how = orientation(previous_start, previous_end, start, end)
+        for table in range(len(layout.backward_columns)):
+            column = layout.backward_columns[table, how]
+            if column >= 0:
+                values[column] += layout.backward[option, table, how]
+            column = layout.forward_columns[table, how]
+            if column >= 0 and last_option >= 0:
+                values[column] += layout.forward[last_option, table, how]
+        previous_start, previous_end, last_option = start, end, option
+        _add_models(values, states, options.target[option], options, lookups, layout)
+    last_target = options.target[last_option]
+    if options.word_offsets[last_target + 1] > options.word_offsets[last_target]:
+        for model in range(len(states)):
+            score, _ = score_word(lookups, states[model], END_OF_SENTENCE)
+            values[layout.lm_columns[model]] += score
+
+
+@inner
+def _add_models(
+    values: Floats,
+    states: Integers,
+    target: int,
+    options: Options,
+    lookups: Lookups,
+    layout: Layout,
+) -> None:
+    """Add the language models' scores of a target phrase to the values, and move the states."""
+    for model in range(len(states)):
+        for place in range(options.word_offsets[target], options.word_offsets[target + 1]):
+            score, states[model] = score_word(lookups, states[model], options.words[place])
+            values[layout.lm_columns[model]] += score
