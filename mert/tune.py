@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 TUNED_INI = "moses.ini"
 NEAR_ZERO = 0.03
 """A BLEU that even weights by chance pass, if system and references are of the same language."""
+SAMPLE, MANY_SEARCH_ERRORS = 100, 0.3
+"""Sentences that are searched once more, wider; the share of errors to warn of."""
 RESCORING_WEIGHTS = "rescoring.weights"
 """All weights, if some are of features that the ini does not have."""
 
@@ -213,6 +215,20 @@ class _Run:
                 (self._features.template() % tuple(normalised(iteration.next_weights))).decode(),
             )
 
+    def _log_search_errors(self, tuned: FeatureSet) -> None:
+        """Say what a wider search would change."""
+        errors = self._decoder.search_errors(tuned, SAMPLE)
+        if errors is not None and errors.sentences:
+            share = errors.found / errors.sentences
+            logger.log(
+                logging.WARNING if share > MANY_SEARCH_ERRORS else logging.INFO,
+                "a search twice as wide finds a better translation of %d of the first %d "
+                "sentences%s",
+                errors.found,
+                errors.sentences,
+                " (--pops and --stack set its limits)" if share > MANY_SEARCH_ERRORS else "",
+            )
+
     def write_results(self, command: str) -> None:
         """Write the ini with the best weights, and the feature and score files."""
         state, best = self.state, self.state.best
@@ -227,6 +243,7 @@ class _Run:
         tuned = self._features.with_weights(best.weights)
         if self._tuned_ini.exists():
             return
+        self._log_search_errors(tuned)
         comments = [
             f"weights tuned by moses-feature {__version__} ({self._settings.optimizer}, seed "
             f"{self._settings.seed}): BLEU {100 * best.bleu:.2f} on {self._corpus.paths[0]} in "

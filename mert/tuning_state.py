@@ -10,6 +10,7 @@ from typing import Any
 
 from mert.corpus import Corpus
 from mert.optimisers.choice import OPTIMIZERS
+from mert.optimisers.mert import RANDOM_DIRECTIONS
 from moses_feature.errors import FormatError, UsageError
 from moses_feature.files import Json, write_json
 from moses_feature.json_files import member, read_json, record
@@ -44,7 +45,7 @@ class TuningSettings:
     max_iterations: int = 15
     settled: float = 0.002
     restarts: int = 20
-    random_directions: int = 8
+    random_directions: int = RANDOM_DIRECTIONS
     seed: int = 1
 
     def __post_init__(self) -> None:

@@ -23,7 +23,7 @@ from mert.comparison.scorer import BleuScorer
 from mert.comparison.significance import approximate_randomisation, paired_bootstrap
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
-from mert.decoders.decoder import Decoder
+from mert.decoders.decoder import Decoder, SearchErrors
 from mert.features import FeatureSet
 from mert.nbest import read_nbest
 from mert.optimisers.space import normalised
@@ -265,6 +265,9 @@ class _Lazy:
         report: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._made().write_nbest(features, count, path, report)
+
+    def search_errors(self, features: FeatureSet, count: int) -> SearchErrors | None:
+        return self._made().search_errors(features, count)
 
     def close(self) -> None:
         if self._decoder is not None:

@@ -105,6 +105,9 @@ class ClusterDecoder:
                 file.write(_retried(nbest, shard, features, count))  # gzip members
                 report(shard.size)
 
+    def search_errors(self, features: FeatureSet, count: int) -> None:
+        """Return nothing: the workers are not asked."""
+
     def close(self) -> None:
         """Leave the cluster; the workers end."""
         self._stack.close()

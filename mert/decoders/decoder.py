@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from mert.features import FeatureSet
+
+
+class SearchErrors(NamedTuple):
+    """Of so many sentences, those for which a wider search finds other words of a higher score."""
+
+    found: int
+    sentences: int
 
 
 class Decoder(Protocol):
@@ -30,6 +37,17 @@ class Decoder(Protocol):
             count: distinct translations of each sentence, at most.
             path: the file; it appears when it is whole.
             report: told now and then how many sentences are done.
+        """
+
+    def search_errors(self, features: FeatureSet, count: int) -> SearchErrors | None:
+        """Return how many of the first sentences a search twice as wide translates better.
+
+        Args:
+            features: whose weights to use.
+            count: sentences to try, at most.
+
+        Returns:
+            None if the decoder cannot tell.
         """
 
     def close(self) -> None:

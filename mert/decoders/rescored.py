@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from xopen import xopen
 
-from mert.decoders.decoder import Decoder
+from mert.decoders.decoder import Decoder, SearchErrors
 from mert.features import FeatureFunction, FeatureSet
 from mert.nbest import Hypothesis, format_nbest, read_nbest
 from moses_feature.errors import UsageError
@@ -66,6 +66,11 @@ class RescoredDecoder:
                     file.write(format_nbest(sentence, rescored[:count], features))
         finally:
             plain.unlink(missing_ok=True)
+
+    def search_errors(self, features: FeatureSet, count: int) -> SearchErrors | None:
+        """Count those of the decoder; see `Decoder`."""
+        known = FeatureSet(features.functions[: len(self._decoder.features.functions)])
+        return self._decoder.search_errors(known, count)
 
     def _rescored(
         self, sentence: int, hypotheses: Sequence[Hypothesis], weights: np.ndarray

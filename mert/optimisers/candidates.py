@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,11 +35,22 @@ class Candidates:
 
     def bleu_of(self, scores: Floats) -> float:
         """Return the corpus BLEU, 0 to 1, of the hypotheses that scores (n,) choose."""
-        return corpus_bleu(self.statistics[self.chosen(scores)].sum(axis=0))
+        return self.bleu_of_rows(self.chosen(scores))
+
+    def bleu_of_rows(self, rows: Integers) -> float:
+        """Return the corpus BLEU, 0 to 1, of one hypothesis (sentences,) of each sentence."""
+        return corpus_bleu(self.statistics[rows].sum(axis=0))
 
     def bleu(self, weights: Floats) -> float:
         """Return the corpus BLEU, 0 to 1, of the hypotheses that weights (d,) choose."""
         return self.bleu_of(self.features @ weights)
+
+    def part(self, number: int, parts: int) -> Candidates:
+        """Return the candidates of every `parts`-th sentence, from a number on."""
+        bounds = list(itertools.pairwise(self.offsets.tolist()))[number::parts]
+        rows = np.concatenate([np.arange(first, last) for first, last in bounds])
+        offsets = np.cumsum([0, *(last - first for first, last in bounds)])
+        return Candidates(self.features[rows], self.statistics[rows], offsets, self.names)
 
     def distinct(self) -> Candidates:
         """Return the candidates without those that agree with an earlier one in all numbers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mert.optimisers.candidates import Candidates
-from mert.optimisers.mert import mert
+from mert.optimisers.mert import RANDOM_DIRECTIONS, mert
 from mert.optimisers.mira import mira
 from mert.optimisers.pro import pro
 from mert.optimisers.space import Optimum, SearchSpace
@@ -17,7 +17,9 @@ Optimizer = Callable[[Candidates, SearchSpace, int], Optimum]
 OPTIMIZERS = ("mert", "mira", "pro")
 
 
-def optimizer(name: str, restarts: int = 20, random_directions: int = 8) -> Optimizer:
+def optimizer(
+    name: str, restarts: int = 20, random_directions: int = RANDOM_DIRECTIONS
+) -> Optimizer:
     """Return the optimiser of that name; the other arguments are for `mert`.
 
     Raises:

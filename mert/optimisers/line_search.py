@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mert.bleu import bleu_of
 from mert.optimisers.candidates import Candidates
@@ -24,6 +25,13 @@ TIE = 1e-12
 
 _exact = compiler(nogil=True)
 _fast = compiler(nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "reassoc"})
+_inline = compiler(
+    nogil=True,
+    error_model="numpy",
+    fastmath={"nnan", "nsz", "reassoc"},
+    forceinline=True,
+    _nrt=False,
+)
 
 
 @dataclass(frozen=True)
@@ -34,231 +42,305 @@ class Step:
     bleu: float
 
 
+class Line(NamedTuple):
+    """A direction through the weights.
+
+    Attributes:
+        slopes: (n,) how much the score of each hypothesis grows with γ.
+        flattest, steepest: (sentences,) rows of the outermost ones.
+    """
+
+    slopes: Floats
+    flattest: Integers
+    steepest: Integers
+
+
 class Changes(NamedTuple):
     """Where along a line the best hypotheses of all sentences change.
 
     Attributes:
-        gammas: (changes,) ascending.
-        statistics: (changes, 9) by how much the summed statistics change there.
-        start: (9,) their sum at the smallest γ.
+        gammas: (changes,) where, sentence by sentence.
+        before, after: (changes,) rows of the hypotheses that are best on either side.
+        start: (sentences,) rows of the best ones at the smallest γ.
     """
 
     gammas: Floats
-    statistics: Floats
-    start: Floats
+    before: Integers
+    after: Integers
+    start: Integers
 
 
 class LineSearch:
-    """Searches lines through the weights of one set of candidates."""
+    """Searches lines through the weights of one set of candidates.
+
+    Its arrays are only read: several threads may search at once.
+    """
 
     def __init__(self, candidates: Candidates) -> None:
-        self._statistics = candidates.statistics.astype(np.float64)
+        self._statistics = candidates.statistics.astype(np.int32)
         self._offsets = candidates.offsets
         self._columns = np.ascontiguousarray(candidates.features.T)
-        sentence = np.repeat(np.arange(len(self._offsets) - 1), np.diff(self._offsets))
-        self._ascending = [np.lexsort((column, sentence)) for column in self._columns]
-        self._sorted = [c[order] for c, order in zip(self._columns, self._ascending, strict=True)]
+        self._along_features = [
+            Line(column, *_outermost(column, self._offsets)) for column in self._columns
+        ]
 
-    def slopes(self, direction: Floats) -> Floats:
-        """Return (n,): how much the score of each hypothesis grows with γ."""
-        feature = _single(direction)
-        slopes: Floats = direction @ self._columns if feature is None else self._columns[feature]
-        return slopes
+    def scores(self, weights: Floats) -> Floats:
+        """Return (n,): the scores of the hypotheses under weights (d,)."""
+        of_weights: Floats = _product(self._columns, weights)
+        return of_weights
+
+    def line(self, direction: Floats) -> Line:
+        """Return the line in a direction (d,)."""
+        moving = np.flatnonzero(direction)
+        if len(moving) == 1 and direction[moving[0]] == 1.0:
+            along: Line = self._along_features[moving[0]]
+            return along
+        slopes = self.scores(direction)
+        return Line(slopes, *_outermost(slopes, self._offsets))
 
     def along(
-        self, scores: Floats, direction: Floats, slopes: Floats, lowest: float, highest: float
+        self, scores: Floats, chosen: Integers, line: Line, lowest: float, highest: float
     ) -> Step:
-        """Search the line in a direction.
+        """Search a line.
 
         Args:
             scores: (n,) scores of the hypotheses at γ = 0.
-            direction: (d,).
-            slopes: (n,) of this direction.
+            chosen: (sentences,) rows of the best ones.
+            line: to search.
             lowest: smallest γ.
             highest: largest γ.
         """
-        feature = _single(direction)
-        if feature is None:
-            changes = _changes(scores, slopes, self._statistics, self._offsets, lowest, highest)
-        else:
-            order = self._ascending[feature]
-            changes = _changes_of_sorted(
-                scores[order],
-                self._sorted[feature],
-                order,
-                self._statistics,
-                self._offsets,
-                lowest,
-                highest,
-            )
-        return Step(*_best_interval(changes, lowest, highest))
+        changes = _changes(scores, chosen, line, self._offsets, lowest, highest)
+        order = np.argsort(changes.gammas)
+        return Step(*_best_interval(changes, order, self._statistics, lowest, highest))
 
 
-def _single(direction: Floats) -> int | None:
-    """Return the only feature that a direction goes along, by 1; None if there are more."""
-    moving = np.flatnonzero(direction)
-    return int(moving[0]) if len(moving) == 1 and direction[moving[0]] == 1.0 else None
+@_fast
+def _product(columns: Floats, weights: Floats) -> Floats:
+    """Return (n,) the sum of columns (d, n) by weights (d,), always in the same order."""
+    total = np.zeros(columns.shape[1])
+    for column in range(len(weights)):
+        if weights[column] != 0.0:
+            weight, values = weights[column], columns[column]
+            for row in range(len(total)):
+                total[row] += weight * values[row]
+    return total
 
 
 @_fast
 def _changes(
     scores: Floats,
-    slopes: Floats,
-    statistics: Floats,
+    chosen: Integers,
+    line: Line,
     offsets: Integers,
     lowest: float,
     highest: float,
 ) -> Changes:
     """Follow the envelope of each sentence from `lowest` to `highest`; see `Changes`.
 
-    From the hypothesis that is best at `lowest`, the envelope goes on to the one whose line is
-    crossed first, of several the steepest. Looking at all lines for each step of the envelope
-    costs less than sorting them first, since the loops have no branches and envelopes are short.
+    As points (slope, score) the lines of the envelope are the upper convex hull (Macherey et al.
+    2008). Most points lie below the two chords from the highest one to the outermost ones, and are
+    left out before the others are sorted (Akl and Toussaint 1978).
     """
     gammas = np.empty(len(scores))
-    before = np.empty(len(scores), np.int64)
-    after = np.empty(len(scores), np.int64)
-    crossings = np.empty(len(scores))
+    before, after = np.empty(len(scores), np.int64), np.empty(len(scores), np.int64)
+    start = np.empty(len(offsets) - 1, np.int64)
+    longest = np.diff(offsets).max()
+    lines, crossings = np.empty(longest, np.int64), np.empty(longest)
     found = 0
-    start = np.zeros(statistics.shape[1])
-    for sentence in range(len(offsets) - 1):
+    for sentence in range(len(start)):
         first, last = offsets[sentence], offsets[sentence + 1]
-        current = _best_at(scores, slopes, first, last, lowest)
-        start += statistics[current]
-        while True:
-            # Where each steeper line crosses the current one …
-            slope, score = slopes[current], scores[current]
-            for line in range(first, last):
-                crossing = (score - scores[line]) / (slopes[line] - slope)
-                crossings[line] = crossing if slopes[line] > slope else np.inf
-            gamma = np.inf
-            for line in range(first, last):
-                gamma = crossings[line] if crossings[line] < gamma else gamma
-            if gamma >= highest:
-                break
-            # … and the steepest of those that do so first: it is the best one from there on.
-            following = current
-            for line in range(first, last):
-                if crossings[line] <= gamma and slopes[line] > slopes[following]:
-                    following = line
-            gammas[found] = gamma
-            before[found] = current
-            after[found] = following
+        heights, slants = scores[first:last], line.slopes[first:last]
+        corners = line.flattest[sentence] - first, line.steepest[sentence] - first
+        kept = _above_chords(heights, slants, chosen[sentence] - first, *corners, lines)
+        _sort_by_slope(lines[:kept], slants)
+        kept = _envelope(lines[:kept], heights, slants, crossings)
+        place = 1
+        while place < kept and crossings[place] <= lowest:
+            place += 1
+        start[sentence] = first + lines[place - 1]
+        while place < kept and crossings[place] < highest:
+            gammas[found] = crossings[place]
+            before[found] = first + lines[place - 1]
+            after[found] = first + lines[place]
             found += 1
-            current = following
-    return _in_order(gammas[:found], before[:found], after[:found], statistics, start)
+            place += 1
+    return Changes(gammas[:found], before[:found], after[:found], start)
 
 
-@_fast
-def _changes_of_sorted(
-    scores: Floats,
-    slopes: Floats,
-    ascending: Integers,
-    statistics: Floats,
-    offsets: Integers,
+@_exact
+def _outermost(slopes: Floats, offsets: Integers) -> tuple[Integers, Integers]:
+    """Return the rows of the flattest and of the steepest line of each sentence."""
+    flattest = offsets[:-1].copy()
+    steepest = offsets[:-1].copy()
+    for sentence in range(len(offsets) - 1):
+        low = high = offsets[sentence]
+        for row in range(low + 1, offsets[sentence + 1]):
+            if slopes[row] < slopes[low]:
+                low = row
+            if slopes[row] > slopes[high]:
+                high = row
+        flattest[sentence], steepest[sentence] = low, high
+    return flattest, steepest
+
+
+@_inline
+def _above_chords(
+    heights: Floats,
+    slants: Floats,
+    highest: int,
+    flattest: int,
+    steepest: int,
+    lines: Integers,
+) -> int:
+    """Write the lines that may be part of the envelope, in order, and return how many they are."""
+    # The points above the two chords, and of them the farthest on either side …
+    top, middle = heights[highest], slants[highest]
+    to_left, to_right = middle - slants[flattest], slants[steepest] - middle
+    rise_left, rise_right = top - heights[flattest], heights[steepest] - top
+    kept = 0
+    left = right = highest
+    most_left = most_right = 0.0
+    for line in range(len(heights)):
+        aside = slants[line] - middle
+        width = to_left if aside < 0.0 else to_right
+        rise = rise_left if aside < 0.0 else rise_right
+        above = (heights[line] - top) * width - aside * rise
+        lines[kept] = line
+        kept += above >= 0.0
+        if above > min(most_left, most_right):
+            if aside < 0.0 and above > most_left:
+                left, most_left = line, above
+            elif aside >= 0.0 and above > most_right:
+                right, most_right = line, above
+    # … to which there are two chords each.
+    once, kept = kept, 0
+    for place in range(once):
+        line = lines[place]
+        lines[kept] = line
+        slant = slants[line]
+        if slant < slants[highest]:
+            first, last = (flattest, left) if slant < slants[left] else (left, highest)
+        else:
+            first, last = (highest, right) if slant < slants[right] else (right, steepest)
+        kept += _above(heights, slants, line, first, last) >= 0.0
+    return kept
+
+
+@_inline
+def _above(heights: Floats, slants: Floats, line: int, first: int, last: int) -> float:
+    """Return how far a point is above the chord between two, in some unit of this chord."""
+    width, rise = slants[last] - slants[first], heights[last] - heights[first]
+    above: float = (heights[line] - heights[last]) * width - (slants[line] - slants[last]) * rise
+    return above
+
+
+@_inline
+def _sort_by_slope(lines: Integers, slants: Floats) -> None:
+    """Sort lines by slope; of equal ones the first stays first."""
+    for place in range(1, len(lines)):
+        line = lines[place]
+        slant = slants[line]
+        hole = place
+        while hole > 0 and slants[lines[hole - 1]] > slant:
+            lines[hole] = lines[hole - 1]
+            hole -= 1
+        lines[hole] = line
+
+
+@_inline
+def _envelope(lines: Integers, heights: Floats, slants: Floats, crossings: Floats) -> int:
+    """Keep the lines of the envelope, sorted by slope, and return how many they are.
+
+    `crossings` is where each crosses the one before. Of lines that cross in one place the steepest
+    counts; of those that are the same the first one, as wherever hypotheses are chosen.
+    """
+    kept = 0
+    for line in lines:
+        height, slant = heights[line], slants[line]
+        crossing = -np.inf
+        while kept > 0:
+            last = lines[kept - 1]
+            if slants[last] < slant:
+                crossing = (heights[last] - height) / (slant - slants[last])
+                if crossing > crossings[kept - 1]:
+                    break
+            elif height <= heights[last]:
+                break  # parallel, and not above
+            kept -= 1
+        if kept == 0 or slants[lines[kept - 1]] < slant:
+            lines[kept] = line
+            crossings[kept] = crossing if kept > 0 else -np.inf
+            kept += 1
+    return kept
+
+
+@_exact
+def _best_interval(
+    changes: Changes,
+    order: Integers,
+    statistics: NDArray[np.int32],
     lowest: float,
     highest: float,
-) -> Changes:
-    """Follow the envelopes of lines that are in ascending order by slope, sentence by sentence.
-
-    `ascending` gives their rows among the statistics.
-
-    Only the steeper lines behind the current one need be looked at.
-    """
-    gammas = np.empty(len(scores))
-    before = np.empty(len(scores), np.int64)
-    after = np.empty(len(scores), np.int64)
-    crossings = np.empty(len(scores))
-    found = 0
-    start = np.zeros(statistics.shape[1])
-    for sentence in range(len(offsets) - 1):
-        first, last = offsets[sentence], offsets[sentence + 1]
-        current = _best_at(scores, slopes, first, last, lowest)
-        start += statistics[ascending[current]]
-        while True:
-            slope, score = slopes[current], scores[current]
-            gamma = np.inf
-            for line in range(current + 1, last):
-                crossing = (score - scores[line]) / (slopes[line] - slope)
-                crossing = crossing if slopes[line] > slope else np.inf
-                crossings[line] = crossing
-                gamma = crossing if crossing < gamma else gamma
-            if gamma >= highest:
-                break
-            following = last - 1
-            while not crossings[following] <= gamma:
-                following -= 1
-            # Of lines that are the same, the first one counts, as wherever hypotheses are chosen.
-            while (
-                following - 1 > current
-                and crossings[following - 1] <= gamma
-                and slopes[following - 1] == slopes[following]
-            ):
-                following -= 1
-            gammas[found] = gamma
-            before[found] = ascending[current]
-            after[found] = ascending[following]
-            found += 1
-            current = following
-    return _in_order(gammas[:found], before[:found], after[:found], statistics, start)
-
-
-@_fast
-def _in_order(
-    gammas: Floats, before: Integers, after: Integers, statistics: Floats, start: Floats
-) -> Changes:
-    """Return the changes from the hypotheses `before` to those `after`, in ascending order of γ."""
-    order = np.argsort(gammas)
-    changes = statistics[after[order]] - statistics[before[order]]
-    return Changes(gammas[order], changes, start)
-
-
-@_exact
-def _best_at(scores: Floats, slopes: Floats, first: int, last: int, gamma: float) -> int:
-    """Return the line that is highest at γ and just behind it; γ may be minus infinity."""
-    best = first
-    for line in range(first + 1, last):
-        if gamma == -np.inf:
-            higher = slopes[best] - slopes[line]
-            steeper = scores[line] - scores[best]
-        else:
-            higher = scores[line] - scores[best] + gamma * (slopes[line] - slopes[best])
-            steeper = slopes[line] - slopes[best]
-        if higher > 0.0 or (higher == 0.0 and steeper > 0.0):
-            best = line
-    return best
-
-
-@_exact
-def _best_interval(changes: Changes, lowest: float, highest: float) -> tuple[float, float]:
+) -> tuple[float, float]:
     """Return the middle of the best interval and BLEU on it.
 
     Of equally good intervals the widest is taken, and of equally wide ones the leftmost; one
     without an end counts, and is entered, as if it were 0.2 wide.
+
+    Args:
+        changes: along the line.
+        order: (changes,) of them by γ.
+        statistics: (n, 9) of the hypotheses.
+        lowest: smallest γ.
+        highest: largest γ.
     """
-    gammas, current = changes.gammas, changes.start.copy()
+    current = np.zeros(statistics.shape[1])
+    for row in changes.start:
+        for column in range(len(current)):
+            current[column] += statistics[row, column]
     best_bleu = -1.0
     best_gamma = 0.0
     best_width = -1.0
-    found = len(gammas)
+    found = len(order)
+    right = lowest
     for interval in range(found + 1):
+        left = right
         if interval > 0:
+            change = order[interval - 1]
+            before, after = changes.before[change], changes.after[change]
             for column in range(len(current)):
-                current[column] += changes.statistics[interval - 1, column]
-        left = gammas[interval - 1] if interval > 0 else lowest
-        right = gammas[interval] if interval < found else highest
-        if left == -np.inf and right == np.inf:
-            left, right = -OUTSIDE, OUTSIDE
-        elif left == -np.inf:
-            left = right - 2 * OUTSIDE
-        elif right == np.inf:
-            right = left + 2 * OUTSIDE
-        width = right - left
-        if width <= 0.0:
+                current[column] += statistics[after, column] - statistics[before, column]
+        right = changes.gammas[order[interval]] if interval < found else highest
+        begin, end = _ends(left, right)
+        width = end - begin
+        if width <= 0.0 or _bleu_below(current, best_bleu - 2 * TIE):
             continue
         bleu = bleu_of(current)
         if bleu > best_bleu + TIE or (bleu > best_bleu - TIE and width > best_width):
             best_bleu = bleu
-            best_gamma = (left + right) / 2.0
+            best_gamma = (begin + end) / 2.0
             best_width = width
     return best_gamma, best_bleu
+
+
+@_inline
+def _ends(left: float, right: float) -> tuple[float, float]:
+    """Return the ends of an interval, or where it counts as ended."""
+    if left == -np.inf and right == np.inf:
+        return -OUTSIDE, OUTSIDE
+    if left == -np.inf:
+        return right - 2 * OUTSIDE, right
+    return left, left + 2 * OUTSIDE if right == np.inf else right
+
+
+@_inline
+def _bleu_below(statistics: Floats, bleu: float) -> bool:
+    """Return whether BLEU is surely below some value, without a root; False says nothing."""
+    if bleu <= 0.0 or statistics[1] <= 0.0:
+        return False
+    matches = statistics[0] * statistics[2] * statistics[4] * statistics[6]
+    ngrams = statistics[1] * statistics[3] * statistics[5] * statistics[7]
+    squared = bleu * bleu
+    below: bool = matches * (1.0 + 1e-9) < squared * squared * ngrams
+    return below

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,65 +13,88 @@ import numpy as np
 from mert.optimisers.candidates import Candidates
 from mert.optimisers.line_search import LineSearch
 from mert.optimisers.space import Optimum, SearchSpace, normalised
-from moses_feature.arrays import Floats
+from moses_feature.arrays import Floats, Integers
 
 SMALLEST_GAIN = 1e-5
 """BLEU that a step must bring for the search to go on."""
+RANDOM_DIRECTIONS, MOVING = 24, 3
+"""Random directions that are tried, and features that each moves."""
+PARTS, SENTENCES_OF_A_PART, FINALISTS = 2, 100, 6
+"""Restarts climb on one of so many parts of the sentences, if each has so many; so many go on."""
 
 
 def mert(
     candidates: Candidates,
     space: SearchSpace,
     restarts: int = 20,
-    random_directions: int = 8,
+    random_directions: int = RANDOM_DIRECTIONS,
     seed: int = 1,
 ) -> Optimum:
     """Search from the start weights and from random ones, and return the best weights found.
 
     Each search goes along one feature after the other that is not fixed, and takes the best step
     of every line that raises BLEU; when all features in a row bring nothing, random directions
-    are tried, and when these bring nothing either, it ends. Of equally good restarts the first is
-    taken.
+    are tried, and when these bring nothing either, it ends. Where there are many sentences, the
+    random restarts first climb on a part of them each, and the best of the places where they come
+    to go on. Of equally good places the first is taken. The searches run in threads; what they
+    find does not depend on how many.
     """
-    generator = np.random.default_rng(seed)
     candidates = candidates.distinct()
-    search = _Search(candidates, space, generator)
-    start = search.scaled(space.start)
-    place = search.climb(start, random_directions)
-    of_restarts = [place.bleu]
-    for _ in range(restarts):
+    search = _Search(candidates, space)
+    starts = [search.scaled(space.start)]
+    for restart in range(1, restarts + 1):
+        generator = np.random.default_rng([seed, restart])
         drawn = generator.uniform(space.draw_lowest, space.draw_highest)
-        drawn = np.where(space.fixed, space.start, drawn)
-        other = search.climb(search.scaled(drawn), random_directions)
-        of_restarts.append(other.bleu)
-        if other.bleu > place.bleu:
-            place = other
-    reason = f"{restarts} restarts done, the best is number {int(np.argmax(of_restarts))}"
-    return Optimum(place.weights, place.bleu, candidates.bleu(start), reason, of_restarts)
+        starts.append(search.scaled(np.where(space.fixed, space.start, drawn)))
+    parts = [search]
+    if len(candidates.offsets) > PARTS * SENTENCES_OF_A_PART:
+        parts = [_Search(candidates.part(part, PARTS), space) for part in range(PARTS)]
+    ended = threading.Event()
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+
+        def first_climb(restart: int) -> _Place:
+            if restart == 0:
+                return search.at(starts[0])
+            part = parts[restart % len(parts)]
+            return search.at(part.along_features(part.at(starts[restart]), ended).weights)
+
+        def climb(restart: int) -> _Place:
+            generator = np.random.default_rng([seed, restart, random_directions])
+            return search.climb(places[restart], random_directions, generator, ended)
+
+        try:
+            places = list(pool.map(first_climb, range(len(starts))))
+            ranked = sorted(range(1, len(places)), key=lambda restart: -places[restart].bleu)
+            going_on = [0, *sorted(ranked[: FINALISTS if len(parts) > 1 else restarts])]
+            for restart, place in zip(going_on, pool.map(climb, going_on), strict=True):
+                places[restart] = place
+        except BaseException:
+            ended.set()
+            raise
+    of_restarts = [place.bleu for place in places]
+    best = int(np.argmax(of_restarts))
+    reason = f"{restarts} restarts done, the best is number {best}"
+    start_bleu = search.at(starts[0]).bleu
+    return Optimum(places[best].weights, places[best].bleu, start_bleu, reason, of_restarts)
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Weights (d,), the scores (n,) that they give the hypotheses, and BLEU."""
+    """Weights (d,), the scores (n,) that they give the hypotheses, the best ones, and BLEU."""
 
     weights: Floats
     scores: Floats
+    chosen: Integers
     bleu: float
 
 
 class _Search:
-    """Climbs from a point until nothing more is gained."""
+    """Climbs from points until nothing more is gained; several threads may climb at once."""
 
-    def __init__(
-        self,
-        candidates: Candidates,
-        space: SearchSpace,
-        generator: np.random.Generator,
-    ) -> None:
+    def __init__(self, candidates: Candidates, space: SearchSpace) -> None:
         self._candidates = candidates
         self._lines = LineSearch(candidates)
         self._space = space
-        self._generator = generator
         self._free = np.flatnonzero(~space.fixed)
         bounded = np.isfinite(space.lowest) | np.isfinite(space.highest)
         self._scale_free = not (space.fixed.any() or bounded.any())
@@ -79,21 +105,38 @@ class _Search:
             return normalised(weights)
         return np.clip(weights, self._space.lowest, self._space.highest)
 
-    def climb(self, weights: Floats, random_directions: int = 0) -> _Place:
-        """Return the place where neither a feature nor random directions bring anything more."""
-        place = self._at(weights)
+    def at(self, weights: Floats) -> _Place:
+        """Return the place of some weights."""
+        return self._place(weights, self._lines.scores(weights))
+
+    def climb(
+        self,
+        place: _Place,
+        random_directions: int,
+        generator: np.random.Generator,
+        ended: threading.Event,
+    ) -> _Place:
+        """Return the place where neither a feature nor random directions bring anything more.
+
+        Args:
+            place: where to begin.
+            random_directions: to try when the features bring nothing more.
+            generator: of their random numbers.
+            ended: set to give up.
+        """
         improving = True
-        while improving:
-            place = self._along_features(place)
+        while improving and not ended.is_set():
+            place = self.along_features(place, ended)
             before = place.bleu
             for _ in range(random_directions):
-                direction = np.zeros(len(weights))
-                direction[self._free] = self._generator.normal(size=len(self._free))
+                direction = np.zeros(len(place.weights))
+                moving = generator.permutation(self._free)[:MOVING]
+                direction[moving] = generator.normal(size=len(moving))
                 place = self._step(place, normalised(direction))
             improving = place.bleu > before + SMALLEST_GAIN
-        return self._at(place.weights)
+        return self.at(place.weights)
 
-    def _along_features(self, place: _Place) -> _Place:
+    def along_features(self, place: _Place, ended: threading.Event) -> _Place:
         """Search along one feature after the other until all of them in a row bring nothing."""
         without_gain = 0
         for feature in itertools.cycle(self._free):
@@ -102,28 +145,28 @@ class _Search:
             before = place.bleu
             place = self._step(place, direction)
             without_gain = 0 if place.bleu > before + SMALLEST_GAIN else without_gain + 1
-            if without_gain >= len(self._free):
+            if without_gain >= len(self._free) or ended.is_set():
                 break
         return place
 
-    def _at(self, weights: Floats) -> _Place:
-        scores = self._candidates.features @ weights
-        return _Place(weights, scores, self._candidates.bleu_of(scores))
-
     def _step(self, place: _Place, direction: Floats) -> _Place:
         lowest, highest = self._range(place.weights, direction)
-        slopes = self._lines.slopes(direction)
-        step = self._lines.along(place.scores, direction, slopes, lowest, highest)
+        line = self._lines.line(direction)
+        step = self._lines.along(place.scores, place.chosen, line, lowest, highest)
         if step.bleu <= place.bleu:
             return place
         weights = place.weights + step.gamma * direction
-        scores = place.scores + step.gamma * slopes
+        scores = place.scores + step.gamma * line.slopes
         scaled = self.scaled(weights)
         if self._scale_free:
             scores *= np.abs(scaled).sum() / np.abs(weights).sum()
         # A tie of two hypotheses may be broken otherwise than on the line: count what is there.
-        bleu = self._candidates.bleu_of(scores)
-        return _Place(scaled, scores, bleu) if bleu > place.bleu else place
+        there = self._place(scaled, scores)
+        return there if there.bleu > place.bleu else place
+
+    def _place(self, weights: Floats, scores: Floats) -> _Place:
+        chosen = self._candidates.chosen(scores)
+        return _Place(weights, scores, chosen, self._candidates.bleu_of_rows(chosen))
 
     def _range(self, weights: Floats, direction: Floats) -> tuple[float, float]:
         """Return the γ between which no weight leaves its bounds."""

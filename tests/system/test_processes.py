@@ -121,6 +121,7 @@ def test_modules_that_lie_about_are_not_imported(tmp_path, monkeypatch):
 
 
 def test_signals_wait_for_the_end_of_a_call():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
     steps = []
 
     def work() -> None:
@@ -132,3 +133,4 @@ def test_signals_wait_for_the_end_of_a_call():
         deferred(work)
     assert steps == ["worked", "worked inside"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)

@@ -30,7 +30,8 @@ INFINITY = np.inf
 
 def search_line(candidates: Candidates, scores, direction, lowest, highest):
     lines = LineSearch(candidates)
-    return lines.along(scores, direction, lines.slopes(direction), lowest, highest)
+    chosen = candidates.chosen(scores)
+    return lines.along(scores, chosen, lines.line(direction), lowest, highest)
 
 
 def test_bleu_of_a_worked_example():

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from xopen import xopen
 
+from mert.decoders.decoder import SearchErrors
 from mert.decoders.embedded.best_paths import best_paths
 from mert.decoders.embedded.language_model import BUFFER
 from mert.decoders.embedded.path_features import features_of_paths, words_of_paths
@@ -24,8 +25,9 @@ from moses_feature.arrays import Integers
 from moses_feature.files import whole_file
 from moses_feature.signals import deferred
 
-DEFAULT_POPS = 200
+DEFAULT_POPS = 1000
 DEFAULT_STACK = 200
+"""Those of Moses (`moses/TypeDef.h`)."""
 PATHS_PER_HYPOTHESIS = 20
 """Paths that are looked at for each distinct translation that is wanted (`n-best-factor`)."""
 
@@ -137,6 +139,26 @@ class EmbeddedDecoder:
         reference = self._options.word_numbers(words)
         options = self._options.only_from(self._weighted, reference)
         return self._best(self._search(sentence, options, reference, forced=True), options, 1, True)
+
+    def search_errors(self, features: FeatureSet, count: int) -> SearchErrors:
+        """Count sentences that twice the limits translate better; see `Decoder`."""
+        sentences = range(min(count, len(self)))
+        self._use(features)
+        found = [self.translate(sentence) for sentence in sentences]
+        limits = self._limits
+        self._limits = limits._replace(pops=2 * limits.pops, stack=2 * limits.stack)
+        try:
+            wider = [self.translate(sentence) for sentence in sentences]
+        finally:
+            self._limits = limits
+        return SearchErrors(
+            sum(
+                other[0].words != one[0].words and other[0].score > one[0].score
+                for one, other in zip(found, wider, strict=True)
+                if one and other
+            ),
+            len(sentences),
+        )
 
     def _use(self, features: FeatureSet) -> None:
         self._weights = features.weights

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
+from mert.decoders.decoder import SearchErrors
 from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
 from mert.decoders.embedded.system import System
 from mert.features import FeatureSet
@@ -92,6 +93,13 @@ class Workers:
         finally:
             for part in parts:
                 part.unlink(missing_ok=True)
+
+    def search_errors(self, features: FeatureSet, count: int) -> SearchErrors:
+        """Count those of the first process; see `Decoder`."""
+        errors: SearchErrors = (
+            self._workers[0].call(EmbeddedDecoder.search_errors, features, count).result()
+        )
+        return errors
 
     def close(self) -> None:
         """End the processes."""
