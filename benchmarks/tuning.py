@@ -1,8 +1,8 @@
 """A tuning run's time, now and in an older checkout of this project, on the same text.
 
-    python benchmarks/tuning.py OLDER_CHECKOUT INI INPUT REFERENCE [--iterations 3] [-- OPTION …]
+    python benchmarks/tuning.py OLDER_CHECKOUT INI INPUT REFERENCE [--iterations 3] [OPTION …]
 
-Both run `mert-tune` with the same options, one after the other, in processes of their own and with
+Other options are for `mert-tune`. Both run `mert-tune` with the same options, one after the other, in processes of their own and with
 what is installed for this Python. Run it where relative paths in the ini hold; the checkout is
 named by an absolute path.
 """
@@ -50,10 +50,9 @@ def main() -> None:
     parser.add_argument("input")
     parser.add_argument("reference")
     parser.add_argument("--iterations", type=int, default=3)
-    parser.add_argument("options", nargs="*", help="more options of mert-tune, behind --")
-    given = parser.parse_args()
+    given, more = parser.parse_known_args()
     options = [given.ini, "--dev", given.input, "--dev-reference", given.reference]
-    options += ["--max-iterations", str(given.iterations), *given.options]
+    options += ["--max-iterations", str(given.iterations), *more]
     for checkout in (given.older, HERE):  # compiles
         time_tuning(checkout, [*options, "--max-iterations", "1"])
     older, now = (time_tuning(checkout, options) for checkout in (given.older, HERE))
