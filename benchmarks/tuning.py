@@ -2,9 +2,9 @@
 
     python benchmarks/tuning.py OLDER_CHECKOUT INI INPUT REFERENCE [--iterations 3] [OPTION …]
 
-Other options are for `mert-tune`. Both run `mert-tune` with the same options, one after the other, in processes of their own and with
-what is installed for this Python. Run it where relative paths in the ini hold; the checkout is
-named by an absolute path.
+Other options are for `mert-tune`. Both run it with the same options, one after the other, in
+processes of their own and with what is installed for this Python. Run it where relative paths in
+the ini hold; the checkout is named by an absolute path.
 """
 
 from __future__ import annotations

@@ -225,6 +225,10 @@ class _SystemRuns:
             constants=tuple(state.constants),
             test_statistics=statistics,
             curve=tuple(100 * iteration.bleu for iteration in state.iterations),
+            seconds=(
+                sum(iteration.seconds[0] for iteration in state.iterations),
+                sum(iteration.seconds[1] for iteration in state.iterations),
+            ),
         )
 
     def _write_average(self, features: FeatureSet, states: Sequence[TuningState]) -> None:

@@ -12,7 +12,7 @@ from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
 from mert.comparison.report import notes, table
-from mert.comparison.results import Comparison
+from mert.comparison.results import Comparison, Run, SystemResult
 from moses_feature.files import write_whole
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#b8860b", "#3399bb", "#aa3377", "#777777")
@@ -61,6 +61,18 @@ def write_page(comparison: Comparison, path: Path, settings: Mapping[str, object
             _figure(_curves(comparison), "BLEU by iteration of each tuning run"),
         ),
         (
+            "Time",
+            "Minutes of each run: for decoding the development set in all iterations, and for "
+            "finding weights on the n-best lists. Reading the models, and the test set, are not "
+            "in it.",
+            _table(
+                [
+                    ("system", "seed", "iterations", "decoding", "optimising"),
+                    *(_times(system, run) for system in comparison.systems for run in system.runs),
+                ]
+            ),
+        ),
+        (
             "Settings",
             f"{runs} tuning run{'s' if runs > 1 else ''} a system; BLEU: {comparison.signature}.",
             _table(
@@ -83,6 +95,11 @@ def write_page(comparison: Comparison, path: Path, settings: Mapping[str, object
         f"<body><h1>{escape(title)}</h1>{body}</body></html>\n"
     )
     write_whole(path, page.encode(errors="replace"))
+
+
+def _times(system: SystemResult, run: Run) -> tuple[str, ...]:
+    minutes = (f"{seconds / 60:.1f}" for seconds in run.seconds)
+    return system.name, str(run.seed), str(run.iterations), *minutes
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

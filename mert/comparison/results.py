@@ -26,6 +26,7 @@ class Run:
         constants: features that are the same for all translations of every sentence.
         test_statistics: (sentences, 9) BLEU statistics.
         curve: BLEU of the first translations of dev, 0 to 100, of each iteration.
+        seconds: that decoding and optimising took, over all iterations.
     """
 
     seed: int
@@ -37,6 +38,7 @@ class Run:
     constants: tuple[str, ...]
     test_statistics: np.ndarray
     curve: tuple[float, ...] = ()
+    seconds: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True)

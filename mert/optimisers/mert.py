@@ -50,7 +50,7 @@ def mert(
     if len(candidates.offsets) > PARTS * SENTENCES_OF_A_PART:
         parts = [_Search(candidates.part(part, PARTS), space) for part in range(PARTS)]
     ended = threading.Event()
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(_cores()) as pool:
 
         def first_climb(restart: int) -> _Place:
             if restart == 0:
@@ -76,6 +76,13 @@ def mert(
     reason = f"{restarts} restarts done, the best is number {best}"
     start_bleu = search.at(starts[0]).bleu
     return Optimum(places[best].weights, places[best].bleu, start_bleu, reason, of_restarts)
+
+
+def _cores() -> int:
+    """Return the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

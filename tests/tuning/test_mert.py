@@ -19,6 +19,7 @@ from helpers.files import SHARED, needs_shared
 from mert.bleu import References, corpus_bleu
 from mert.cli.optimise import mert_optimize
 from mert.moses_files import read_candidates, read_init
+from mert.optimisers import mert as optimiser
 from mert.optimisers.candidates import Candidates
 from mert.optimisers.line_search import LineSearch
 from mert.optimisers.mert import mert
@@ -181,6 +182,32 @@ def test_bleu_never_falls_and_the_seed_decides():
     for run in runs:
         assert run.bleu == max(run.bleu_of_restarts) >= run.start_bleu
         assert candidates.bleu(run.weights) == run.bleu
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_the_number_of_threads_does_not_matter(monkeypatch, parts):
+    monkeypatch.setattr(optimiser, "PARTS", parts)
+    monkeypatch.setattr(optimiser, "SENTENCES_OF_A_PART", 5)
+    candidates = random_candidates(sentences=40, seed=3)
+    space = SearchSpace.around(np.ones(5))
+    found = []
+    for cores in (1, 4):
+        monkeypatch.setattr(optimiser, "_cores", lambda cores=cores: cores)
+        found.append(mert(candidates, space, restarts=9))
+    assert np.array_equal(found[0].weights, found[1].weights)
+    assert found[0].bleu_of_restarts == found[1].bleu_of_restarts
+    assert candidates.bleu(found[0].weights) == found[0].bleu
+
+
+def test_parts_hold_every_sentence_once():
+    candidates = random_candidates(sentences=11)
+    parts = [candidates.part(number, 3) for number in range(3)]
+    assert [len(part.offsets) - 1 for part in parts] == [4, 4, 3]
+    for sentence, (first, last) in enumerate(itertools.pairwise(candidates.offsets)):
+        part = parts[sentence % 3]
+        begin, end = part.offsets[sentence // 3 : sentence // 3 + 2]
+        assert np.array_equal(part.features[begin:end], candidates.features[first:last])
+        assert np.array_equal(part.statistics[begin:end], candidates.statistics[first:last])
 
 
 def test_fixed_and_bounded_weights():

@@ -325,6 +325,7 @@ def test_mert_compare(task, tmp_path):
     assert other["difference"] == pytest.approx(other["test_mean"] - baseline["test_mean"])
     assert 0 < other["p_randomisation"] <= 1
     page = (tmp_path / "w" / "comparison.html").read_text()
+    assert "optimising" in page
     assert "plotly" in page
     assert "seed 2" in page
     assert "<td>max_iterations</td><td>3</td>" in page
