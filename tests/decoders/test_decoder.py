@@ -234,6 +234,26 @@ def test_table_limit_and_several_tables(tmp_path):
         assert decoder.force(0, hypothesis.words)[0].score == pytest.approx(hypothesis.score)
 
 
+def test_search_errors_are_what_wider_limits_mend(tmp_path):
+    toy = make_toy(tmp_path / "toy", options=5)
+    sentences = ["a b c d a c d b a", "d c x b a a b d c", "b a c d d a b c a", "c a d b"]
+    features = FeatureSet.of_ini(toy.ini)
+    narrow = decoder_of(toy, sentences, SearchLimits(1, 1))
+    errors = narrow.search_errors(features, 3)
+    wider = decoder_of(toy, sentences, SearchLimits(2, 2))
+    better = [
+        wider.translate(number)[0].score > narrow.translate(number)[0].score + 1e-9
+        for number in range(3)
+    ]
+    assert errors.sentences == 3
+    assert 0 < errors.found <= sum(better)
+    assert decoder_of(toy, sentences).search_errors(features, 100) == (0, 4)
+    tokens = [sentence.encode().split() for sentence in sentences]
+    workers = Workers(System.of_ini(toy.ini), tokens, SearchLimits(2, 1), 2)
+    assert workers.search_errors(features, 3).sentences == 2  # those of the first process
+    workers.close()
+
+
 def test_weights_can_change(tmp_path):
     toy = make_toy(tmp_path / "toy")
     decoder = decoder_of(toy, ["a b c d"])
