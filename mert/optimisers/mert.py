@@ -41,9 +41,9 @@ def mert(
     """
     candidates = candidates.distinct()
     search = _Search(candidates, space)
+    generators = [np.random.default_rng([seed, restart]) for restart in range(restarts + 1)]
     starts = [search.scaled(space.start)]
-    for restart in range(1, restarts + 1):
-        generator = np.random.default_rng([seed, restart])
+    for generator in generators[1:]:
         drawn = generator.uniform(space.draw_lowest, space.draw_highest)
         starts.append(search.scaled(np.where(space.fixed, space.start, drawn)))
     parts = [search]
@@ -59,8 +59,7 @@ def mert(
             return search.at(part.along_features(part.at(starts[restart]), ended).weights)
 
         def climb(restart: int) -> _Place:
-            generator = np.random.default_rng([seed, restart, random_directions])
-            return search.climb(places[restart], random_directions, generator, ended)
+            return search.climb(places[restart], random_directions, generators[restart], ended)
 
         try:
             places = list(pool.map(first_climb, range(len(starts))))

@@ -19,7 +19,7 @@ from mert.decoders.embedded.search import future_scores
 from mert.decoders.embedded.system import System
 from mert.decoders.embedded.workers import Workers
 from mert.features import FeatureSet
-from mert.nbest import format_nbest, read_nbest
+from mert.nbest import Hypothesis, format_nbest, read_nbest
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.lm.scorer import NeuralLM
 from moses_feature.moses.ini import MosesIni
@@ -111,6 +111,15 @@ def buffered(toy: Toy, sentences: list[str], buffer: int) -> EmbeddedDecoder:
     return EmbeddedDecoder(System.of_ini(toy.ini), tokens, SearchLimits(20, 10), buffer=buffer)
 
 
+def assert_twice_the_same(decoder: EmbeddedDecoder, expected: list[list[Hypothesis]]) -> None:
+    """Compare n-best lists to the bit: the first time, and with what is remembered."""
+    for number, lists in [*enumerate(expected)] * 2:
+        found = decoder.translate(number, 30)
+        for one, other in zip(found, lists, strict=True):
+            assert (one.words, one.score) == (other.words, other.score)
+            assert np.array_equal(one.features, other.features)
+
+
 def test_buffered_and_unbuffered_decoding_are_the_same(tmp_path, monkeypatch):
     """To the bit, with a table that is too small and a buffer that runs over."""
     toy = make_toy(tmp_path / "toy", neural=1, options=5)
@@ -120,13 +129,7 @@ def test_buffered_and_unbuffered_decoding_are_the_same(tmp_path, monkeypatch):
     for buffer, slots in ((1, 1 << 16), (7, 1 << 16), (4096, 1 << 16), (4096, 64), (50, 64)):
         monkeypatch.setattr(language_model, "FIRST_SLOTS", slots)
         monkeypatch.setattr(language_model, "FIRST_CONTEXTS", slots)
-        decoder = buffered(toy, sentences, buffer)
-        for _ in range(2):
-            for number in range(3):
-                found = decoder.translate(number, 30)
-                for one, other in zip(found, expected[number], strict=True):
-                    assert (one.words, one.score) == (other.words, other.score)
-                    assert np.array_equal(one.features, other.features)
+        assert_twice_the_same(buffered(toy, sentences, buffer), expected)
 
 
 def test_kenlm_asked_directly_and_through_python(tmp_path, monkeypatch):
@@ -143,13 +146,7 @@ def test_kenlm_asked_directly_and_through_python(tmp_path, monkeypatch):
         monkeypatch.setattr(language_model, "FIRST_SLOTS", slots)
         monkeypatch.setattr(language_model, "FIRST_CONTEXTS", slots)
         monkeypatch.setattr(language_model, "MOST_STATES", slots)
-        decoder = decoder_of(toy, sentences)
-        for _ in range(2):
-            for number in range(3):
-                found = decoder.translate(number, 30)
-                for one, other in zip(found, expected[number], strict=True):
-                    assert (one.words, one.score) == (other.words, other.score)
-                    assert np.array_equal(one.features, other.features)
+        assert_twice_the_same(decoder_of(toy, sentences), expected)
 
 
 def test_what_goes_wrong_in_a_neural_model_is_raised(tmp_path, monkeypatch):

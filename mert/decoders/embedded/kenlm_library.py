@@ -20,6 +20,8 @@ import kenlm
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.compiled import inner
+
 MODELS = ("Probing", "RestProbing", "Trie", "ArrayTrie", "QuantTrie", "QuantArrayTrie")
 VOCABULARIES = ("Probing", "Sorted")
 WORD = 8
@@ -79,22 +81,21 @@ def addresses_of(model: Any) -> KenlmAddresses | None:
     return KenlmAddresses(
         inside,
         _address_at(_address_at(inside) + FIRST_METHOD),
-        clean_state(_bytes_at(_address_at(inside + BEGIN_AT), size)),
-        clean_state(_bytes_at(_address_at(inside + EMPTY_AT), size)),
+        _state_at(_address_at(inside + BEGIN_AT), size),
+        _state_at(_address_at(inside + EMPTY_AT), size),
         vocabulary,
         index(_address_at(_address_at(vocabulary) + FIRST_METHOD)),
     )
 
 
-def clean_state(state: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return a state (words, as many weights, length) without what stands behind its length."""
-    clean = np.zeros_like(state)
-    most = (len(state) - 1) // 2
-    length = int(state[-1]) & 0xFF
-    clean[:length] = state[:length]
-    clean[most : most + length] = state[most : most + length]
-    clean[-1] = length
-    return clean
+@inner
+def clean(state: NDArray[np.int32]) -> None:
+    """Set to 0 what stands behind the length of a state: words, as many weights, the length."""
+    last = len(state) - 1
+    state[last] &= 0xFF  # it is one byte
+    most = last // 2
+    for place in range(state[last], most):
+        state[place] = state[place + most] = 0
 
 
 @cache
@@ -115,5 +116,7 @@ def _address_at(place: int) -> int:
     return ctypes.c_uint64.from_address(place).value
 
 
-def _bytes_at(place: int, size: int) -> NDArray[np.int32]:
-    return np.frombuffer(ctypes.string_at(place, size), dtype=np.int32)
+def _state_at(place: int, size: int) -> NDArray[np.int32]:
+    state = np.frombuffer(ctypes.string_at(place, size), dtype=np.int32).copy()
+    clean(state)
+    return state

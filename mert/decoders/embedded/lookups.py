@@ -16,6 +16,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from mert.decoders.embedded.contexts import number_after, number_last
+from mert.decoders.embedded.kenlm_library import clean
 from mert.decoders.embedded.records import Lookups
 from mert.hash_table import FACTOR, first_place, mixed, next_place
 from moses_feature.arrays import Floats, Integers, Records
@@ -130,13 +131,8 @@ def _kenlm_score(lookups: Lookups, state: int, word: int) -> tuple[float, int]:
         lookups.ids[model, word],
         after.ctypes.data + after.itemsize,
     )
-    # As `clean_state` does: what stands behind the length is not of the state.
     after[0] = model
-    last = len(after) - 1
-    after[last] &= 0xFF
-    most = (last - 1) // 2
-    for place in range(1 + after[last], 1 + most):
-        after[place] = after[place + most] = 0
+    clean(after[1:])
     return np.float64(score) * LOG_10, 2 * number_last(states)
 
 

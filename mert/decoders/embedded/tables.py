@@ -8,6 +8,7 @@ errors and numbers are the same either way.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,13 @@ from moses_feature.arrays import Bytes, Floats, Integers
 from moses_feature.compiled import compiled, inner
 from moses_feature.errors import FormatError, shown
 from moses_feature.moses.lines import LONGEST_LINE, LineReader
-from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE, SCORES, TARGET, split_fields
+from moses_feature.moses.phrase_table import (
+    LOWEST_LOG_SCORE,
+    SCORES,
+    SEPARATOR,
+    TARGET,
+    split_fields,
+)
 
 ODD, UNKNOWN = -2, -1
 """A line that Python must look at, and a target phrase that has no number."""
@@ -84,97 +91,109 @@ class Rows(NamedTuple):
 
 
 def read_table(table: PhraseTable, sources: SourcePhrases, targets: TargetPhrases) -> Rows:
-    """Return the phrase pairs of a table whose source phrase is wanted; targets get numbers."""
-    return _read(table.path, sources, targets, table.scores, fields=(3, 7), score_field=SCORES)
+    """Return the phrase pairs of a table whose source phrase is wanted; targets get numbers.
+
+    Raises:
+        FormatError: a line of a wanted phrase is damaged; with its number.
+    """
+    form = _Form(least=3, most=7, score_field=SCORES, scores=table.scores, new=True)
+    return _Reader(table.path, sources, targets, form).rows()
 
 
 def read_reordering(model: ReorderingTable, sources: SourcePhrases, targets: TargetPhrases) -> Rows:
-    """Return the lines of a reordering table whose phrases are wanted."""
+    """Return the lines of a reordering table whose phrases are wanted.
+
+    Raises:
+        FormatError: as `read_table`.
+    """
+    scores = model.type.scores
     if not model.on_target:
-        return _read(model.path, sources, None, model.type.scores, fields=(2, None), score_field=1)
-    rows = _read(
-        model.path, sources, targets, model.type.scores, fields=(3, None), score_field=2, new=False
-    )
+        form = _Form(least=2, most=None, score_field=1, scores=scores, new=False)
+        return _Reader(model.path, sources, None, form).rows()
+    form = _Form(least=3, most=None, score_field=2, scores=scores, new=False)
+    rows = _Reader(model.path, sources, targets, form).rows()
     return Rows(*(part[rows.target != UNKNOWN] for part in rows))
 
 
-def _read(
-    path: str,
-    sources: SourcePhrases,
-    targets: TargetPhrases | None,
-    scores: int,
-    *,
-    fields: tuple[int, int | None],
-    score_field: int,
-    new: bool = True,
-) -> Rows:
-    """Read the lines whose source phrase is wanted.
+@dataclass(frozen=True)
+class _Form:
+    """What the lines of a table are like.
 
-    Args:
-        path: of the table.
-        sources: the phrases that are wanted.
-        targets: to number the second field; None if it is no target phrase.
-        scores: of a line.
-        fields: of a line, at least and at most.
-        score_field: which of them has the scores.
+    Attributes:
+        least, most: fields of a line; None for any number.
+        score_field: which of them has the scores, from 0 on.
+        scores: how many these are.
         new: whether target phrases without a number get one.
     """
-    parts = []
-    with LineReader(path) as reader:
-        for block in reader.blocks():
-            lines = sources.lines(block)
-            count = len(lines.source)
-            rows = Rows(
-                lines.source, np.full(count, UNKNOWN, dtype=np.int64), np.empty((count, scores))
-            )
-            parts.append(rows)
-            if not count:
-                continue
-            known = targets.phrases if targets else new_strings()
-            if targets and new:
-                size = int((lines.end - lines.field).sum())
-                known = targets.phrases = with_room(known, count, size)
-            array = np.frombuffer(block, dtype=np.uint8)
-            most = fields[1] or MOST_FIELDS
-            _parse(array, lines, score_field, fields[0], most, bool(targets), new, known, rows)
-            for odd in np.flatnonzero(rows.target == ODD).tolist():
-                _read_line(block, lines, odd, rows, reader, targets, fields, score_field, new)
-    if not parts:
-        nothing = np.empty(0, dtype=np.int64)
-        return Rows(nothing, nothing, np.empty((0, scores)))
-    return Rows(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    least: int
+    most: int | None
+    score_field: int
+    scores: int
+    new: bool
 
 
-def _read_line(
-    block: bytes,
-    lines: Lines,
-    number: int,
-    rows: Rows,
-    reader: LineReader,
-    targets: TargetPhrases | None,
-    bounds: tuple[int, int | None],
-    score_field: int,
-    new: bool,
-) -> None:
-    """Read a line that is not an ordinary one; see `_read`."""
-    begin, end = int(lines.begin[number]), int(lines.end[number])
-    line = block[begin:end]
-    line_number = reader.line_number + block.count(b"\n", 0, begin) + 1
-    if len(line) > LONGEST_LINE:
-        expected = f"lines of at most {LONGEST_LINE:,} bytes"
-        raise FormatError(reader.path, expected, "a longer one", line_number)
-    if bounds[1]:
-        fields = split_fields(line, reader.path, line_number)
-    elif len(fields := line.split(b"|||")) < bounds[0]:
-        expected = f"{bounds[0]} fields separated by |||"
-        raise FormatError(reader.path, expected, shown(line), line_number)
-    rows.target[number] = UNKNOWN
-    if targets:
-        target = b" ".join(surface_words(fields[TARGET]))
-        rows.target[number] = targets.number(target) if new else targets.phrases.number(target)
-    rows.scores[number] = _log_scores(
-        fields[score_field], rows.scores.shape[1], reader.path, line_number
-    )
+class _Reader:
+    """Reads the lines of a table whose source phrase is wanted; no targets where none are given."""
+
+    def __init__(
+        self, path: str, sources: SourcePhrases, targets: TargetPhrases | None, form: _Form
+    ) -> None:
+        self._path = path
+        self._sources = sources
+        self._targets = targets
+        self._form = form
+
+    def rows(self) -> Rows:
+        """Return all of them."""
+        parts = [self._empty(np.empty(0, dtype=np.int64))]
+        with LineReader(self._path) as reader:
+            parts += [self._of_block(block, reader.line_number) for block in reader.blocks()]
+        return Rows(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def _empty(self, source: Integers) -> Rows:
+        count = len(source)
+        return Rows(source, np.full(count, UNKNOWN), np.empty((count, self._form.scores)))
+
+    def _of_block(self, block: bytes, before: int) -> Rows:
+        """Return the lines of a block that are wanted, so many lines behind the beginning."""
+        lines, form = self._sources.lines(block), self._form
+        rows = self._empty(lines.source)
+        if not len(rows.source):
+            return rows
+        known = self._targets.phrases if self._targets else new_strings()
+        if self._targets and form.new:
+            size = int((lines.end - lines.field).sum())
+            known = self._targets.phrases = with_room(known, len(lines.source), size)
+        fields = form.score_field, form.least, form.most or MOST_FIELDS
+        array = np.frombuffer(block, dtype=np.uint8)
+        _parse(array, lines, *fields, self._targets is not None, form.new, known, rows)
+        counted = 0
+        for odd in np.flatnonzero(rows.target == ODD).tolist():
+            begin, end = int(lines.begin[odd]), int(lines.end[odd])
+            before += block.count(b"\n", counted, begin)
+            counted = begin
+            rows.target[odd], rows.scores[odd] = self._of_line(block[begin:end], before + 1)
+        return rows
+
+    def _of_line(self, line: bytes, number: int) -> tuple[int, list[float]]:
+        """Return target and scores of a line that is not an ordinary one."""
+        form = self._form
+        if len(line) > LONGEST_LINE:
+            expected = f"lines of at most {LONGEST_LINE:,} bytes"
+            raise FormatError(self._path, expected, "a longer one", number)
+        if form.most is not None:
+            fields = split_fields(line, self._path, number)
+        elif len(fields := line.split(SEPARATOR)) < form.least:
+            expected = f"{form.least} fields separated by |||"
+            raise FormatError(self._path, expected, shown(line), number)
+        scores = _log_scores(fields[form.score_field], form.scores, self._path, number)
+        if self._targets is None:
+            return UNKNOWN, scores
+        phrase = b" ".join(surface_words(fields[TARGET]))
+        if form.new:
+            return self._targets.number(phrase), scores
+        return self._targets.phrases.number(phrase), scores
 
 
 def _log_scores(field: bytes, count: int, path: str, line_number: int) -> list[float]:
