@@ -33,9 +33,24 @@ def write_page(comparison: Comparison, path: Path, settings: Mapping[str, object
         path: of the page.
         settings: shown at the end, by their names.
     """
-    names = [system.name for system in comparison.systems]
+    body = "".join(
+        f"<section><h2>{escape(title)}</h2><p>{escape(text)}</p>{content}</section>"
+        for title, text, content in _sections(comparison, settings)
+    )
+    title = f"Comparison of {', '.join(system.name for system in comparison.systems)}"
+    page = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{STYLE}</style><script>{get_plotlyjs()}</script></head>"
+        f"<body><h1>{escape(title)}</h1>{body}</body></html>\n"
+    )
+    write_whole(path, page.encode(errors="replace"))
+
+
+def _sections(comparison: Comparison, settings: Mapping[str, object]) -> list[tuple[str, str, str]]:
+    """Return title, a sentence on how to read it, and content of each section."""
     runs = len(comparison.systems[0].runs)
-    sections = [
+    return [
         (
             "Table 1",
             "BLEU on the development set that the weights were tuned on, and on the test set that "
@@ -83,18 +98,6 @@ def write_page(comparison: Comparison, path: Path, settings: Mapping[str, object
             ),
         ),
     ]
-    body = "".join(
-        f"<section><h2>{escape(title)}</h2><p>{escape(text)}</p>{content}</section>"
-        for title, text, content in sections
-    )
-    title = f"Comparison of {', '.join(names)}"
-    page = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{STYLE}</style><script>{get_plotlyjs()}</script></head>"
-        f"<body><h1>{escape(title)}</h1>{body}</body></html>\n"
-    )
-    write_whole(path, page.encode(errors="replace"))
 
 
 def _times(system: SystemResult, run: Run) -> tuple[str, ...]:

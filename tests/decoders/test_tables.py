@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ from mert.decoders.embedded.system import PhraseTable, ReorderingTable
 from mert.decoders.embedded.tables import TargetPhrases, read_reordering, read_table
 from mert.features import log_score
 from mert.source_phrases import Sentence, SourcePhrases, surface_words
-from moses_feature.errors import FormatError
+from moses_feature.errors import DataError, FormatError
 from moses_feature.moses import lines
 from moses_feature.moses.lines import LineReader
 
@@ -144,6 +145,23 @@ def test_damaged_lines_are_named(tmp_path, line, message):
     with pytest.raises(FormatError, match=message) as error:
         read_table(table, SourcePhrases(SENTENCES, LONGEST), TargetPhrases())
     assert "at line 3" in str(error.value)
+
+
+def test_lines_are_counted_where_all_are_odd(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "BLOCK", 512)
+    good = b"a|N ||| A|V ||| 1 1e-30\n"
+    (tmp_path / "t").write_bytes(100 * good + b"a|N ||| A|V ||| 1 x\n")
+    table = PhraseTable(str(tmp_path / "t"), "T", 2, 20)
+    with pytest.raises(FormatError, match="at line 101"):
+        read_table(table, SourcePhrases(SENTENCES, LONGEST), TargetPhrases())
+
+
+def test_a_table_that_ends_too_early(tmp_path):
+    content = gzip.compress(random_table(random.Random(1), 400))
+    (tmp_path / "t.gz").write_bytes(content[:-40])
+    table = PhraseTable(str(tmp_path / "t.gz"), "T", 2, 20)
+    with pytest.raises(DataError, match="a damaged or truncated file"):
+        read_table(table, SourcePhrases(SENTENCES, LONGEST), TargetPhrases())
 
 
 @needs_shared

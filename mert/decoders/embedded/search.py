@@ -324,14 +324,7 @@ def _fill_stack(
         table: an empty hash table for the new hypotheses.
     """
     task, options = problem.task, problem.options
-    room = len(cubes) + 2 * task.limits.pops + 2
-    frontier = Frontier(
-        cubes,
-        np.zeros(room, ITEM),
-        np.empty((room, hypotheses.states.shape[1]), np.int64),
-        np.empty(room),
-        np.arange(room),
-    )
+    frontier = _frontier_of(cubes, 2 * task.limits.pops + 2, hypotheses.states.shape[1])
     items, priority, heap = frontier.items, frontier.priority, frontier.heap
     # The corners are estimated first, and scored with the language models when their turn comes.
     _estimate_corners(frontier, options, hypotheses, groups)
@@ -371,6 +364,19 @@ def _fill_stack(
             _recombine(made, table, hypotheses, options)
             made += 1
     return made
+
+
+@compiled
+def _frontier_of(cubes: Records, more: int, models: int) -> Frontier:
+    """Return room for the corners of cubes and so many other places."""
+    room = len(cubes) + more
+    return Frontier(
+        cubes,
+        np.zeros(room, ITEM),
+        np.empty((room, models), np.int64),
+        np.empty(room),
+        np.arange(room),
+    )
 
 
 @inner
