@@ -1,11 +1,12 @@
 """What a neural language model costs in search: sentences a second with and without it.
 
-    python benchmarks/neural_decoding.py INI INPUT [--sentences 300]
+    python benchmarks/neural_decoding.py INI INPUT [--sentences 300] [--pops 200] [--older CHECKOUT]
 
 INI has a NeuralLM line. One core; the models are read before, and the same sentences are
-translated each time: without the model; with it and no buffer (each n-gram scored when it is
-asked for); with a buffer, cold; again with other weights, as in the next iteration of tuning; and
-with scores that are normalised over all words.
+translated each time: without the model; with it, asked n-gram by n-gram as small models are; again
+with other weights, as in the next iteration of tuning; the same two with many n-grams at a time, as
+large models are asked; and with scores that are normalised over all words. An older checkout, whose
+benchmark has the same name, runs first.
 """
 
 from __future__ import annotations
@@ -15,27 +16,54 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import subprocess
+import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 from mert.corpus import read_text
-from mert.decoders.embedded.decoder import EmbeddedDecoder
+from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
 from mert.decoders.embedded.language_model import BUFFER
 from mert.decoders.embedded.system import System
 from mert.source_phrases import Sentence
+from moses_feature.lm import scorer
 from moses_feature.lm.scorer import NeuralLM
 from moses_feature.moses.ini import MosesIni
 
 
-def decoder_of(
-    system: System, sentences: list[Sentence], normalised: bool = False, buffer: int = BUFFER
-) -> EmbeddedDecoder:
-    """Return a decoder."""
-    decoder = EmbeddedDecoder(system, sentences, buffer=buffer)
-    for model in decoder._options.models._models:
-        if normalised and isinstance(model, NeuralLM):
-            model.normalised = True
-    return decoder
+class Asked:
+    """Decoders of the same sentences whose neural models are asked in different ways."""
+
+    def __init__(self, system: System, sentences: list[Sentence], pops: int) -> None:
+        self._system = system
+        self._sentences = sentences
+        self._limits = SearchLimits(pops)
+
+    def at_once(self) -> EmbeddedDecoder:
+        """Return a decoder whose neural models are asked as their size has it."""
+        return EmbeddedDecoder(self._system, self._sentences, self._limits)
+
+    def together(self, normalised: bool = False) -> EmbeddedDecoder:
+        """Return a decoder that asks them many n-grams at a time."""
+        most, scorer.MOST_AT_ONCE = scorer.MOST_AT_ONCE, 0
+        try:
+            decoder = self.at_once()
+        finally:
+            scorer.MOST_AT_ONCE = most
+        for model in decoder._options.models._models:
+            if normalised and isinstance(model, NeuralLM):
+                model.normalised = True
+        return decoder
+
+
+def measure_twice(name: str, decoder: EmbeddedDecoder, count: int, baseline: float) -> None:
+    """Measure a decoder, and again with another weight of the neural models."""
+    measure(name, decoder, count, baseline)
+    weights = decoder.features.weights[decoder.features.tuneable]
+    weights[[feature.startswith("CSLM") for feature in decoder.features.names]] *= 1.5
+    decoder._use(decoder.features.with_weights(weights))
+    measure("  again, weight of it times 1.5", decoder, count, baseline)
 
 
 def measure(name: str, decoder: EmbeddedDecoder, count: int, baseline: float | None) -> float:
@@ -48,7 +76,7 @@ def measure(name: str, decoder: EmbeddedDecoder, count: int, baseline: float | N
     for sentence in range(count):
         decoder.translate(sentence)
     rate = count / (time.perf_counter() - start)
-    line = f"{name:34} {rate:7.1f} sentences/s"
+    line = f"{name:38} {rate:7.1f} sentences/s"
     if baseline is not None:
         line += f", {rate / baseline:.2f} of the rate without"
     new = models.scored - scored
@@ -66,24 +94,39 @@ def main() -> None:
     parser.add_argument("ini")
     parser.add_argument("input")
     parser.add_argument("--sentences", type=int, default=300)
+    parser.add_argument("--pops", type=int, default=200)
+    parser.add_argument("--older")
     arguments = parser.parse_args()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    if arguments.older:
+        run_older(arguments.older, arguments.ini, arguments.input, arguments.sentences)
     system = System.of_ini(MosesIni.read(arguments.ini))
     sentences = read_text(arguments.input)[0][: arguments.sentences]
     count = len(sentences)
     plain = tuple(model for model in system.language_models if model.order is None)
-    decoder_of(system, sentences[:1]).translate(0)  # compiles
-    without = decoder_of(replace(system, language_models=plain), sentences)
+    asked = Asked(system, sentences, arguments.pops)
+    asked.at_once().translate(0)  # compiles
+    without = Asked(replace(system, language_models=plain), sentences, arguments.pops).at_once()
     rate = measure("without", without, count, None)
-    measure("with it, no buffer", decoder_of(system, sentences, buffer=0), count, rate)
-    buffered = decoder_of(system, sentences)
-    measure(f"with it, buffer of {BUFFER:,}", buffered, count, rate)
-    weights = buffered.features.weights[buffered.features.tuneable]
-    names = buffered.features.names
-    weights[[n.startswith("CSLM") for n in names]] *= 1.5
-    buffered._use(buffered.features.with_weights(weights))
-    measure("  again, weight of it times 1.5", buffered, count, rate)
-    measure("with it, normalised", decoder_of(system, sentences, normalised=True), count, rate)
+    measure_twice("with it", asked.at_once(), count, rate)
+    measure_twice(f"with it, {BUFFER:,} n-grams at a time", asked.together(), count, rate)
+    measure("with it, normalised", asked.together(normalised=True), count, rate)
+
+
+def run_older(checkout: str, ini: str, text: str, sentences: int) -> None:
+    """Run the benchmark of another checkout."""
+    print(checkout)
+    subprocess.run(  # noqa: S603
+        [
+            *(sys.executable, "benchmarks/neural_decoding.py"),
+            *(Path(path).resolve() for path in (ini, text)),
+            *("--sentences", str(sentences)),
+        ],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": "."},
+        check=True,
+    )
+    print("this checkout")
 
 
 if __name__ == "__main__":

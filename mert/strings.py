@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mert.hash_table import first_place, mixed, next_place, size_for
 from moses_feature.arrays import Bytes, Integers
 from moses_feature.compiled import compiled, inner
+from moses_feature.hash_table import first_place, mixed, next_place, size_for
 
 
 class Strings(NamedTuple):

@@ -9,6 +9,7 @@ are read back from these files, so that a run that was killed goes on to the ver
 from __future__ import annotations
 
 import logging
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -29,9 +30,9 @@ from mert.optimisers.space import SearchSpace, normalised
 from mert.pool import Pool
 from mert.tuning_state import STATE, Iteration, TuningSettings, TuningState, nbest_name, read_state
 from moses_feature import __version__
-from moses_feature.arrays import Integers
+from moses_feature.arrays import Floats, Integers
 from moses_feature.errors import MosesFeatureError
-from moses_feature.files import Json, locked_directory, write_json, write_whole
+from moses_feature.files import Json, locked_directory, whole_file, write_json, write_whole
 from moses_feature.moses.ini import MosesIni
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,7 @@ def tune(
     identity: Json,
     command: str = "",
     force: bool = False,
+    first_lists: Path | None = None,
     report: Callable[[str, int], None] = lambda *_: None,
 ) -> TuningState:
     """Tune the weights of `ini`, and write `moses.ini` with the best ones into `directory`.
@@ -70,6 +72,8 @@ def tune(
         identity: what else a run must have in common with one that goes on; see `identity_of`.
         command: what the user typed, kept in the ini.
         force: tune although BLEU is next to nothing at the start.
+        first_lists: n-best lists of the first iteration, if another run with the same identity
+            may have made them.
         report: told what is done and how many sentences are decoded.
 
     Raises:
@@ -78,7 +82,7 @@ def tune(
         MosesFeatureError: BLEU is next to nothing, or the decoder fails.
     """
     with locked_directory(directory, "tuning"):
-        run = _Run(ini, corpus, decoder, directory, settings, identity, force, report)
+        run = _Run(ini, corpus, decoder, directory, settings, identity, force, first_lists, report)
         while not run.state.stopped:
             run.iterate()
         run.write_results(command)
@@ -97,6 +101,7 @@ class _Run:
         settings: TuningSettings,
         identity: Json,
         force: bool,
+        first_lists: Path | None,
         report: Callable[[str, int], None],
     ) -> None:
         self._ini = ini
@@ -105,6 +110,7 @@ class _Run:
         self._directory = directory
         self._settings = settings
         self._force = force
+        self._first_lists = first_lists
         self._report = report
         self._optimize = optimizer(
             settings.optimizer, settings.restarts, settings.random_directions
@@ -141,12 +147,7 @@ class _Run:
         path = self._nbest_file(number)
         began = time.monotonic()
         if not path.exists():
-            self._decoder.write_nbest(
-                self._features.with_weights(start),
-                settings.n_best,
-                path,
-                lambda done: self._report(f"iteration {number}: decoding", done),
-            )
+            self._decode(number, start, path)
         decoded = time.monotonic()
         new, one_best = self._pool.add(self._lists(number))
         candidates = self._pool.candidates()
@@ -182,6 +183,19 @@ class _Run:
         iteration.seconds = (round(decoded - began, 2), round(time.monotonic() - decoded, 2))
         write_json(self._directory / STATE, asdict(state))
         self._log(number, iteration)
+
+    def _decode(self, number: int, weights: Floats, path: Path) -> None:
+        """Write the n-best lists of an iteration."""
+        if number == 1 and self._first_lists is not None and self._first_lists.exists():
+            with whole_file(path) as temporary:
+                shutil.copyfile(self._first_lists, temporary)
+            return
+        self._decoder.write_nbest(
+            self._features.with_weights(weights),
+            self._settings.n_best,
+            path,
+            lambda done: self._report(f"iteration {number}: decoding", done),
+        )
 
     def _check_bleu(self, statistics: Integers, candidates: Candidates) -> None:
         """Check that there is something to tune; if not, leave the directory to another run."""

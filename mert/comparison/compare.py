@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
@@ -21,13 +22,14 @@ from mert.comparison.page import write_page
 from mert.comparison.results import Comparison, Run, SystemResult, as_json, notes_on_weights
 from mert.comparison.scorer import BleuScorer
 from mert.comparison.significance import approximate_randomisation, paired_bootstrap
+from mert.comparison.times import Seconds, TimeLeft, Times
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
 from mert.decoders.decoder import Decoder, SearchErrors
 from mert.features import FeatureSet
 from mert.nbest import read_nbest
 from mert.optimisers.space import normalised
-from mert.tune import tune
+from mert.tune import TUNED_INI, tune
 from mert.tuning_state import TuningSettings, TuningState, identity_of, nbest_name
 from moses_feature import __version__
 from moses_feature.errors import UsageError
@@ -41,7 +43,7 @@ logger = logging.getLogger(__name__)
 RESULTS = "comparison.json"
 PAGE = "comparison.html"
 IDENTITY = "identity.json"
-AVERAGE_INI = "average.ini"
+AVERAGE_INI, TIMES = "average.ini", "times.json"
 TEST_NBEST, TEST_OUT = "test.nbest.gz", "test.out"
 
 Report = Callable[[str, int], None]
@@ -105,13 +107,18 @@ def compare(
     with locked_directory(directory, "comparing"):
         _check_new(candidates, dev, test, directory, decoder)
         _check_directory(directory, dev, test, decoder)
-        task = _Task(dev, test, directory, decoder, seeds, command, force, report)
-        all_runs = [_SystemRuns(candidate, task).results() for candidate in candidates]
+        left = TimeLeft(len(candidates) * runs)
+        task = _Task(dev, test, directory, decoder, seeds, command, force, left, report)
+        all_runs, times = [], []
+        for candidate in candidates:
+            system = _SystemRuns(candidate, task)
+            all_runs.append(system.results())
+            times.append(system.times.seconds)
     report("testing significance", 0)
     baseline = all_runs[0]
-    systems = [SystemResult(candidates[0].name, baseline, None, None, None, ())]
-    for candidate, its_runs in zip(candidates[1:], all_runs[1:], strict=True):
-        systems.append(_compared(candidate.name, its_runs, baseline))
+    systems = [SystemResult(candidates[0].name, baseline, times[0], None, None, None, ())]
+    for candidate, its_runs, seconds in zip(candidates[1:], all_runs[1:], times[1:], strict=True):
+        systems.append(_compared(candidate.name, its_runs, seconds, baseline))
     comparison = Comparison(tuple(systems), task.test_scorer.signature())
     write_json(directory / RESULTS, as_json(comparison, command))
     settings = {"command": command, **asdict(tuning), **decoder.identity()}
@@ -130,6 +137,7 @@ class _Task:
     tuning: Sequence[TuningSettings]
     command: str
     force: bool
+    left: TimeLeft
     report: Report
 
     @cached_property
@@ -152,6 +160,7 @@ class _SystemRuns:
         self._settings = candidate.decoder(task.decoder)
         self._home = task.directory / candidate.name
         self._home.mkdir(parents=True, exist_ok=True)
+        self.times = Times(self._home / TIMES)
 
     def results(self) -> tuple[Run, ...]:
         """Tune with every seed, translate the test set, and average the weights."""
@@ -173,11 +182,14 @@ class _SystemRuns:
         """Tune with every seed; return the features, and what each run did."""
         ini, dev = self._candidate.ini, self._task.dev
         identity = {**identity_of(ini, dev), "decoder": self._settings.identity()}
-        with _Lazy(lambda: self._settings.make(ini, dev.sentences)) as decoder:
+        first = self._task.tuning[0]
+        with self._decoder(dev) as decoder:
             states = []
             for number, settings in enumerate(self._task.tuning, 1):
                 run = f"run {number} of {len(self._task.tuning)}"
-                logger.info("%s, %s, seed %d", self._candidate.name, run, settings.seed)
+                name, left = self._candidate.name, self._task.left
+                logger.info("%s, %s, seed %d%s", name, run, settings.seed, left)
+                was_done, began = (self._folder(settings) / TUNED_INI).exists(), time.monotonic()
                 states.append(
                     tune(
                         ini,
@@ -188,24 +200,37 @@ class _SystemRuns:
                         identity=identity,
                         command=self._task.command,
                         force=self._task.force,
+                        first_lists=self._folder(first) / nbest_name(1, first),
                         report=partial(self._report, run),
                     )
                 )
+                left.add(time.monotonic() - began, was_done)
             return decoder.features, states
+
+    def _decoder(self, corpus: Corpus) -> _Lazy:
+        def make() -> Decoder:
+            with self.times.spent_on("loading"):
+                return self._settings.make(self._candidate.ini, corpus.sentences)
+
+        return _Lazy(make)
 
     def _translate(self, features: FeatureSet, states: Sequence[TuningState]) -> None:
         """Translate the test set with the weights of each run, unless that was done before."""
-        ini, test = self._candidate.ini, self._task.test
-        with _Lazy(lambda: self._settings.make(ini, test.sentences)) as decoder:
+        test = self._task.test
+        with self._decoder(test) as decoder:
             for settings, state in zip(self._task.tuning, states, strict=True):
                 folder = self._folder(settings)
                 if not (folder / TEST_NBEST).exists():
-                    decoder.write_nbest(
-                        features.with_weights(state.best.weights),
-                        1,
-                        folder / TEST_NBEST,
-                        partial(self._report, f"seed {settings.seed}", "translating the test set"),
-                    )
+                    decoder.load()
+                    with self.times.spent_on("testing"):
+                        decoder.write_nbest(
+                            features.with_weights(state.best.weights),
+                            1,
+                            folder / TEST_NBEST,
+                            partial(
+                                self._report, f"seed {settings.seed}", "translating the test set"
+                            ),
+                        )
                 _write_translations(folder / TEST_NBEST, features, len(test), folder / TEST_OUT)
 
     def _run(self, features: FeatureSet, settings: TuningSettings, state: TuningState) -> Run:
@@ -252,14 +277,15 @@ class _Lazy:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _made(self) -> Decoder:
+    def load(self) -> Decoder:
+        """Make the decoder now, unless it is there."""
         if self._decoder is None:
             self._decoder = self._make()
         return self._decoder
 
     @property
     def features(self) -> FeatureSet:
-        return self._made().features
+        return self.load().features
 
     def write_nbest(
         self,
@@ -268,10 +294,10 @@ class _Lazy:
         path: Path,
         report: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self._made().write_nbest(features, count, path, report)
+        self.load().write_nbest(features, count, path, report)
 
     def search_errors(self, features: FeatureSet, count: int) -> SearchErrors | None:
-        return self._made().search_errors(features, count)
+        return self.load().search_errors(features, count)
 
     def close(self) -> None:
         if self._decoder is not None:
@@ -286,12 +312,15 @@ def _write_translations(nbest: Path, features: FeatureSet, size: int, path: Path
     write_whole(path, b"".join(lines))
 
 
-def _compared(name: str, runs: tuple[Run, ...], baseline: tuple[Run, ...]) -> SystemResult:
+def _compared(
+    name: str, runs: tuple[Run, ...], seconds: Seconds, baseline: tuple[Run, ...]
+) -> SystemResult:
     mine, theirs = (np.stack([run.test_statistics for run in of]) for of in (runs, baseline))
     difference = np.mean([r.test_bleu for r in runs]) - np.mean([r.test_bleu for r in baseline])
     return SystemResult(
         name,
         runs,
+        seconds,
         float(difference),
         approximate_randomisation(mine, theirs),
         paired_bootstrap(mine, theirs),

@@ -12,7 +12,7 @@ from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
 from mert.comparison.report import notes, table
-from mert.comparison.results import Comparison, Run, SystemResult
+from mert.comparison.results import Comparison, SystemResult
 from moses_feature.files import write_whole
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#b8860b", "#3399bb", "#aa3377", "#777777")
@@ -77,13 +77,13 @@ def _sections(comparison: Comparison, settings: Mapping[str, object]) -> list[tu
         ),
         (
             "Time",
-            "Minutes of each run: for decoding the development set in all iterations, and for "
-            "finding weights on the n-best lists. Reading the models, and the test set, are not "
-            "in it.",
+            "Minutes of each system: for reading the models, for decoding the development set in "
+            "all iterations of all runs, for finding weights on the n-best lists, and for "
+            "translating the test set.",
             _table(
                 [
-                    ("system", "seed", "iterations", "decoding", "optimising"),
-                    *(_times(system, run) for system in comparison.systems for run in system.runs),
+                    ("system", "iterations", "loading", "decoding", "optimising", "testing"),
+                    *map(_times, comparison.systems),
                 ]
             ),
         ),
@@ -100,9 +100,11 @@ def _sections(comparison: Comparison, settings: Mapping[str, object]) -> list[tu
     ]
 
 
-def _times(system: SystemResult, run: Run) -> tuple[str, ...]:
-    minutes = (f"{seconds / 60:.1f}" for seconds in run.seconds)
-    return system.name, str(run.seed), str(run.iterations), *minutes
+def _times(system: SystemResult) -> tuple[str, ...]:
+    decoding, optimising = (sum(run.seconds[step] for run in system.runs) for step in (0, 1))
+    seconds = (system.seconds.loading, decoding, optimising, system.seconds.testing)
+    iterations = sum(run.iterations for run in system.runs)
+    return system.name, f"{iterations}", *(f"{of_step / 60:.1f}" for of_step in seconds)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from mert.comparison.times import Seconds
 from moses_feature import __version__
 from moses_feature.files import Json
 
@@ -48,6 +49,7 @@ class SystemResult:
     Attributes:
         name: of the system.
         runs: one for each seed.
+        seconds: that it took besides its tuning runs.
         difference: of the mean test BLEU, 0 to 100; None for the baseline.
         p_randomisation, p_bootstrap: p-values of that difference; None for the baseline.
         notes: what is odd about the weights of features that the baseline has not.
@@ -55,6 +57,7 @@ class SystemResult:
 
     name: str
     runs: tuple[Run, ...]
+    seconds: Seconds
     difference: float | None
     p_randomisation: float | None
     p_bootstrap: float | None

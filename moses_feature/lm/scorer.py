@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.arrays import Floats32, Integers
+from moses_feature.arrays import Floats32, Integers, Records
 from moses_feature.errors import FormatError
 from moses_feature.files import Json
-from moses_feature.lm.kernels import first_layer
+from moses_feature.lm.kernels import NETWORK, first_layer, log_probs_of
 from moses_feature.lm.sizes import LM_ARCHITECTURE, LmSizes
 from moses_feature.models.files import CONFIG, WEIGHTS, check_weights, read_model_files
 from moses_feature.models.vocabulary import END, Vocabulary
@@ -30,6 +30,10 @@ ROWS = 64
 """Contexts of a product. Always the same, so that a score does not depend on those beside it."""
 WORDS_TOGETHER = 1024
 MOST_REMEMBERED = 1 << 21
+MOST_AT_ONCE = 1 << 17
+"""Weights of a second layer that stay in the cache of a core (512 KiB)."""
+PLACES = 1 << 14
+"""Contexts whose features a small network remembers."""
 NO_LOGIT = -1e30
 
 
@@ -46,6 +50,8 @@ class NeuralLM:
         vocabulary: words and ids.
         null: the id of no particular word.
         normalised: whether log Z is subtracted; if not, it was trained to be near 0.
+        network: (1,) `NETWORK` record that answers n-gram after n-gram, for a small network whose
+            scores are not normalised; else None. It lives as long as the model.
         training: settings, results and provenance.
 
     Args:
@@ -78,6 +84,32 @@ class NeuralLM:
         self._second = np.ascontiguousarray(weights["second.weight"].T)  # (F, S)
         self._output = np.ascontiguousarray(weights["output.weight"])  # (V, S)
         self._log_norms: dict[bytes, float] = {}
+        small = self._second.size <= MOST_AT_ONCE and not normalised
+        self.network = self._as_network() if small else None
+
+    def _as_network(self) -> Records:
+        """Return the model for compiled code."""
+        positions, words, first = self._table.shape
+        second = self._second.shape[1]
+        self._of_network = {  # kept, for the record has no more than addresses
+            "table": self._table,
+            "first_bias": self.weights["first.bias"],
+            "second_weight": self._second,
+            "second_bias": self.weights["second.bias"],
+            "output": self._output,
+            "output_bias": self.weights["output.bias"],
+            "units": np.empty(first, dtype=np.float32),
+            "active": np.empty(first + 1, dtype=np.int64),
+            "contexts": np.full((PLACES, positions), -1, dtype=np.int32),
+            "features": np.empty((PLACES, second), dtype=np.float32),
+        }
+        record = np.zeros(1, dtype=NETWORK)
+        sizes = {"positions": positions, "words": words, "first": first, "second": second}
+        for name, size in {**sizes, "places": PLACES}.items():
+            record[name] = size
+        for name, array in self._of_network.items():
+            record[name] = np.ascontiguousarray(array).ctypes.data
+        return record
 
     @classmethod
     def load(cls, directory: Path) -> NeuralLM:
@@ -112,20 +144,18 @@ class NeuralLM:
             contexts: (N, order - 1) ids.
             words: (N,) ids.
         """
-        contexts = np.ascontiguousarray(contexts, dtype=np.int32)
-        index: dict[bytes, int] = {}
-        row = np.array(
-            [index.setdefault(key.tobytes(), len(index)) for key in contexts], dtype=np.int64
-        )
-        distinct = np.frombuffer(b"".join(index), dtype=np.int32).reshape(
-            len(index), self.order - 1
-        )
-        features = self._features(distinct)
+        rows: NDArray[np.int32] = np.ascontiguousarray(contexts, dtype=np.int32)
+        words = words.astype(np.int64)
         scores = np.empty(len(words), dtype=np.float32)
-        bias = self.weights["output.bias"]
-        logits_at(features, self._output, bias, row, words.astype(np.int64), scores)
+        if self.network is not None:
+            log_probs_of(self.network[0], rows, words, scores)
+            return scores
+        keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))[:, 0]
+        distinct, row = np.unique(keys, return_inverse=True)
+        features = self._features(distinct.view(np.int32).reshape(len(distinct), -1))
+        logits_at(features, self._output, self.weights["output.bias"], row, words, scores)
         if self.normalised:
-            scores -= self._norms(list(index), features)[row]
+            scores -= self._norms(distinct.tolist(), features)[row]
         return scores
 
     def log_norms(self, contexts: NDArray[np.integer]) -> Floats32:

@@ -21,6 +21,7 @@ from mert.decoders.embedded.workers import Workers
 from mert.features import FeatureSet
 from mert.nbest import Hypothesis, format_nbest, read_nbest
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.lm import scorer as lm_scorer
 from moses_feature.lm.scorer import NeuralLM
 from moses_feature.moses.ini import MosesIni
 
@@ -120,6 +121,31 @@ def assert_twice_the_same(decoder: EmbeddedDecoder, expected: list[list[Hypothes
             assert np.array_equal(one.features, other.features)
 
 
+@pytest.fixture
+def only_large_networks(monkeypatch):
+    """Have every network asked many n-grams at a time."""
+    monkeypatch.setattr(lm_scorer, "MOST_AT_ONCE", 0)
+
+
+def test_small_networks_answer_at_once(tmp_path, monkeypatch):
+    """To the bit the same with a table that is too small, and nearly what large ones answer."""
+    toy = make_toy(tmp_path / "toy", neural=2, options=5)
+    sentences = ["a b c d a c", "d c x b a a b", "b"]
+    plain = decoder_of(toy, sentences)
+    expected = [plain.translate(number, 30) for number in range(3)]
+    for slots, places in ((1 << 16, 1), (1 << 16, 8), (64, 1 << 14), (64, 2)):
+        monkeypatch.setattr(language_model, "FIRST_SLOTS", slots)
+        monkeypatch.setattr(language_model, "FIRST_CONTEXTS", slots)
+        monkeypatch.setattr(lm_scorer, "PLACES", places)
+        assert_twice_the_same(decoder_of(toy, sentences), expected)
+    monkeypatch.setattr(lm_scorer, "MOST_AT_ONCE", 0)
+    other = decoder_of(toy, sentences)
+    for number, lists in enumerate(expected):
+        for one, another in zip(other.translate(number, 30), lists, strict=True):
+            assert one.score == pytest.approx(another.score, abs=1e-4)
+
+
+@pytest.mark.usefixtures("only_large_networks")
 def test_buffered_and_unbuffered_decoding_are_the_same(tmp_path, monkeypatch):
     """To the bit, with a table that is too small and a buffer that runs over."""
     toy = make_toy(tmp_path / "toy", neural=1, options=5)
@@ -149,6 +175,7 @@ def test_kenlm_asked_directly_and_through_python(tmp_path, monkeypatch):
         assert_twice_the_same(decoder_of(toy, sentences), expected)
 
 
+@pytest.mark.usefixtures("only_large_networks")
 def test_what_goes_wrong_in_a_neural_model_is_raised(tmp_path, monkeypatch):
     toy = make_toy(tmp_path / "toy", neural=1)
     decoder = decoder_of(toy, ["a b c d"])
@@ -173,7 +200,9 @@ def test_what_goes_wrong_in_a_neural_model_is_raised(tmp_path, monkeypatch):
     assert (found.words, found.score) == (expected.words, expected.score)
 
 
-def test_what_is_forgotten_is_asked_again(tmp_path, monkeypatch):
+@pytest.mark.parametrize("at_once", [0, lm_scorer.MOST_AT_ONCE])
+def test_what_is_forgotten_is_asked_again(tmp_path, monkeypatch, at_once):
+    monkeypatch.setattr(lm_scorer, "MOST_AT_ONCE", at_once)
     toy = make_toy(tmp_path / "toy", neural=2, models=2)
     sentences = ["a b c d", "d c b a", "a a b b"]
     expected = [decoder_of(toy, sentences).translate(number, 20) for number in range(3)]

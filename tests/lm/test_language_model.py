@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.lm import scorer
 from moses_feature.lm.directory import save_language_model
 from moses_feature.lm.network import FeedForwardLM
 from moses_feature.lm.ngrams import Text
@@ -99,16 +100,27 @@ def test_gradients_are_those_of_finite_differences():
             assert gradient[place].item() == pytest.approx(numeric, rel=1e-4, abs=1e-6)
 
 
-def test_out_of_torch_it_is_the_same(directory):
-    """With the first layer computed ahead, log Z remembered, and any batch."""
-    model = load_neural_lm(directory)
+@pytest.mark.parametrize("normalised", [True, False])
+@pytest.mark.parametrize("at_once", [0, scorer.MOST_AT_ONCE])
+def test_out_of_torch_it_is_the_same(directory, monkeypatch, normalised, at_once):
+    """With the first layer computed ahead, log Z and features remembered, and any batch."""
+    monkeypatch.setattr(scorer, "MOST_AT_ONCE", at_once)
+    monkeypatch.setattr(scorer, "PLACES", 64)
+
+    def load() -> NeuralLM:
+        model = load_neural_lm(directory)
+        return NeuralLM(model.sizes, model.weights, model.vocabulary, normalised, {})
+
+    model = load()
     contexts, words = some_ngrams(300)
     expected, norms = plain_log_probs(random_network(), contexts, words)
+    if not normalised:
+        expected += norms
     whole = model.log_probs(contexts, words)
     assert np.abs(whole - expected).max() < 1e-5
     assert np.abs(model.log_norms(contexts) - norms).max() < 1e-5
     assert np.array_equal(model.log_probs(contexts, words), whole)  # log Z from memory
-    single = load_neural_lm(directory)
+    single = load()
     ones = [single.log_probs(contexts[n : n + 1], words[n : n + 1])[0] for n in range(300)]
     assert np.array_equal(np.array(ones), whole)
 

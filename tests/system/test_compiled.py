@@ -52,7 +52,7 @@ def test_without_a_place_for_code():
     """As where neither the package's folder nor a cache can be written."""
     program = (
         "from numba.core import caching; caching.CacheImpl._locator_classes = []\n"
-        "import numpy as np; from mert.hash_table import size_for; print(size_for(9))"
+        "import numpy as np; from moses_feature.hash_table import size_for; print(size_for(9))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

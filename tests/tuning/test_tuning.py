@@ -245,7 +245,7 @@ def test_an_empty_line_and_a_constant_feature(tmp_path):
     result = invoke(mert_tune, words)
     assert "TM0_1 is the same for all translations of every sentence" in result.output
     assert state_of(tmp_path / "w")["constants"] == ["TM0_1"]
-    nbest = gzip.decompress((tmp_path / "w/run1.best100.out.gz").read_bytes())
+    nbest = gzip.decompress((tmp_path / "w/run1.best20.out.gz").read_bytes())
     assert b"\n25 |||  ||| LR0= 0 0" in nbest
 
 
@@ -334,6 +334,12 @@ def test_mert_compare(task, tmp_path):
     np.testing.assert_allclose(average, np.mean(runs, axis=0), rtol=1e-4, atol=1e-6)
     translations = (tmp_path / "w/other/seed-1/test.out").read_text().splitlines()
     assert len(translations) == 25
+    homes = [tmp_path / f"w/other/seed-{seed}" for seed in (1, 2, 3)]
+    first, *others = [(home / "run1.best20.out.gz").read_bytes() for home in homes]
+    assert others == [first] * 2  # gzip with the time of writing in it: a copy
+    spent = other["seconds"]
+    assert spent["loading"] > 0
+    assert spent["testing"] > 0
     again = invoke(mert_compare, compare_arguments(task, tmp_path / "w"))
     assert again.stdout == result.stdout
     more = invoke(mert_compare, compare_arguments(task, tmp_path / "w", "--seeds", 1))

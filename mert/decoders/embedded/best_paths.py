@@ -14,9 +14,9 @@ import numpy as np
 
 from mert.decoders.embedded.heap import grown, pop, push
 from mert.decoders.embedded.records import Graph, Options
-from mert.hash_table import mixed, place_of, size_for
 from moses_feature.arrays import Floats, Integers, Record, Records
 from moses_feature.compiled import compiled, inner
+from moses_feature.hash_table import mixed, place_of, size_for
 
 CANDIDATE = np.dtype(
     [

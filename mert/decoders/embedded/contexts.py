@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mert.decoders.embedded.records import Contexts
-from mert.hash_table import first_place, mixed, next_place
 from moses_feature.compiled import compiled, inner
+from moses_feature.hash_table import first_place, mixed, next_place
 
 SLOTS_PER_ROW = 4
 

@@ -1,11 +1,11 @@
 """Language models for compiled search: states as numbers, and a cache of look-ups.
 
 A model scores one word after one state. Here each state has a number, and a hash table remembers
-(state, word) -> (score, next state). What is not in it is asked: of KenLM word by word; of a neural
-model many n-grams at a time (Cho et al. 2014, section 4.1.2). For these a guess is the answer at
-first, and the n-gram goes into a buffer. When the buffer is full or a stack is done, the true
-scores come into the table, and what was computed is computed again, until nothing in it was
-guessed: the result is that of true answers from the beginning.
+(state, word) -> (score, next state). What is not in it is asked: of KenLM and of small neural
+models word by word; of a large neural model many n-grams at a time (Cho et al. 2014, section
+4.1.2). For these a guess is the answer at first, and the n-gram goes into a buffer. When the buffer
+is full or a stack is done, the true scores come into the table, and what was computed is computed
+again, until nothing in it was guessed: the result is that of true answers from the beginning.
 
 The table outlives a change of weights. Where it has no room for a guess, the search is done again
 with a larger one.
@@ -35,6 +35,7 @@ from mert.decoders.embedded.ngram_scorer import NgramScorer
 from mert.decoders.embedded.records import ENTRY, Lookups
 from moses_feature.arrays import Integers
 from moses_feature.errors import MosesFeatureError
+from moses_feature.lm.kernels import NETWORK
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,6 @@ class LanguageModels:
         begin: (models,) the states at the beginning of a sentence.
         empty: (models,) the states without any context.
         asked: (models,) look-ups in search, of which most are remembered.
-        scored: n-grams that neural models have scored.
     """
 
     def __init__(self, models: Sequence[KenlmModel | NgramScorer], buffer: int = BUFFER) -> None:
@@ -78,7 +78,11 @@ class LanguageModels:
         self._ids = np.zeros((len(models), 0), dtype=np.int32)
         self._guesses = np.zeros((len(models), 0))
         self.asked = np.zeros(len(models), dtype=np.int64)
-        self.scored = 0
+        self._scored = np.zeros(1, dtype=np.int64)
+        self._networks = np.zeros(len(models), dtype=NETWORK)
+        for number, model in enumerate(models):
+            if not isinstance(model, KenlmModel) and model.network is not None:
+                self._networks[number] = model.network[0]
         self.begin = self._first_states("begin")
         self.empty = self._first_states("empty")
         self._permanent: tuple[int, ...] | None = None  # nothing is forgotten yet
@@ -95,6 +99,11 @@ class LanguageModels:
 
     def __len__(self) -> int:
         return len(self._models)
+
+    @property
+    def scored(self) -> int:
+        """N-grams that neural models have scored."""
+        return int(self._scored[0])
 
     def add_words(self, words: Sequence[bytes]) -> None:
         """Number more target words, in order.
@@ -207,7 +216,7 @@ class LanguageModels:
                 scores = model.log_probs(contexts[chosen, 1 - model.order :], ids)
                 self._results[chosen] = scores
             put_scores(self._table, states, words, self._results)
-            self.scored += count
+            self._scored[0] += count
             self._buffered[0] = 0
         except BaseException as error:  # it cannot pass through compiled code
             self._error = error
@@ -224,6 +233,7 @@ class LanguageModels:
             kenlm_models=self._of_models("model"),
             kenlm_scores=self._of_models("score"),
             contexts=self._contexts,
+            networks=self._networks,
             ids=self._ids,
             guesses=self._guesses,
             pairs=self._pairs,
@@ -233,6 +243,7 @@ class LanguageModels:
             guessed=self._guessed,
             crowded=self._crowded,
             asked=self.asked,
+            scored=self._scored,
             ask=ask,
             flush=flush,
         )

@@ -2,8 +2,9 @@
 
 A model scores one word after one state. Each state has a number, and a hash table remembers
 (state, word) -> (score, next state). What is not in it is asked of KenLM's own function, or where
-its address is not known through Python; of a neural model many n-grams at a time: a guess is the
-answer at first, and the n-gram goes into a buffer (see `language_model`).
+its address is not known through Python. A small neural model answers at once; a large one is asked
+many n-grams at a time: a guess is the answer at first, and the n-gram goes into a buffer (see
+`language_model`).
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from numba.extending import intrinsic
 from mert.decoders.embedded.contexts import number_after, number_last
 from mert.decoders.embedded.kenlm_library import clean
 from mert.decoders.embedded.records import Lookups
-from mert.hash_table import FACTOR, first_place, mixed, next_place
 from moses_feature.arrays import Floats, Integers, Records
 from moses_feature.compiled import compiled, inner
+from moses_feature.hash_table import FACTOR, first_place, mixed, next_place
+from moses_feature.lm.kernels import log_prob
 from moses_feature.moses.language_model import LOG_10
 
 END_OF_SENTENCE = 0
@@ -82,7 +84,7 @@ def _key(state: int, word: int) -> int:
 def score_word(lookups: Lookups, state: int, word: int) -> tuple[float, int]:
     """Return log p(word | state), a natural log, and the state after the word.
 
-    What is not remembered is asked of KenLM, or guessed for a neural model.
+    What is not remembered is asked of the model, or guessed for a large neural one.
     """
     key = _key(state, word)
     slot = place_of_key(lookups.entries, key)
@@ -94,7 +96,7 @@ def score_word(lookups: Lookups, state: int, word: int) -> tuple[float, int]:
         if not room:
             lookups.crowded[0] = 1
             return lookups.guesses[lookups.contexts.rows[state >> 1, 0], word], state
-        return _guess(lookups, state, word, slot)
+        return _neural_score(lookups, state, word, slot)
     if len(lookups.kenlm_scores) > 0:
         score, following = _kenlm_score(lookups, state, word)
     else:
@@ -147,26 +149,41 @@ def _remember(lookups: Lookups, slot: int, key: int, score: float, following: in
 
 
 @inner
-def _guess(lookups: Lookups, state: int, word: int, slot: int) -> tuple[float, int]:
-    """Return a guess, or the score if there is no buffer, and the state after the word."""
+def _neural_score(lookups: Lookups, state: int, word: int, slot: int) -> tuple[float, int]:
+    """Return the score of a neural model, or a guess, and the state after the word."""
     contexts = lookups.contexts
-    model = contexts.rows[state >> 1, 0]
-    # The best guess is what the word scored last after the same word, else what it scores in the
-    # mean: the better the guess, the fewer passes over a stack.
-    guess = lookups.pairs[_pair(lookups, state, word)]
-    if guess == NOT_KNOWN:
-        guess = lookups.guesses[model, word]
-    # The guess is remembered as if it were the score, until the buffer is flushed.
+    context = contexts.rows[state >> 1]
+    model = context[0]
     after = number_after(contexts, state >> 1, lookups.ids[model, word])
     if after < 0:
         lookups.crowded[0] = 1
-        return guess, state
+        return lookups.guesses[model, word], state
     following = 2 * after + 1
+    network = lookups.networks[model]
+    if network.positions > 0:
+        words = context[len(context) - network.positions :]
+        score = np.float64(log_prob(network, words, lookups.ids[model, word]))
+        _remember(lookups, slot, _key(state, word), score, following)
+        lookups.scored[0] += 1
+        return score, following
+    return _guess(lookups, state, word, slot, following), following
+
+
+@inner
+def _guess(lookups: Lookups, state: int, word: int, slot: int, following: int) -> float:
+    """Return a guess, or the score if there is no buffer."""
+    # The best guess is what the word scored last after the same word, else what it scores in the
+    # mean: the better the guess, the fewer passes over a stack.
+    guess: float = lookups.pairs[_pair(lookups, state, word)]
+    if guess == NOT_KNOWN:
+        guess = lookups.guesses[lookups.contexts.rows[state >> 1, 0], word]
+    # The guess is remembered as if it were the score, until the buffer is flushed.
     _remember(lookups, slot, _key(state, word), guess, following)
     if len(lookups.buffer) == 0:  # asked at once, one by one: the plain twin in the tests
         lookups.buffered[0] = 1
         _ask(lookups.flush, state, word)
-        return lookups.results[0], following
+        score: float = lookups.results[0]
+        return score
     if lookups.buffered[0] == len(lookups.buffer):
         flush(lookups)
     if lookups.buffered[0] < len(lookups.buffer):  # else the flush has failed
@@ -175,7 +192,7 @@ def _guess(lookups: Lookups, state: int, word: int, slot: int) -> tuple[float, i
         lookups.buffer[place, 1] = word
         lookups.buffered[0] = place + 1
     lookups.guessed[0] += 1
-    return guess, following
+    return guess
 
 
 @inner

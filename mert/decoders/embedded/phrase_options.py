@@ -19,10 +19,10 @@ from mert.decoders.embedded.lookups import score_word
 from mert.decoders.embedded.records import WINDOW, Layout, Lookups, Options
 from mert.decoders.embedded.system import MOST_OPTIONS, ReorderingTable, System
 from mert.decoders.embedded.tables import Rows, TargetPhrases, read_reordering, read_table
-from mert.hash_table import first_place, mixed, next_place, size_for
 from mert.source_phrases import Sentence, SourcePhrases
 from moses_feature.arrays import Floats, Integers
 from moses_feature.compiled import compiled
+from moses_feature.hash_table import first_place, mixed, next_place, size_for
 from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
 
 DEFAULT_LONGEST_PHRASE = 20

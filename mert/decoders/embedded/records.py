@@ -230,6 +230,7 @@ class Lookups(NamedTuple):
         kenlm_models, kenlm_scores: (models,) addresses of KenLM's models and of the functions that
             score a word; none if Python is to be asked.
         contexts: of neural models.
+        networks: (models,) `NETWORK` records of neural models that answer at once; else zeros.
         ids: (models, words) the ids of the target words.
         guesses: (models, words) log p of the target words: out of context at first, then a moving
             average of what they scored.
@@ -241,6 +242,7 @@ class Lookups(NamedTuple):
         guessed: (1,) answers that were guesses, since it was last set to 0.
         crowded: (1,) whether the table or the contexts were full.
         asked: (models,) look-ups of each model in search.
+        scored: (1,) n-grams that neural models have scored.
         ask: address of the function that Python answers with.
         flush: address of the function that scores what is in the buffer.
     """
@@ -252,6 +254,7 @@ class Lookups(NamedTuple):
     kenlm_models: Integers
     kenlm_scores: Integers
     contexts: Contexts
+    networks: Records
     ids: NDArray[np.int32]
     guesses: Floats
     pairs: Floats
@@ -261,6 +264,7 @@ class Lookups(NamedTuple):
     guessed: Integers
     crowded: Integers
     asked: Integers
+    scored: Integers
     ask: int
     flush: int
 

@@ -37,9 +37,9 @@ from mert.decoders.embedded.records import (
     Problem,
     Task,
 )
-from mert.hash_table import first_place, mixed, next_place, size_for
 from moses_feature.arrays import Floats, Integers, Record, Records
 from moses_feature.compiled import compiled, inner
+from moses_feature.hash_table import first_place, mixed, next_place, size_for
 
 
 @compiled
