@@ -14,11 +14,21 @@ from moses_feature.cli.paths import READ_MODEL
 from moses_feature.files import Json
 from moses_feature.lm.sizes import LM_ARCHITECTURE
 from moses_feature.models.files import CONFIG, architecture_of
+from moses_feature.models.sizes import SEARCH_ARCHITECTURE
 
 if TYPE_CHECKING:
     from moses_feature.lm.scorer import NeuralLM
     from moses_feature.models.cross_fitting import CrossFittedModel
     from moses_feature.models.phrase_model import PhraseModel
+
+
+SIZES = {
+    "hidden": "hidden units",
+    "embedding": "embedding",
+    "alignment": "alignment units",
+    "maxout": "maxout units",
+    "rank": "output rank",
+}
 
 
 @click.command("describe", cls=Command, no_args_is_help=True)
@@ -33,11 +43,14 @@ def describe_command(model_directory: str) -> None:
     """
     from moses_feature.lm.nplm import load_neural_lm
     from moses_feature.models.cross_fitting import load_any_model
+    from moses_feature.models.phrase_model import load_model
 
     directory = Path(model_directory)
     is_model = (directory / CONFIG).is_file()
     if directory.is_file() or (is_model and architecture_of(directory) == LM_ARCHITECTURE):
         lines = _lm_description(load_neural_lm(directory))
+    elif is_model and architecture_of(directory) == SEARCH_ARCHITECTURE:
+        lines = _description(load_model(directory, SEARCH_ARCHITECTURE))
     else:
         lines = _description(load_any_model(directory))
     for name, value in lines:
@@ -60,16 +73,17 @@ def _lm_description(model: NeuralLM) -> Iterator[tuple[str, Any]]:
 
 def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, Any]]:
     from moses_feature.models.phrase_model import PhraseModel
+    from moses_feature.models.reading import FORWARD
 
     networks = (model,) if isinstance(model, PhraseModel) else model.networks
     network = networks[0].network
     sizes = network.sizes
     yield "networks", f"{len(networks)}{', cross-fitted' if len(networks) > 1 else ''}"
-    yield "hidden units", sizes.hidden
-    yield "embedding", sizes.embedding
-    yield "maxout units", sizes.maxout
-    yield "output rank", sizes.rank
+    for name, size in vars(sizes).items():
+        yield SIZES[name], size
     yield "parameters", f"{sum(p.numel() for p in network.parameters()):,}"
+    if isinstance(model, PhraseModel) and model.reading != FORWARD:
+        yield "direction", model.reading
     yield "source words", f"{len(model.source.shortlist):,}"
     yield "target words", f"{len(model.target.shortlist):,}"
     yield "escaped", "yes" if model.escaped else "no"

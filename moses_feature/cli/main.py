@@ -23,6 +23,7 @@ COMMANDS = {
     "merge": "moses_feature.cli.merge:merge_command",
     "rescore": "moses_feature.cli.rescore:rescore_command",
     "score": "moses_feature.cli.score:score_command",
+    "search": "moses_feature.cli.search:search_group",
     "select": "moses_feature.cli.select:select_command",
     "train": "moses_feature.cli.train:train_command",
 }

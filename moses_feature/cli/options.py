@@ -27,8 +27,17 @@ from moses_feature.cli.paths import READ
 from moses_feature.lm.settings import LmData, LmSettings
 from moses_feature.lm.sizes import LARGEST_ORDER, LM_PRESETS, LmSizes
 from moses_feature.models.folds import MOST_FOLDS
-from moses_feature.models.sizes import LARGEST_SIZE, PRESETS, Dtype, Sizes
+from moses_feature.models.reading import Reading
+from moses_feature.models.sizes import (
+    LARGEST_SIZE,
+    PRESETS,
+    SEARCH_PRESETS,
+    Dtype,
+    SearchSizes,
+    Sizes,
+)
 from moses_feature.moses.words import WordOptions
+from moses_feature.search.settings import SearchData, SearchSettings
 from moses_feature.tables.settings import TableWords
 from moses_feature.training.settings import (
     LEARNING_RATES,
@@ -41,10 +50,11 @@ if TYPE_CHECKING:
     import torch
 
 F = TypeVar("F", bound=Callable[..., Any])
-S = TypeVar("S", Sizes, LmSizes)
+S = TypeVar("S", Sizes, SearchSizes, LmSizes)
 
 DEFAULTS = TrainingSettings()
 LM_DEFAULTS = LmSettings()
+SEARCH_DEFAULTS = SearchSettings()
 
 
 @dataclass(frozen=True)
@@ -392,4 +402,81 @@ lm_options = Gathered(
         "much faster in a decoder. Moses with NPLM never subtracts it. 0.1 is usual.",
     ),
     _run_options(LM_DEFAULTS, "n-grams", "an epoch"),
+)
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How the user wants RNNsearch to be trained, before device and texts are known."""
+
+    size: SizeOptions
+    run: RunSettings
+    held_out: float
+    shortlist: int
+    min_count: int
+    longest: int
+    reading: Reading
+
+    @classmethod
+    def from_options(cls, given: Given) -> SearchOptions:
+        """Pick them from the options of a command."""
+        size = SizeOptions.from_options(SearchSizes, given)
+        reading = taken(Reading, given)
+        return taken(cls, given, size=size, reading=reading, run=taken(RunSettings, given, "clip"))
+
+    def settings(self, device: torch.device) -> SearchSettings:
+        """Return how to train on a device."""
+        sizes = self.size.on(device, SEARCH_PRESETS)
+        return SearchSettings(**vars(self.run), sizes=sizes, held_out=self.held_out)
+
+    def data(self, source: str, target: str) -> SearchData:
+        """Return what to train on."""
+        return SearchData(
+            source, target, self.shortlist, self.min_count, self.longest, self.reading
+        )
+
+
+search_options = Gathered(
+    "Training",
+    "training",
+    SearchOptions.from_options,
+    click.option(
+        "--reverse",
+        is_flag=True,
+        help="Learn p(source | target): read TARGET and write SOURCE, which keep their places.",
+    ),
+    click.option("--right-to-left", is_flag=True, help="Write the last word first."),
+    _size_options(
+        SEARCH_PRESETS,
+        {
+            "hidden": "hidden units of each recurrence",
+            "embedding": "word embedding",
+            "alignment": "units of the alignment model",
+            "maxout": "maxout units",
+        },
+    ),
+    click.option(
+        "--shortlist",
+        type=POSITIVE,
+        default=SearchData.shortlist,
+        show_default=True,
+        help="Words a side that the network knows; the rest is UNK.",
+    ),
+    click.option(
+        "--min-count",
+        type=POSITIVE,
+        default=SearchData.min_count,
+        show_default=True,
+        help="How often a word of a shortlist occurs at least. With 1 and a short text there may "
+        "be no UNK to learn from.",
+    ),
+    click.option(
+        "--longest",
+        type=POSITIVE,
+        default=SearchData.longest,
+        show_default=True,
+        help="Words of a sentence at most; pairs with a longer one are left out.",
+    ),
+    _held_out_option(SEARCH_DEFAULTS, "source sentences"),
+    _run_options(SEARCH_DEFAULTS, "sentence pairs", "an epoch, 5,000 at most,"),
 )

@@ -1,4 +1,4 @@
-"""A network for phrase pairs on disk: weights, sizes, vocabularies, and where they came from."""
+"""A network for pairs of phrases or sentences on disk: weights, sizes, vocabularies, origin."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from moses_feature.models.files import (
     read_model_files,
     write_model_files,
 )
-from moses_feature.models.sizes import Sizes
+from moses_feature.models.reading import FORWARD, Reading
+from moses_feature.models.rnnsearch import RnnSearch
+from moses_feature.models.sizes import SEARCH_ARCHITECTURE, SearchSizes, Sizes
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.words import WordOptions
 
@@ -27,10 +29,21 @@ ARCHITECTURE = "rnn-encoder-decoder"
 SOURCE_VOCABULARY = "source.vocab"
 TARGET_VOCABULARY = "target.vocab"
 
+Network = EncoderDecoder | RnnSearch
+
+
+def network_of(
+    sizes: Sizes | SearchSizes, source_words: int, target_words: int, dropout: float = 0.0
+) -> Network:
+    """Return a network of some sizes, which say of which kind it is."""
+    if isinstance(sizes, SearchSizes):
+        return RnnSearch(sizes, source_words, target_words, dropout)
+    return EncoderDecoder(sizes, source_words, target_words, dropout)
+
 
 @dataclass(frozen=True)
 class PhraseModel:
-    """A network with everything that is needed to score phrase pairs with it.
+    """A network with everything that is needed to score pairs of phrases or sentences with it.
 
     Attributes:
         network: the weights.
@@ -38,16 +51,18 @@ class PhraseModel:
         words: how tokens became words when it was trained.
         training: settings, results and provenance, for people to read.
         escaped: whether the tokens that it was trained on were escaped as Moses escapes them.
+        reading: the direction in which it reads and writes pairs.
         digest: SHA-256 of weights, vocabularies, sizes and word options, in hexadecimal; empty
             before it is saved.
     """
 
-    network: EncoderDecoder
+    network: Network
     source: Vocabulary
     target: Vocabulary
     words: WordOptions
     training: Json
     escaped: bool = False
+    reading: Reading = FORWARD
     digest: str = ""
 
     @property
@@ -68,33 +83,43 @@ def save_model(directory: Path, model: PhraseModel) -> None:
         "sizes": asdict(model.network.sizes),
         "words": asdict(model.words),
         "escaped": model.escaped,
+        "reading": asdict(model.reading),
         "training": model.training,
     }
     vocabularies = {SOURCE_VOCABULARY: model.source, TARGET_VOCABULARY: model.target}
     weights = {name: tensor.cpu().numpy() for name, tensor in model.network.state_dict().items()}
-    write_model_files(directory, ARCHITECTURE, ModelFiles(config, vocabularies, weights))
+    search = isinstance(model.network, RnnSearch)
+    architecture = SEARCH_ARCHITECTURE if search else ARCHITECTURE
+    write_model_files(directory, architecture, ModelFiles(config, vocabularies, weights))
 
 
-def load_model(directory: Path) -> PhraseModel:
+def load_model(directory: Path, architecture: str = ARCHITECTURE) -> PhraseModel:
     """Read a model that `save_model` wrote.
+
+    Args:
+        directory: of the model.
+        architecture: that it must have.
 
     Raises:
         MosesFeatureError: a file is missing, or of a newer version of this program.
         FormatError: a file is damaged, or the files do not belong together.
     """
     keys, names = ("sizes", "words", "training"), (SOURCE_VOCABULARY, TARGET_VOCABULARY)
-    files = read_model_files(directory, ARCHITECTURE, keys, names)
+    files = read_model_files(directory, architecture, keys, names)
+    kind = SearchSizes if architecture == SEARCH_ARCHITECTURE else Sizes
     try:
-        sizes, words = Sizes(**files.config["sizes"]), WordOptions(**files.config["words"])
+        sizes, words = kind(**files.config["sizes"]), WordOptions(**files.config["words"])
     except (TypeError, ValueError) as error:
         raise FormatError(directory / CONFIG, "sizes and words", f"{error}") from error
     source, target = (files.vocabularies[name] for name in names)
     with torch.device("meta"):
-        network = EncoderDecoder(sizes, len(source), len(target))
+        network = network_of(sizes, len(source), len(target))
     shapes = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
     check_weights(directory / WEIGHTS, files.weights, shapes)
     weights = {name: torch.tensor(array) for name, array in files.weights.items()}
     network.load_state_dict(weights, assign=True)
     escaped = member(files.config, "escaped", bool, directory / CONFIG, "a model")
     digest = files.digest("sizes", "words", "escaped")
-    return PhraseModel(network, source, target, words, files.config["training"], escaped, digest)
+    reading = Reading.of_config(files.config, directory / CONFIG)
+    training = files.config["training"]
+    return PhraseModel(network, source, target, words, training, escaped, reading, digest)

@@ -9,6 +9,14 @@ Dtype = Literal["float32", "bfloat16"]
 """Of the large matrix products; weights are float32 either way."""
 
 LARGEST_SIZE = 1 << 15
+SEARCH_ARCHITECTURE = "rnnsearch"
+"""What the config of a model directory calls RNNsearch."""
+
+
+def _check_sizes(sizes: object) -> None:
+    for name, size in vars(sizes).items():
+        if type(size) is not int or not 1 <= size <= LARGEST_SIZE:
+            raise ValueError(f"{name}: expected 1 to {LARGEST_SIZE}, found {size!r}")
 
 
 @dataclass(frozen=True)
@@ -24,13 +32,34 @@ class Sizes:
     rank: int
 
     def __post_init__(self) -> None:
-        for name, size in vars(self).items():
-            if type(size) is not int or not 1 <= size <= LARGEST_SIZE:
-                raise ValueError(f"{name}: expected 1 to {LARGEST_SIZE}, found {size!r}")
+        _check_sizes(self)
 
 
 PRESETS = {
     "paper": Sizes(hidden=1000, embedding=100, maxout=500, rank=100),  # section 4.1.1
     "supplement": Sizes(hidden=1000, embedding=500, maxout=500, rank=500),
     "small": Sizes(hidden=256, embedding=100, maxout=250, rank=100),
+}
+
+
+@dataclass(frozen=True)
+class SearchSizes:
+    """Layer sizes of RNNsearch (Bahdanau et al. 2015, appendix A.2.3).
+
+    Hidden units of each of the three recurrences, embedding, units of the alignment model, maxout
+    units (S outputs from 2 S inputs).
+    """
+
+    hidden: int
+    embedding: int
+    alignment: int
+    maxout: int
+
+    def __post_init__(self) -> None:
+        _check_sizes(self)
+
+
+SEARCH_PRESETS = {
+    "paper": SearchSizes(hidden=1000, embedding=620, alignment=1000, maxout=500),
+    "small": SearchSizes(hidden=256, embedding=128, alignment=128, maxout=128),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from moses_feature.models.cross_fitting import CrossFittedModel
+from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.phrase_model import PhraseModel
 from moses_feature.models.sizes import Dtype
 from moses_feature.scoring.packing import AnyPacker, CrossFittedPacker, Packer
@@ -19,7 +20,9 @@ def scorer_of(
 ) -> Scorer:
     """Return what scores phrase pairs with a model; see `Scorer`."""
     parts = model.networks if isinstance(model, CrossFittedModel) else (model,)
-    networks = [part.network for part in parts]
+    networks = [part.network for part in parts if isinstance(part.network, EncoderDecoder)]
+    if len(networks) < len(parts):
+        raise TypeError("RNNsearch scores sentences: see moses_feature.search")
     return Scorer(networks, packer_of(model), device, dtype, threads)
 
 

@@ -1,4 +1,4 @@
-"""What the encoder-decoder learns: unique phrase pairs (Cho et al. 2014, section 4.1.1)."""
+"""What networks for pairs learn: unique pairs of phrases (Cho et al. 2014) or of sentences."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from moses_feature.files import Json
-from moses_feature.models.encoder_decoder import EncoderDecoder
-from moses_feature.models.phrase_model import PhraseModel, save_model
+from moses_feature.models.phrase_model import PhraseModel, network_of, save_model
+from moses_feature.models.reading import FORWARD, Reading
 from moses_feature.models.vocabulary import END, Vocabulary
 from moses_feature.moses.words import WordOptions
 from moses_feature.training.batches import BatchSampler
@@ -29,13 +29,14 @@ EVALUATE_AT_MOST_EVERY = 5000
 
 @dataclass(frozen=True)
 class PhraseData:
-    """What an encoder-decoder is trained on.
+    """What a network for pairs is trained on.
 
     Attributes:
         pairs: what to train on, and what is held out.
         source, target: the vocabularies of the pairs.
         words: how tokens became words.
         escaped: whether the tokens were escaped as Moses escapes them.
+        reading: the direction in which the pairs are read and written.
     """
 
     pairs: PhrasePairs
@@ -43,10 +44,11 @@ class PhraseData:
     target: Vocabulary
     words: WordOptions
     escaped: bool = False
+    reading: Reading = FORWARD
 
 
 class PhraseObjective:
-    """log p(target phrase | source phrase) of the unique pairs; see `Objective`.
+    """log p(target | source) of the unique pairs; see `Objective`.
 
     Args:
         data: pairs, and how they became ids.
@@ -68,12 +70,13 @@ class PhraseObjective:
             held_out_rows = training_rows
         lengths = pairs.target.lengths(held_out_rows)
         self._held_out_rows = held_out_rows[np.argsort(lengths, kind="stable")]
-        self._sampler = BatchSampler(pairs, training_rows, settings.batch_size, settings.seed)
+        self._sampler = BatchSampler(
+            pairs, training_rows, settings.batch_size, settings.seed, settings.pool
+        )
         self.updates_per_epoch = self._sampler.updates_per_epoch
         self.evaluate_every = min(self.updates_per_epoch, EVALUATE_AT_MOST_EVERY)
-        self._network = EncoderDecoder(
-            settings.sizes, len(data.source), len(data.target), settings.dropout
-        ).train()
+        words = len(data.source), len(data.target)
+        self._network = network_of(settings.sizes, *words, settings.dropout).train()
         self._network.initialise(torch.Generator().manual_seed(settings.seed))
         self.network: torch.nn.Module = self._network.to(device)
 
@@ -103,15 +106,15 @@ class PhraseObjective:
     def save(self, directory: Path, training: Json) -> None:
         """Write the model."""
         data = self._data
-        model = PhraseModel(
-            self._network, data.source, data.target, data.words, training, data.escaped
-        )
+        words = data.source, data.target, data.words
+        model = PhraseModel(self._network, *words, training, data.escaped, data.reading)
         save_model(directory, model)
 
     def identity(self) -> Json:
         """Return what the words and shortlists are."""
         return {
             "words": asdict(self._data.words),
+            "reading": asdict(self._data.reading),
             "shortlists": [
                 hashlib.sha256(b"\n".join(vocabulary.shortlist)).hexdigest()
                 for vocabulary in (self._data.source, self._data.target)

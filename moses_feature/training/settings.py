@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from moses_feature.errors import UsageError
-from moses_feature.models.sizes import PRESETS, Dtype, Sizes
+from moses_feature.models.sizes import PRESETS, Dtype, SearchSizes, Sizes
 from moses_feature.moses.words import WordOptions
 
 LEARNING_RATES = {"adam": 1e-3, "adadelta": 1.0}
@@ -64,15 +64,17 @@ class RunSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings(RunSettings):
-    """How to train an encoder-decoder.
+    """How to train a network for pairs of phrases.
 
     Attributes:
-        sizes: layer sizes.
+        sizes: layer sizes, which say of which kind the network is.
+        pool: batches that are sorted by length together.
         held_out: share of the source phrases that measure the held-out loss.
         held_out_limit: the most source phrases that are held out.
     """
 
-    sizes: Sizes = PRESETS["small"]
+    sizes: Sizes | SearchSizes = PRESETS["small"]
+    pool: int = 100
     held_out: float = 0.01
     held_out_limit: int = 10_000
 

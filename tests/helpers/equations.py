@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from moses_feature.models.encoder_decoder import EncoderDecoder
-from moses_feature.models.phrase_model import PhraseModel
+from moses_feature.models.phrase_model import Network, PhraseModel
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import END
 
@@ -67,10 +66,74 @@ def random_pairs(model: PhraseModel, count: int, longest: int, seed: int = 3):
     return [(phrase(len(model.source)), phrase(len(model.target))) for _ in range(count)]
 
 
-def network_log_probs(network: EncoderDecoder, pairs) -> list[np.ndarray]:
+def network_log_probs(network: Network, pairs) -> list[np.ndarray]:
     source, target = (Phrases.pack(side) for side in zip(*pairs, strict=True))
     rows = np.arange(len(pairs))
     tensors = [torch.from_numpy(a) for side in (source, target) for a in side.padded(rows, END)]
     with torch.no_grad():
         flat = network(*tensors).numpy()
     return np.split(flat, np.cumsum([len(target) + 1 for _, target in pairs])[:-1])
+
+
+def search_log_probs(
+    model: PhraseModel, source: list[int], target: list[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return log p of every target word and END under RNNsearch, and the alignments.
+
+    As appendix A of Bahdanau et al. 2015 writes it, but that the update gate z is 1 - z there.
+    """
+    p = {name: t.double().numpy() for name, t in model.network.state_dict().items()}
+    forward = _search_states(p, "forward", [*source, END])
+    backward = _search_states(p, "backward", [END, *reversed(source)])[::-1]
+    annotations = np.hstack([forward, backward])
+    w_z, w_r, w = np.split(p["decoder_input.weight"], 3)
+    b_z, b_r, b = np.split(p["decoder_input.bias"], 3)
+    c_z, c_r, c_h = np.split(p["decoder_context.weight"], 3)
+    u_z, u_r = np.split(p["decoder_gates.weight"], 2)
+    state = np.tanh(p["decoder_start.weight"] @ backward[0] + p["decoder_start.bias"])
+    log_probs, alignments = [], []
+    previous = END
+    for y in [*target, END]:
+        query = p["alignment_state.weight"] @ state + p["alignment_state.bias"]
+        energies = np.array(
+            [
+                p["alignment_energy.weight"][0]
+                @ np.tanh(query + p["alignment_annotation.weight"] @ annotation)
+                for annotation in annotations
+            ]
+        )
+        alignment = np.exp(energies) / np.exp(energies).sum()
+        context = alignment @ annotations
+        e = p["target_embedding.weight"][previous]
+        t = (
+            p["maxout_state.weight"] @ state
+            + p["maxout_state.bias"]
+            + p["maxout_input.weight"] @ e
+            + p["maxout_context.weight"] @ context
+        )
+        logits = p["output_words.weight"] @ np.maximum(t[0::2], t[1::2]) + p["output_words.bias"]
+        log_probs.append(logits[y] - np.log(np.exp(logits).sum()))
+        alignments.append(alignment)
+        z = sigmoid(w_z @ e + u_z @ state + c_z @ context + b_z)
+        r = sigmoid(w_r @ e + u_r @ state + c_r @ context + b_r)
+        u = p["decoder_candidate.weight"]
+        new = np.tanh(w @ e + u @ (r * state) + c_h @ context + b)
+        state = z * state + (1 - z) * new
+        previous = y
+    return np.array(log_probs), np.array(alignments)
+
+
+def _search_states(p: dict[str, np.ndarray], side: str, words: list[int]) -> np.ndarray:
+    w_z, w_r, w = np.split(p[f"{side}_input.weight"], 3)
+    b_z, b_r, b = np.split(p[f"{side}_input.bias"], 3)
+    u_z, u_r = np.split(p[f"{side}_gates.weight"], 2)
+    h = np.zeros(len(w))
+    states = []
+    for x in words:
+        e = p["source_embedding.weight"][x]
+        z = sigmoid(w_z @ e + u_z @ h + b_z)
+        r = sigmoid(w_r @ e + u_r @ h + b_r)
+        new = np.tanh(w @ e + p[f"{side}_candidate.weight"] @ (r * h) + b)
+        h = z * h + (1 - z) * new
+        states.append(h)
+    return np.array(states)

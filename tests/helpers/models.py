@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from moses_feature.models.encoder_decoder import EncoderDecoder
-from moses_feature.models.phrase_model import PhraseModel
-from moses_feature.models.sizes import Sizes
+from moses_feature.models.phrase_model import PhraseModel, network_of
+from moses_feature.models.sizes import SearchSizes, Sizes
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.words import WordOptions
 
@@ -16,10 +15,15 @@ SOURCE_WORDS = b"a b c d the dog &apos; \xe9t\xe9 [1] one|N".split(b" ")
 TARGET_WORDS = b"A B C D le chien un &apos; \xc3\xa9t\xc3\xa9 [1] noir".split(b" ")
 
 
-def random_model(sizes: Sizes = SIZES, seed: int = 1, scale: float = 0.5) -> PhraseModel:
+SEARCH_SIZES = SearchSizes(hidden=13, embedding=5, alignment=11, maxout=7)
+
+
+def random_model(
+    sizes: Sizes | SearchSizes = SIZES, seed: int = 1, scale: float = 0.5
+) -> PhraseModel:
     """Return a model with random weights, biases too, of a size that makes scores differ."""
     source, target = Vocabulary(tuple(SOURCE_WORDS)), Vocabulary(tuple(TARGET_WORDS))
-    network = EncoderDecoder(sizes, len(source), len(target))
+    network = network_of(sizes, len(source), len(target))
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in network.parameters():

@@ -1,0 +1,43 @@
+"""The direction in which a network reads and writes pairs; free of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from moses_feature.files import Json
+from moses_feature.json_files import record
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The direction in which a network reads and writes pairs.
+
+    Attributes:
+        reverse: it reads the target side and scores the source side: p(source | target).
+        right_to_left: it writes the last word first.
+    """
+
+    reverse: bool = False
+    right_to_left: bool = False
+
+    @classmethod
+    def of_config(cls, config: Json, path: Path) -> Reading:
+        """Return that of a model; older models read forward.
+
+        Raises:
+            FormatError: it is damaged.
+        """
+        return record(cls, config.get("reading", {}), path, "the direction of a model")
+
+    def sides(self, source: Sequence[T], target: Sequence[T]) -> tuple[list[T], list[T]]:
+        """Return what the network reads and what it writes, in its order."""
+        read, written = (target, source) if self.reverse else (source, target)
+        return list(read), list(reversed(written) if self.right_to_left else written)
+
+
+FORWARD = Reading()

@@ -1,0 +1,1 @@
+"""RNNsearch: its training on sentence pairs, scores and translations."""
