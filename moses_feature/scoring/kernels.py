@@ -206,11 +206,11 @@ def _sum_of_exps(x: Floats32, shift: np.float32) -> np.float32:
     """Return the sum of exp(x - shift), no x being larger than shift; x is overwritten."""
     for k in range(len(x)):
         x[k] = _exp_of_low(x[k] - shift)
-    return _sum(x)
+    return sum_of(x)
 
 
 @_exact
-def _sum(x: Floats32) -> np.float32:
+def sum_of(x: Floats32) -> np.float32:
     """Return the sum of x, which is overwritten.
 
     Halves are added up, in this order whoever calls: a compiler that may choose the order can
