@@ -21,7 +21,7 @@ from moses_feature.cli.paths import READ, READ_NAMED_MODEL, READ_SYSTEM, WRITE_D
 from moses_feature.cli.progress import Progress
 from moses_feature.errors import UsageError
 from moses_feature.moses.ini import MosesIni
-from moses_feature.rescoring.nbest import named
+from moses_feature.rescoring.models import named_model
 
 
 @click.command("mert-compare", cls=Command, no_args_is_help=True)
@@ -59,7 +59,8 @@ from moses_feature.rescoring.nbest import named
     multiple=True,
     metavar="SYSTEM:NAME=MODEL",
     type=READ_NAMED_MODEL,
-    help="Add a neural language model to the n-best lists of a system. Repeatable.",
+    help="Add a model to the n-best lists of a system: an RNNsearch (several of one name are "
+    "averaged), or a neural language model. Repeatable.",
 )
 @decoder_options
 @tuning_options
@@ -122,7 +123,7 @@ def _rescoring(text: str) -> tuple[str, str, str]:
     system, colon, feature = text.partition(":")
     if not colon:
         raise UsageError(f"{text}: expected SYSTEM:NAME=MODEL, such as cslm:CSLM0=french.cslm")
-    return system, *named(feature, "CSLM0")
+    return system, *named_model(feature)
 
 
 def _candidate(text: str, rescoring: list[tuple[str, str, str]]) -> Candidate:

@@ -20,7 +20,7 @@ from moses_feature.cli.option_types import NOT_NEGATIVE
 from moses_feature.cli.paths import READ, READ_NAMED_MODEL, WRITE_DIRECTORY
 from moses_feature.cli.progress import Progress
 from moses_feature.moses.ini import MosesIni
-from moses_feature.rescoring.nbest import named
+from moses_feature.rescoring.models import named_model
 
 
 @click.command("mert-tune", cls=Command, no_args_is_help=True)
@@ -44,8 +44,8 @@ from moses_feature.rescoring.nbest import named
     multiple=True,
     metavar="NAME=MODEL",
     type=READ_NAMED_MODEL,
-    help="Add a neural language model to the n-best lists, as a feature of this name: for a "
-    "Moses that cannot use it in search. Repeatable.",
+    help="Add a model to the n-best lists, as a feature of this name: an RNNsearch (several of one "
+    "name are averaged), or a neural language model. Repeatable.",
 )
 @decoder_options
 @tuning_options
@@ -75,7 +75,7 @@ def mert_tune(
     """
     system = MosesIni.read(ini)
     corpus = Corpus.read(dev, dev_reference)
-    rescoring = tuple(named(text, "CSLM0") for text in rescore)
+    rescoring = tuple(named_model(text) for text in rescore)
     decoder_choice = replace(decoder_choice, rescoring=rescoring)
     check_chain(system, corpus, decoder_choice)
     identity = {**identity_of(system, corpus), "decoder": decoder_choice.identity()}

@@ -15,13 +15,13 @@ from mert.decoders.embedded.workers import embedded_decoder
 from mert.decoders.moses import MosesDecoder, MosesSettings
 from mert.decoders.rescored import RescoredDecoder
 from mert.features import FeatureSet
-from mert.source_phrases import Sentence
+from mert.source_phrases import Sentence, surface
 from moses_feature.errors import UsageError
 from moses_feature.files import Json
-from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.models.files import file_identity
 from moses_feature.moses.ini import MosesIni
-from moses_feature.rescoring.nbest import CslmScorer, check_names
+from moses_feature.rescoring.models import scorers_of
+from moses_feature.rescoring.source import SourceText
 
 DECODERS = ("embedded", "moses")
 
@@ -37,8 +37,8 @@ class DecoderSettings:
             many as the cluster has cores for.
         ray: the address of a Ray cluster that decodes; None for this machine alone.
         moses: how to run Moses.
-        rescoring: features that the decoder has not, and the neural language models that they
-            are of: NAME and path.
+        rescoring: features that the decoder has not, and the models that they are of: NAME and
+            path.
     """
 
     decoder: str = "embedded"
@@ -59,9 +59,9 @@ class DecoderSettings:
         if not self.rescoring:
             return decoder
         try:
-            scorers = [CslmScorer(name, load_neural_lm(path)) for name, path in self.rescoring]
-            check_names(scorers)
-            return RescoredDecoder(decoder, scorers, len(sentences))
+            source = SourceText((b" ".join(surface(s)) for s in sentences), "the source text")
+            scorers = scorers_of(self.rescoring, source)
+            return RescoredDecoder(decoder, scorers, len(sentences), self.jobs or 1)
         except BaseException:
             decoder.close()
             raise

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from xopen import xopen
 from mert.decoders.decoder import Decoder, SearchErrors
 from mert.features import FeatureFunction, FeatureSet
 from mert.nbest import Hypothesis, format_nbest, read_nbest
+from moses_feature.arrays import Floats
 from moses_feature.errors import UsageError
 from moses_feature.files import whole_file
 from moses_feature.rescoring.nbest import SentenceScorer
@@ -23,13 +26,22 @@ FEWEST = 100
 class RescoredDecoder:
     """A decoder whose n-best lists have more features, and their order; see `Decoder`.
 
+    What a translation scored is remembered from one iteration of tuning to the next.
+
     Args:
         decoder: what translates.
         scorers: of the new features.
         sentences: how many the decoder translates.
+        threads: that score at the same time, a sentence each.
     """
 
-    def __init__(self, decoder: Decoder, scorers: Sequence[SentenceScorer], sentences: int) -> None:
+    def __init__(
+        self,
+        decoder: Decoder,
+        scorers: Sequence[SentenceScorer],
+        sentences: int,
+        threads: int = 1,
+    ) -> None:
         names = {function.name for function in decoder.features.functions}
         for scorer in scorers:
             if scorer.name in names:
@@ -40,6 +52,8 @@ class RescoredDecoder:
         self._decoder = decoder
         self._scorers = scorers
         self._sentences = sentences
+        self._threads = threads
+        self._known: list[dict[tuple[bytes, ...], Floats]] = [{} for _ in range(sentences)]
         new = [FeatureFunction(s.name, (START_WEIGHT,), (True,)) for s in scorers]
         self.features = FeatureSet((*decoder.features.functions, *new))
 
@@ -61,8 +75,7 @@ class RescoredDecoder:
                 xopen(temporary, "wb", format="gz", compresslevel=1, threads=0) as file,
             ):
                 lists = read_nbest(plain, known, self._sentences)
-                for sentence, hypotheses in enumerate(lists):
-                    rescored = self._rescored(sentence, hypotheses, weights)
+                for sentence, rescored in enumerate(self._all_rescored(lists, weights)):
                     file.write(format_nbest(sentence, rescored[:count], features))
         finally:
             plain.unlink(missing_ok=True)
@@ -72,14 +85,26 @@ class RescoredDecoder:
         known = FeatureSet(features.functions[: len(self._decoder.features.functions)])
         return self._decoder.search_errors(known, count)
 
+    def _all_rescored(
+        self, lists: Iterable[list[Hypothesis]], weights: np.ndarray
+    ) -> Iterator[list[Hypothesis]]:
+        """Yield the lists with more features, in their order, some at a time."""
+        numbered = enumerate(lists)
+        with ThreadPoolExecutor(self._threads) as pool:
+            while some := list(islice(numbered, 8 * self._threads)):
+                yield from pool.map(lambda of: self._rescored(of[0], of[1], weights), some)
+
     def _rescored(
         self, sentence: int, hypotheses: Sequence[Hypothesis], weights: np.ndarray
     ) -> list[Hypothesis]:
         """Return hypotheses with more features, best first."""
         if not hypotheses:
             return []
-        words = [hypothesis.words for hypothesis in hypotheses]
-        new = np.array([scorer.scores(sentence, words) for scorer in self._scorers]).T
+        known = self._known[sentence]
+        if unknown := list(dict.fromkeys(h.words for h in hypotheses if h.words not in known)):
+            scores = np.array([scorer.scores(sentence, unknown) for scorer in self._scorers]).T
+            known.update(zip(unknown, scores, strict=True))
+        new = [known[hypothesis.words] for hypothesis in hypotheses]
         rescored = [
             Hypothesis(
                 old.words,

@@ -13,17 +13,10 @@ from moses_feature.cli.paths import READ, READ_NAMED_MODEL, WRITE
 from moses_feature.cli.progress import Progress
 from moses_feature.errors import DataError, UsageError
 from moses_feature.files import STANDARD_STREAM, open_output
-from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.moses.lines import LineReader
-from moses_feature.rescoring.nbest import (
-    CslmScorer,
-    SentenceScorer,
-    Translation,
-    check_names,
-    named,
-    read_weights,
-    rescore,
-)
+from moses_feature.rescoring.models import CSLM, RNNSEARCH, scorers_of
+from moses_feature.rescoring.nbest import Translation, check_names, named, read_weights, rescore
+from moses_feature.rescoring.source import SourceText
 
 MOST_MISSING = 100_000
 """Sentences without a list, one after the other, that `--best` takes for empty ones."""
@@ -47,7 +40,17 @@ MOST_MISSING = 100_000
     help="An encoder-decoder: log p(translation | source sentence), each as one phrase; RNN0 by "
     "default. Repeatable.",
 )
-@click.option("--source", type=READ, help="The text that was translated, for --rnn.")
+@click.option(
+    "--rnnsearch",
+    "searches",
+    multiple=True,
+    type=READ_NAMED_MODEL,
+    help="An RNNsearch: log p of the translation, or with a network of the other direction that of "
+    "the source; RNNsearch0 by default. Several of one name are averaged. Repeatable.",
+)
+@click.option(
+    "--source", type=READ, help="The text that was translated, for --rnn and --rnnsearch."
+)
 @click.option(
     "--weights",
     "weights_file",
@@ -68,6 +71,7 @@ def rescore_command(
     output: str,
     cslms: tuple[str, ...],
     rnns: tuple[str, ...],
+    searches: tuple[str, ...],
     source: str | None,
     weights_file: str | None,
     best: str | None,
@@ -78,26 +82,26 @@ def rescore_command(
     \b
     Example:
       moses-feature rescore test.nbest.gz rescored.gz --cslm french.cslm \\
-          --weights tuned/rescoring.weights
+          --rnnsearch en-fr.search --source test.en --weights tuned/rescoring.weights
     """
-    if not cslms and not rnns and not weights_file:
-        raise UsageError("expected --cslm, --rnn or --weights")
-    if bool(rnns) != (source is not None):
-        raise UsageError("--rnn and --source go together")
+    if not (cslms or rnns or searches or weights_file):
+        raise UsageError("expected --cslm, --rnn, --rnnsearch or --weights")
+    if bool(rnns or searches) != (source is not None):
+        raise UsageError("--rnn or --rnnsearch, and --source, go together")
     if not rnns:
         for name in device_options.given():
             raise UsageError(f"--{name} is for --rnn")
     if STANDARD_STREAM in (output, best):
         raise UsageError("n-best lists are written to a file, found -")
     weights = read_weights(weights_file) if weights_file else None
-    scorers: list[SentenceScorer] = [
-        CslmScorer(name, load_neural_lm(path))
-        for name, path in (named(text, "CSLM0") for text in cslms)
-    ]
-    for name, path in (named(text, "RNN0") for text in rnns):
+    text = SourceText.read(source) if source is not None else SourceText([], "")
+    models = [named(cslm, CSLM) for cslm in cslms]
+    models += [named(search, RNNSEARCH) for search in searches]
+    scorers = scorers_of(models, text)
+    for name, path in (named(rnn, "RNN0") for rnn in rnns):
         from moses_feature.rescoring.rnn import RnnScorer
 
-        scorers.append(RnnScorer(name, path, source or "", device.prepare()))
+        scorers.append(RnnScorer(name, path, text, device.prepare()))
     check_names(scorers)
     lines = sentences = 0
     with ExitStack() as stack:

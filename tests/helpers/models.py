@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from moses_feature.models.phrase_model import PhraseModel, network_of
+from moses_feature.models.reading import FORWARD, Reading
 from moses_feature.models.sizes import SearchSizes, Sizes
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.words import WordOptions
@@ -19,14 +20,19 @@ SEARCH_SIZES = SearchSizes(hidden=13, embedding=5, alignment=11, maxout=7)
 
 
 def random_model(
-    sizes: Sizes | SearchSizes = SIZES, seed: int = 1, scale: float = 0.5
+    sizes: Sizes | SearchSizes = SIZES,
+    seed: int = 1,
+    scale: float = 0.5,
+    reading: Reading = FORWARD,
 ) -> PhraseModel:
     """Return a model with random weights, biases too, of a size that makes scores differ."""
     source, target = Vocabulary(tuple(SOURCE_WORDS)), Vocabulary(tuple(TARGET_WORDS))
+    if reading.reverse:
+        source, target = target, source
     network = network_of(sizes, len(source), len(target))
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.normal_(std=scale, generator=generator)
     training = {"settings": {"seed": seed}}
-    return PhraseModel(network, source, target, WordOptions(), training, escaped=True)
+    return PhraseModel(network, source, target, WordOptions(), training, True, reading)

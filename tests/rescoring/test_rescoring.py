@@ -166,7 +166,7 @@ def test_the_command(tmp_path, run, model_directory):
     expected = run("score", model_directory, stdin=b"a b\tA B\n").stdout
     assert float(first[8]) == pytest.approx(float(expected), abs=1e-4)
     for arguments, message in (
-        ((), "expected --cslm, --rnn or --weights"),
+        ((), "expected --cslm, --rnn, --rnnsearch or --weights"),
         (("--rnn", "m"), "go together"),
         (("--cslm", "lm", "--cslm", "lm"), "expected different names"),
     ):

@@ -1,0 +1,56 @@
+"""The text that was translated, for features that read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from moses_feature.errors import MosesFeatureError
+from moses_feature.moses.lines import LineReader
+
+
+class SourceText:
+    """The source sentences of n-best lists.
+
+    Args:
+        sentences: as bytes, without line ends.
+        name: of the text, for error messages.
+    """
+
+    def __init__(self, sentences: Iterable[bytes], name: str) -> None:
+        self._sentences = list(sentences)
+        self._name = name
+        self._last = -1
+
+    @classmethod
+    def read(cls, path: str | Path) -> SourceText:
+        """Read a file with a sentence on each line."""
+        with LineReader(path) as reader:
+            return cls((line.rstrip(b"\r\n") for line in reader), str(path))
+
+    def sentence(self, number: int) -> bytes:
+        """Return a sentence (counted from 0).
+
+        Raises:
+            MosesFeatureError: there are fewer.
+        """
+        if not 0 <= number < len(self._sentences):
+            raise MosesFeatureError(
+                f"{self._name}: expected a sentence {number} (from 0), found "
+                f"{len(self._sentences)} lines"
+            )
+        self._last = max(self._last, number)
+        return self._sentences[number]
+
+    def finish(self) -> None:
+        """Check that no sentence comes after the last one asked for, but for empty ones.
+
+        Raises:
+            MosesFeatureError: there is one.
+        """
+        rest = self._sentences[self._last + 1 :]
+        if any(sentence.strip() for sentence in rest):
+            raise MosesFeatureError(
+                f"{self._name}: expected {self._last + 1} sentences as in the n-best lists, "
+                f"found {len(self._sentences)}: is it the text that was translated?"
+            )

@@ -1,0 +1,124 @@
+"""RNNsearch as a feature of n-best lists: against the equations, as a command, and in tuning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.equations import search_log_probs
+from helpers.models import SEARCH_SIZES, random_model
+from helpers.toy import make_toy
+
+from mert.decoders.choice import DecoderSettings
+from mert.nbest import read_nbest
+from moses_feature.models.phrase_model import PhraseModel, save_model
+from moses_feature.models.reading import Reading
+
+SOURCE = [b"a b zzz", b"", b"the dog"]
+LISTS = b"""0 ||| A le  ||| LM0= -2 ||| -3.5
+0 ||| A chien D  ||| LM0= -1 ||| -4
+2 ||| noir  ||| LM0= -3 ||| -1
+2 |||  ||| LM0= -1 ||| -2
+"""
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> dict[str, PhraseModel]:
+    """Save networks in different directions."""
+    readings = {
+        "one": Reading(),
+        "two": Reading(),
+        "reverse": Reading(reverse=True),
+        "left": Reading(right_to_left=True),
+    }
+    saved = {}
+    for seed, (name, reading) in enumerate(readings.items()):
+        saved[name] = random_model(SEARCH_SIZES, seed, reading=reading)
+        save_model(tmp_path / name, saved[name])
+    return saved
+
+
+def expected_words(model: PhraseModel, source: bytes, target: bytes) -> np.ndarray:
+    read, written = model.reading.sides(source.split(), target.split())
+    return search_log_probs(model, model.source.ids(read), model.target.ids(written))[0]
+
+
+def values_of(path: Path) -> list[dict[str, float]]:
+    """Return the features of each line by their names."""
+    found = []
+    for line in path.read_bytes().splitlines():
+        words = line.split(b" ||| ")[2].split()
+        found.append(
+            {w[:-1].decode(): float(x) for w, x in zip(words[::2], words[1::2], strict=True)}
+        )
+    return found
+
+
+def test_the_command(tmp_path, run, models):
+    """In all directions, and averaged."""
+    (tmp_path / "lists").write_bytes(LISTS)
+    (tmp_path / "source").write_bytes(b"\n".join(SOURCE) + b"\n")
+    names = ("one", "Reverse=reverse", "Left=left", "Mean=one", "Mean=two")
+    options = [option for name in names for option in ("--rnnsearch", name)]
+    run("rescore", "lists", "out", *options, "--source", "source")
+    lines = [line.split(b"|||") for line in LISTS.splitlines()]
+    for found, fields in zip(values_of(tmp_path / "out"), lines, strict=True):
+        pair = SOURCE[int(fields[0])], fields[1].strip()
+        for name, model in (("RNNsearch0", "one"), ("Reverse", "reverse"), ("Left", "left")):
+            expected = expected_words(models[model], *pair).sum()
+            assert found[name] == pytest.approx(expected, abs=1e-3)
+        both = np.exp([expected_words(models[model], *pair) for model in ("one", "two")])
+        assert found["Mean"] == pytest.approx(np.log(both.mean(axis=0)).sum(), abs=1e-3)
+
+
+def test_what_does_not_fit_is_refused(tmp_path, run, models, model_directory):
+    assert models
+    (tmp_path / "lists").write_bytes(LISTS)
+    (tmp_path / "source").write_bytes(b"a b\n")
+    for exit_code, options, message in (
+        (2, ("--rnnsearch", "one"), "go together"),
+        (
+            2,
+            ("--rnnsearch", "X=one", "--rnnsearch", "X=left"),
+            "expected networks of one direction",
+        ),
+        (1, ("--rnnsearch", "one"), "expected a sentence 2 (from 0), found 1 lines"),
+    ):
+        source = ("--source", "source") if "go together" not in message else ()
+        result = run("rescore", "lists", "x", *options, *source, exit_code=exit_code)
+        assert message in result.stderr
+    # A model of another kind under --rnnsearch.
+    result = run(
+        *("rescore", "lists", "x", "--rnnsearch", model_directory, "--source", "source"),
+        exit_code=1,
+    )
+    assert "rnn-encoder-decoder" in result.stderr
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_in_tuning(tmp_path, models, threads):
+    """With the scores of the first iteration remembered in the second, by any number of threads."""
+    toy = make_toy(tmp_path / "toy", types=(), options=3)
+    sentences = [b"a b c".split(), b"d a".split(), []]
+    rescoring = (("S", str(tmp_path / "one")), ("R", str(tmp_path / "reverse")))
+    decoder = DecoderSettings(jobs=threads, rescoring=rescoring).make(toy.ini, sentences)
+    try:
+        for path in (tmp_path / "first.gz", tmp_path / "second.gz"):
+            decoder.write_nbest(decoder.features, 30, path)
+        assert decoder.features.names[-2:] == ("S_0", "R_0")
+        lists = [
+            list(read_nbest(tmp_path / f"{name}.gz", decoder.features, 3))
+            for name in ("first", "second")
+        ]
+    finally:
+        decoder.close()
+    for number, (first, second) in enumerate(zip(*lists, strict=True)):
+        source = b" ".join(sentences[number])
+        for one, other in zip(first, second, strict=True):
+            assert one.words == other.words
+            for column, name in ((-2, "one"), (-1, "reverse")):
+                expected = expected_words(models[name], source, b" ".join(one.words)).sum()
+                assert one.features[column] == pytest.approx(expected, abs=1e-3)
+                assert one.features[column] == other.features[column]
