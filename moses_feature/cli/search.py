@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 import click
+import numpy as np
 
 from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.cli.memory import keep_freed_memory
+from moses_feature.cli.option_types import WholeRange
 from moses_feature.cli.options import (
     DeviceOptions,
     SearchOptions,
     device_options,
     search_options,
 )
-from moses_feature.cli.paths import READ, WRITE_DIRECTORY
+from moses_feature.cli.paths import READ, READ_MODEL, WRITE, WRITE_DIRECTORY
+from moses_feature.errors import UsageError
+from moses_feature.files import STANDARD_STREAM, open_output
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import tokens
+from moses_feature.search.scorer import SearchScorer
+from moses_feature.search.translate import BEAM, Translation, translate, words_of
+
+SENTENCES_TOGETHER = 16
+LARGEST_BEAM = 1000
 
 
 @click.group("search")
@@ -66,3 +81,65 @@ def train_command(
             report=run.report,
             ranks=run.ranks,
         )
+
+
+@search_group.command("translate", cls=Command, no_args_is_help=True)
+@click.argument("model", type=READ_MODEL)
+@click.option(
+    "--beam",
+    type=WholeRange(1, LARGEST_BEAM),
+    default=BEAM,
+    show_default=True,
+    help="Hypotheses of a sentence.",
+)
+@click.option(
+    "--alignments",
+    type=WRITE,
+    help="Also write what each target word is aligned to: a JSON object a line, with source, "
+    "target and alignment, a row for each target word and the end, a probability for each source "
+    "word and the end.",
+)
+@debug_option
+def translate_command(model: str, beam: int, alignments: str | None) -> None:
+    """Translate the sentences of the standard input with the network alone.
+
+    The translation has the best mean of log p over its words and its end. An unknown word is the
+    source word that it is aligned to most.
+
+    \b
+    Example:
+      moses-feature search translate en-fr.search < test.en > test.out
+    """
+    if alignments == STANDARD_STREAM:
+        raise UsageError("alignments are written to a file, found -")
+    scorer = SearchScorer(Path(model))
+    with ExitStack() as stack:
+        reader = stack.enter_context(LineReader(STANDARD_STREAM))
+        file = stack.enter_context(open_output(Path(alignments))) if alignments else None
+        sentences = (tokens(line) for line in reader)
+        while some := list(islice(sentences, SENTENCES_TOGETHER)):
+            found = translate(scorer, [scorer.source.ids(words) for words in some], beam)
+            for source, translations in zip(some, found, strict=True):
+                words = words_of(scorer, translations[0], source) if source else []
+                click.echo(b" ".join(words))
+                if file is not None:
+                    _write_alignment(file, source, words, translations[0], scorer)
+
+
+def _write_alignment(
+    file: BinaryIO,
+    source: list[bytes],
+    words: list[bytes],
+    translation: Translation,
+    scorer: SearchScorer,
+) -> None:
+    """Write a line; rows are in the order of the words."""
+    rows = translation.alignment[: len(words) + 1]
+    if scorer.reading.right_to_left:
+        rows = np.concatenate([rows[-2::-1], rows[-1:]])
+    content = {
+        "source": [word.decode(errors="replace") for word in source],
+        "target": [word.decode(errors="replace") for word in words],
+        "alignment": np.round(rows.astype(float), 4).tolist(),
+    }
+    file.write(json.dumps(content, ensure_ascii=False).encode() + b"\n")

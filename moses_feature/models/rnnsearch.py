@@ -121,30 +121,29 @@ class RnnSearch(nn.Module):
         embedded = self.dropout(self.target_embedding(previous))  # (M + 1, B, E)
         inputs = self.decoder_input(embedded)  # (M + 1, B, 3 H)
         keys = self.alignment_annotation(annotations)  # (B, N + 1, A)
-        real = torch.arange(annotations.shape[1], device=lengths.device) <= lengths[:, None]
+        padding = torch.arange(annotations.shape[1], device=lengths.device) > lengths[:, None]
+        # The product of a context is the mean of those of the annotations, which are one product.
+        products = self.decoder_context(annotations), self.maxout_context(annotations)
+        values = torch.cat(products, 2)  # (B, N + 1, 3 H + 2 S)
         hidden = self.sizes.hidden
         state = torch.tanh(self.decoder_start(annotations[:, 0, hidden:]))
         states, contexts, alignments = [], [], []
         for step in inputs:
-            alignment, context = self._align(state, keys, annotations, real)
+            alignment = self._align(state, keys, padding)
+            context = torch.bmm(alignment[:, None].to(values.dtype), values)[:, 0]
             states.append(state)
-            contexts.append(context)
+            contexts.append(context[:, 3 * hidden :])
             alignments.append(alignment)
-            state = self._next_state(state, step + self.decoder_context(context))
+            state = self._next_state(state, step + context[:, : 3 * hidden])
         pieces = self.maxout_state(torch.stack(states)) + self.maxout_input(embedded)
-        pieces = pieces + self.maxout_context(torch.stack(contexts))  # (M + 1, B, 2 S)
+        pieces = pieces + torch.stack(contexts)  # (M + 1, B, 2 S)
         maxout = torch.unflatten(pieces, 2, (-1, 2)).amax(3)  # (M + 1, B, S)
         return self.dropout(maxout), torch.stack(alignments)
 
-    def _align(
-        self, state: Tensor, keys: Tensor, annotations: Tensor, real: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Return the alignment (B, N + 1) and the context c (B, 2 H) after a state (B, H)."""
+    def _align(self, state: Tensor, keys: Tensor, padding: Tensor) -> Tensor:
+        """Return the alignment (B, N + 1) of states (B, H)."""
         energy = self.alignment_energy(torch.tanh(self.alignment_state(state)[:, None] + keys))
-        energy = energy[:, :, 0].masked_fill(~real, -torch.inf)
-        alignment = torch.softmax(energy, 1)
-        context = torch.bmm(alignment[:, None].to(annotations.dtype), annotations)[:, 0]
-        return alignment, context
+        return torch.softmax(energy[:, :, 0].masked_fill(padding, -torch.inf), 1)
 
     def _next_state(self, state: Tensor, inputs: Tensor) -> Tensor:
         """Return the state after a word, given W e(y) + C c (B, 3 H) of all three products."""

@@ -56,16 +56,16 @@ def align(
 @_exact
 def expect(
     alignments: Floats32,
-    annotations: Floats32,
+    values: Floats32,
     source: Integers,
     offsets: Integers,
     contexts: Floats32,
 ) -> None:
-    """Write the contexts (n, 2 H), the means of annotations (positions, 2 H) under alignments."""
+    """Write the means (n, width) of values (positions, width) under alignments."""
     for row in range(len(contexts)):
         context, first = contexts[row], offsets[source[row]]
         context[:] = F(0.0)
         for place in range(offsets[source[row] + 1] - first):
-            share, annotation = alignments[row, place], annotations[first + place]
+            share, value = alignments[row, place], values[first + place]
             for k in range(len(context)):
-                context[k] += share * annotation[k]
+                context[k] += share * value[k]

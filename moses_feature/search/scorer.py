@@ -3,8 +3,8 @@
 Many targets of one source share its encoder and their prefixes; many sources of one target, as a
 network of the other direction has them, are encoded and read side by side.
 
-Products have blocks of the same number of rows, the last one padded, so that the score of a pair
-does not depend on the pairs beside it, to the bit.
+A context is a mean of annotations, so that its product with a matrix is the mean of theirs. They
+are computed once for each source word.
 
 A state of the decoder follows from the words up to the last but one, so that prefixes that differ
 in their last word alone share it, its alignment and its context.
@@ -39,10 +39,9 @@ from moses_feature.scoring.kernels import (
 )
 from moses_feature.scoring.prefix_tree import prefix_levels
 from moses_feature.search.kernels import align, expect
+from moses_feature.search.products import ROWS, Matrix, blocks_of
 
 SOURCE_VOCABULARY, TARGET_VOCABULARY = "source.vocab", "target.vocab"
-ROWS = 16
-WORDS_TOGETHER = 1024
 NO_LOGIT = -1e30
 
 Ids = Sequence[int]
@@ -50,17 +49,17 @@ Ids = Sequence[int]
 
 @dataclass(frozen=True)
 class Sources:
-    """Source sentences as the decoder needs them.
+    """Source sentences as the decoder needs them: products of the annotations h.
 
     Attributes:
-        annotations: (P, 2 H) of the words of each sentence and its END.
-        keys: (P, A) their products with U_a.
+        keys: (P, A) U_a h.
+        values: (P, 3 H + 2 S) C_z h, C_r h, C h, then C_o h.
         offsets: (sources + 1,) where those of each sentence begin.
         start: (sources, H) the first states of the decoder.
     """
 
-    annotations: Floats32
     keys: Floats32
+    values: Floats32
     offsets: Integers
     start: Floats32
 
@@ -73,7 +72,7 @@ class States:
         states: (M, H).
         source: (M,) the sentence that each reads.
         alignments: (M, longest source) as far as the source of each goes.
-        contexts: (M, 2 H).
+        contexts: (M, 3 H + 2 S) C_z c, C_r c, C c, then C_o c of the contexts c.
     """
 
     states: Floats32
@@ -91,6 +90,7 @@ class SearchScorer:
         reading: the direction in which pairs are read and written.
         training: settings, results and provenance.
         digest: SHA-256 of all that decides the scores.
+        target_embedding: (V, E).
 
     Raises:
         MosesFeatureError: a file is missing, or of a newer version of this program.
@@ -115,13 +115,19 @@ class SearchScorer:
         self.training: Json = files.config["training"]
         self.digest = files.digest("sizes", "words", "escaped")
         self._sizes = sizes
-        self._weights = {
-            name: np.ascontiguousarray(array.T) if array.ndim > 1 else array
+        self._biases = {n: array for n, array in files.weights.items() if array.ndim == 1}
+        matrices = {
+            name.removesuffix(".weight"): array
             for name, array in files.weights.items()
+            if array.ndim > 1 and "embedding" not in name
         }
-        self._output = np.ascontiguousarray(files.weights["output_words.weight"])  # (V, S)
+        self._energy = matrices.pop("alignment_energy")[0]
+        self._output = matrices["output_words"]  # (V, S)
+        of_annotations = "decoder_context", "maxout_context"
+        matrices["values"] = np.vstack([matrices.pop(name) for name in of_annotations])
+        self._matrices = {name: Matrix(array.T) for name, array in matrices.items()}
         self._source_embedding = files.weights["source_embedding.weight"]
-        self._target_embedding = files.weights["target_embedding.weight"]
+        self.target_embedding = files.weights["target_embedding.weight"]
 
     @property
     def seed(self) -> int | None:
@@ -172,7 +178,7 @@ class SearchScorer:
         embedded = self._source_embedding[distinct]
         annotations = np.empty((offsets[-1], 2 * hidden), dtype=np.float32)
         for side, name in enumerate(("forward", "backward")):
-            inputs = self._product(f"{name}_input", embedded) + self._weights[f"{name}_input.bias"]
+            inputs = self.product(f"{name}_input", embedded)
             state = np.zeros((count, hidden), dtype=np.float32)
             for step in range(padded.shape[1]):
                 # Backward from the END of each sentence; rows that are done go on for nothing.
@@ -182,19 +188,20 @@ class SearchScorer:
                 columns = slice(side * hidden, (side + 1) * hidden)
                 annotations[(offsets[:-1] + place)[real], columns] = state[real]
         first = annotations[offsets[:-1], hidden:]
-        start = np.tanh(self._product("decoder_start", first) + self._weights["decoder_start.bias"])
-        keys = self._product("alignment_annotation", annotations)
-        return Sources(annotations, keys, offsets, start.astype(np.float32))
+        start = np.tanh(self.product("decoder_start", first))
+        keys, values = (
+            self.product(name, annotations) for name in ("alignment_annotation", "values")
+        )
+        return Sources(keys, values, offsets, start)
 
     def align(self, states: Floats32, source: Integers, sources: Sources) -> States:
         """Align states (M, H) with the sources (M,) that they read."""
-        queries = self._product("alignment_state", states) + self._weights["alignment_state.bias"]
+        queries = self.product("alignment_state", states)
         longest = int(np.diff(sources.offsets).max())
         alignments = np.zeros((len(states), longest), dtype=np.float32)
-        energy = self._weights["alignment_energy.weight"][:, 0]
-        align(queries, sources.keys, energy, source, sources.offsets, alignments)
-        contexts = np.empty((len(states), sources.annotations.shape[1]), dtype=np.float32)
-        expect(alignments, sources.annotations, source, sources.offsets, contexts)
+        align(queries, sources.keys, self._energy, source, sources.offsets, alignments)
+        contexts = np.empty((len(states), sources.values.shape[1]), dtype=np.float32)
+        expect(alignments, sources.values, source, sources.offsets, contexts)
         return States(states, source, alignments, contexts)
 
     def features(self, states: States, state: Integers, inputs: Inputs, last: Integers) -> Floats32:
@@ -206,8 +213,8 @@ class SearchScorer:
             inputs: of the words.
             last: (N,) the last words.
         """
-        pieces = self._product("maxout_state", states.states)
-        pieces += self._product("maxout_context", states.contexts)
+        pieces = self.product("maxout_state", states.states)
+        pieces += states.contexts[:, 3 * self._sizes.hidden :]
         of_prefix = pieces[state] + inputs.of_maxout[inputs.rows(last)]  # (N, 2 S)
         features: Floats32 = np.maximum(of_prefix[:, 0::2], of_prefix[:, 1::2])
         return features
@@ -218,39 +225,47 @@ class SearchScorer:
         """Return the states (N) that follow from prefixes: from their states and last words."""
         after = states.states[state]
         of_words = inputs.of_state[inputs.rows(last)]
-        of_words += self._product("decoder_context", states.contexts)[state]
+        of_words += states.contexts[state, : 3 * self._sizes.hidden]
         self._recur("decoder", of_words, np.arange(len(after)), after)
         return self.align(after, states.source[state], sources)
 
     def log_probs_at(self, features: Floats32, row: Integers, word: Integers) -> Floats:
         """Return log p (n,) of words, each of which follows a row of features (N, S)."""
         logits = np.empty(len(row), dtype=np.float32)
-        bias = self._weights["output_words.bias"]
+        bias = self._biases["output_words.bias"]
         logits_at(features, self._output, bias, row, word, logits)
         return logits.astype(np.float64) - self._log_sums(features)[row]
 
+    def all_log_probs(self, features: Floats32) -> Floats:
+        """Return log p (N, V) of all words after features (N, S)."""
+        logits = self.product("output_words", features).astype(np.float64)
+        logits -= self._log_sums(features)[:, None]
+        return logits
+
     def _recur(self, name: str, inputs: Floats32, word: Integers, state: Floats32) -> None:
         """Put the next states in the place of states (n, H), after words with rows of inputs."""
-        gates = self._product(f"{name}_gates", state)
+        gates = self.product(f"{name}_gates", state)
         reset = np.empty_like(state)
         encoder_gates(gates, inputs, word, state, reset)
-        candidate = self._product(f"{name}_candidate", reset)
+        candidate = self.product(f"{name}_candidate", reset)
         encoder_state(gates, candidate, inputs, word, state)
 
-    def _product(self, name: str, x: Floats32) -> Floats32:
-        """Return the product of rows and a matrix."""
-        return _product(x, self._weights[f"{name}.weight"])
+    def product(self, name: str, x: Floats32) -> Floats32:
+        """Return the product of rows and a matrix, and its bias if it has one."""
+        product = self._matrices[name].product(x)
+        bias = self._biases.get(f"{name}.bias")
+        if bias is not None:
+            product += bias
+        return product
 
     def _log_sums(self, features: Floats32) -> Floats:
         """Return the logarithms of the sums of exp(logit) over all words (N,)."""
-        blocks = _blocks(features)
+        blocks = blocks_of(features)
         rows = len(blocks) * ROWS
         top, total = np.full(rows, NO_LOGIT, dtype=np.float32), np.zeros(rows, dtype=np.float32)
-        weight, bias = self._weights["output_words.weight"], self._weights["output_words.bias"]
-        for first in range(0, len(bias), WORDS_TOGETHER):
-            part = slice(first, first + WORDS_TOGETHER)
-            logits = np.matmul(blocks, weight[:, part]).reshape(rows, -1)
-            add_exps(logits, bias[part], top, total)
+        for part, columns in self._matrices["output_words"].parts:
+            logits = np.matmul(blocks, part).reshape(rows, -1)
+            add_exps(logits, self._biases["output_words.bias"][columns], top, total)
         sums: Floats = np.log(total.astype(np.float64)) + top.astype(np.float64)
         return sums[: len(features)]
 
@@ -260,37 +275,20 @@ class Inputs:
 
     Attributes:
         of_state: (words, 3 H) W_z e(y), W_r e(y), W e(y) and the biases.
-        of_maxout: (words, 2 S) V_o e(y) and the bias of U_o.
+        of_maxout: (words, 2 S) V_o e(y).
     """
 
     def __init__(self, scorer: SearchScorer, ids: Integers) -> None:
-        weights = scorer._weights
         distinct = np.union1d(ids.astype(np.int64), [END])
-        embedded = scorer._target_embedding[distinct]
+        embedded = scorer.target_embedding[distinct]
         self._row = np.zeros(len(scorer.target), dtype=np.int64)
         self._row[distinct] = np.arange(len(distinct))
-        self.of_state = scorer._product("decoder_input", embedded) + weights["decoder_input.bias"]
-        self.of_maxout = scorer._product("maxout_input", embedded) + weights["maxout_state.bias"]
+        self.of_state = scorer.product("decoder_input", embedded)
+        self.of_maxout = scorer.product("maxout_input", embedded)
 
     def rows(self, words: Integers) -> Integers:
         """Return where the products of words stand."""
         return self._row[words]
-
-
-def _blocks(x: Floats32) -> Floats32:
-    """Return rows (n, k) as blocks (n / ROWS, ROWS, k), the last one padded."""
-    count = -(-len(x) // ROWS)
-    if len(x) == count * ROWS and x.flags.c_contiguous:
-        return x.reshape(count, ROWS, x.shape[1])
-    blocks = np.zeros((count, ROWS, x.shape[1]), dtype=np.float32)
-    blocks.reshape(count * ROWS, -1)[: len(x)] = x
-    return blocks
-
-
-def _product(x: Floats32, weight: Floats32) -> Floats32:
-    """Return the product of rows (n, k) and a matrix (k, m), block by block."""
-    product: Floats32 = np.matmul(_blocks(x), weight).reshape(-1, weight.shape[1])[: len(x)]
-    return product
 
 
 def _shapes(
