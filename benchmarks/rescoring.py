@@ -25,7 +25,6 @@ import torch
 
 from moses_feature.models.phrase_model import load_model
 from moses_feature.models.phrases import Phrases
-from moses_feature.models.sizes import SEARCH_ARCHITECTURE
 from moses_feature.models.vocabulary import END
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest import NbestLine
@@ -45,7 +44,7 @@ def read_lists(path: str, count: int) -> Lists:
 
 def naive(directory: str, source: SourceText) -> Callable[[int, list[list[bytes]]], list[float]]:
     """Return a scorer of padded batches."""
-    model = load_model(Path(directory), SEARCH_ARCHITECTURE)
+    model = load_model(Path(directory))
     network = model.network.eval()
 
     def scores(sentence: int, translations: list[list[bytes]]) -> list[float]:

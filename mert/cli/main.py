@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from moses_feature.cli.start import start
-from moses_feature.environment import one_thread_a_product
+from moses_feature.environment import quiet_threads
 
 
 def compare() -> None:
     """Run `mert-compare`."""
-    start("mert.cli.compare:mert_compare", one_thread_a_product)
+    start("mert.cli.compare:mert_compare", quiet_threads)
 
 
 def decode() -> None:
     """Run `mert-decode`."""
-    start("mert.cli.decode:mert_decode", one_thread_a_product)
+    start("mert.cli.decode:mert_decode", quiet_threads)
 
 
 def optimize() -> None:
     """Run `mert-optimize`."""
-    start("mert.cli.optimise:mert_optimize", one_thread_a_product)
+    start("mert.cli.optimise:mert_optimize", quiet_threads)
 
 
 def tune() -> None:
     """Run `mert-tune`."""
-    start("mert.cli.tune:mert_tune", one_thread_a_product)
+    start("mert.cli.tune:mert_tune", quiet_threads)

@@ -14,7 +14,6 @@ from moses_feature.cli.paths import READ_MODEL
 from moses_feature.files import Json
 from moses_feature.lm.sizes import LM_ARCHITECTURE
 from moses_feature.models.files import CONFIG, architecture_of
-from moses_feature.models.sizes import SEARCH_ARCHITECTURE
 
 if TYPE_CHECKING:
     from moses_feature.lm.scorer import NeuralLM
@@ -43,14 +42,11 @@ def describe_command(model_directory: str) -> None:
     """
     from moses_feature.lm.nplm import load_neural_lm
     from moses_feature.models.cross_fitting import load_any_model
-    from moses_feature.models.phrase_model import load_model
 
     directory = Path(model_directory)
     is_model = (directory / CONFIG).is_file()
     if directory.is_file() or (is_model and architecture_of(directory) == LM_ARCHITECTURE):
         lines = _lm_description(load_neural_lm(directory))
-    elif is_model and architecture_of(directory) == SEARCH_ARCHITECTURE:
-        lines = _description(load_model(directory, SEARCH_ARCHITECTURE))
     else:
         lines = _description(load_any_model(directory))
     for name, value in lines:

@@ -24,6 +24,7 @@ from moses_feature.cli.option_types import (
     together,
 )
 from moses_feature.cli.paths import READ
+from moses_feature.errors import UsageError
 from moses_feature.lm.settings import LmData, LmSettings
 from moses_feature.lm.sizes import LARGEST_ORDER, LM_PRESETS, LmSizes
 from moses_feature.models.folds import MOST_FOLDS
@@ -31,6 +32,7 @@ from moses_feature.models.reading import Reading
 from moses_feature.models.sizes import (
     LARGEST_SIZE,
     PRESETS,
+    SEARCH_ARCHITECTURE,
     SEARCH_PRESETS,
     Dtype,
     SearchSizes,
@@ -250,20 +252,31 @@ class SizeOptions:
     sizes: dict[str, int | None]
 
     @classmethod
-    def from_options(cls, kind: type[S], given: Given) -> SizeOptions:
-        """Pick them from the options of a command."""
-        return cls(given.pop("preset"), {f.name: given.pop(f.name) for f in fields(kind)})
+    def from_options(cls, given: Given, *kinds: type[Any]) -> SizeOptions:
+        """Pick them from the options of a command, for networks of one kind or of several."""
+        names = dict.fromkeys(field.name for kind in kinds for field in fields(kind))
+        return cls(given.pop("preset"), {name: given.pop(name) for name in names})
 
     def on(self, device: torch.device, presets: dict[str, S]) -> S:
-        """Return the sizes of a network on a device."""
-        preset = presets[self.preset or ("paper" if device.type == "cuda" else "small")]
-        return replace(preset, **{name: n for name, n in self.sizes.items() if n is not None})
+        """Return the sizes of a network on a device.
+
+        Raises:
+            UsageError: the network has no such preset, or no such size.
+        """
+        name = self.preset or ("paper" if device.type == "cuda" else "small")
+        if name not in presets:
+            raise UsageError(f"--preset {name}: expected {' or '.join(presets)} for this network")
+        sizes = {name: size for name, size in self.sizes.items() if size is not None}
+        if unknown := sorted(sizes.keys() - vars(presets[name]).keys()):
+            raise UsageError(f"--{unknown[0]}: this network has none")
+        return replace(presets[name], **sizes)
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
     """How the user wants an encoder-decoder to be trained, before device and tables are known."""
 
+    architecture: str
     size: SizeOptions
     run: RunSettings
     held_out: float
@@ -275,12 +288,16 @@ class TrainingOptions:
     @classmethod
     def from_options(cls, given: Given) -> TrainingOptions:
         """Pick them from the options of a command."""
-        size = SizeOptions.from_options(Sizes, given)
+        size = SizeOptions.from_options(given, Sizes, SearchSizes)
         return taken(cls, given, size=size, run=taken(RunSettings, given, "clip"))
 
     def settings(self, device: torch.device) -> TrainingSettings:
         """Return how to train on a device."""
-        sizes = self.size.on(device, PRESETS)
+        sizes: Sizes | SearchSizes
+        if self.architecture == SEARCH_ARCHITECTURE:
+            sizes = self.size.on(device, SEARCH_PRESETS)
+        else:
+            sizes = self.size.on(device, PRESETS)
         return TrainingSettings(**vars(self.run), sizes=sizes, held_out=self.held_out)
 
     def data(self, tables: tuple[str, ...], words: WordOptions) -> TrainingData:
@@ -294,13 +311,21 @@ training_options = Gathered(
     "Training",
     "training",
     TrainingOptions.from_options,
+    click.option(
+        "--architecture",
+        type=click.Choice(["encoder-decoder", SEARCH_ARCHITECTURE]),
+        default="encoder-decoder",
+        show_default=True,
+        help="The paper's network, or RNNsearch, which aligns the words of the phrases.",
+    ),
     _size_options(
         PRESETS,
         {
             "hidden": "hidden units",
             "embedding": "word embedding",
             "maxout": "maxout units",
-            "rank": "rank of the output matrix",
+            "rank": "rank of the output matrix (encoder-decoder)",
+            "alignment": "units of the alignment model (rnnsearch)",
         },
     ),
     click.option(
@@ -341,7 +366,7 @@ class LmOptions:
     @classmethod
     def from_options(cls, given: Given) -> LmOptions:
         """Pick them from the options of a command."""
-        size = SizeOptions.from_options(LmSizes, given)
+        size = SizeOptions.from_options(given, LmSizes)
         return taken(cls, given, size=size, run=taken(RunSettings, given, "clip"))
 
     def settings(self, device: torch.device) -> LmSettings:
@@ -420,7 +445,7 @@ class SearchOptions:
     @classmethod
     def from_options(cls, given: Given) -> SearchOptions:
         """Pick them from the options of a command."""
-        size = SizeOptions.from_options(SearchSizes, given)
+        size = SizeOptions.from_options(given, SearchSizes)
         reading = taken(Reading, given)
         return taken(cls, given, size=size, reading=reading, run=taken(RunSettings, given, "clip"))
 

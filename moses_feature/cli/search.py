@@ -118,7 +118,7 @@ def translate_command(model: str, beam: int, alignments: str | None) -> None:
         file = stack.enter_context(open_output(Path(alignments))) if alignments else None
         sentences = (tokens(line) for line in reader)
         while some := list(islice(sentences, SENTENCES_TOGETHER)):
-            found = translate(scorer, [scorer.source.ids(words) for words in some], beam)
+            found = translate(scorer.network, [scorer.source.ids(words) for words in some], beam)
             for source, translations in zip(some, found, strict=True):
                 words = words_of(scorer, translations[0], source) if source else []
                 click.echo(b" ".join(words))

@@ -15,7 +15,9 @@ from moses_feature.models.files import (
     CONFIG,
     WEIGHTS,
     ModelFiles,
+    architecture_of,
     check_weights,
+    is_model_directory,
     read_model_files,
     write_model_files,
 )
@@ -93,20 +95,18 @@ def save_model(directory: Path, model: PhraseModel) -> None:
     write_model_files(directory, architecture, ModelFiles(config, vocabularies, weights))
 
 
-def load_model(directory: Path, architecture: str = ARCHITECTURE) -> PhraseModel:
+def load_model(directory: Path) -> PhraseModel:
     """Read a model that `save_model` wrote.
-
-    Args:
-        directory: of the model.
-        architecture: that it must have.
 
     Raises:
         MosesFeatureError: a file is missing, or of a newer version of this program.
         FormatError: a file is damaged, or the files do not belong together.
     """
     keys, names = ("sizes", "words", "training"), (SOURCE_VOCABULARY, TARGET_VOCABULARY)
+    search = is_model_directory(directory) and architecture_of(directory) == SEARCH_ARCHITECTURE
+    architecture = SEARCH_ARCHITECTURE if search else ARCHITECTURE
     files = read_model_files(directory, architecture, keys, names)
-    kind = SearchSizes if architecture == SEARCH_ARCHITECTURE else Sizes
+    kind = SearchSizes if search else Sizes
     try:
         sizes, words = kind(**files.config["sizes"]), WordOptions(**files.config["words"])
     except (TypeError, ValueError) as error:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from moses_feature.errors import UsageError
 from moses_feature.models.cross_fitting import CrossFittedModel
-from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.phrase_model import PhraseModel
+from moses_feature.models.reading import FORWARD
 from moses_feature.models.sizes import Dtype
 from moses_feature.scoring.packing import AnyPacker, CrossFittedPacker, Packer
 from moses_feature.scoring.scorer import Scorer
@@ -20,9 +21,12 @@ def scorer_of(
 ) -> Scorer:
     """Return what scores phrase pairs with a model; see `Scorer`."""
     parts = model.networks if isinstance(model, CrossFittedModel) else (model,)
-    networks = [part.network for part in parts if isinstance(part.network, EncoderDecoder)]
-    if len(networks) < len(parts):
-        raise TypeError("RNNsearch scores sentences: see moses_feature.search")
+    networks = [part.network for part in parts]
+    if any(part.reading != FORWARD for part in parts):
+        raise UsageError(
+            "expected a network for p(target | source) from left to right, found one of another "
+            "direction"
+        )
     return Scorer(networks, packer_of(model), device, dtype, threads)
 
 

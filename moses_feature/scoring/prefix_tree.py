@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,3 +59,18 @@ def prefix_levels(phrases: Phrases, roots: Integers) -> Iterator[Level]:
         level = Level(rows, edge_of_row, keys // stride, keys % stride)
         node[rows] = (np.cumsum(level.grows) - 1)[edge_of_row]
         yield level
+
+
+def phrases_of(levels: Sequence[Level]) -> list[tuple[int, ...]]:
+    """Return the distinct phrases of a tree with one root, in the order in which they end."""
+    phrases = []
+    nodes: list[tuple[int, ...]] = [()]
+    for level in levels:
+        longer = []
+        for parent, word in zip(level.parent.tolist(), level.word.tolist(), strict=True):
+            if word == END:
+                phrases.append(nodes[parent])
+            else:
+                longer.append((*nodes[parent], word))
+        nodes = longer
+    return phrases

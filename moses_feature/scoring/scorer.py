@@ -20,13 +20,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_feature.arrays import Integers
+from moses_feature.errors import UsageError
 from moses_feature.models.encoder_decoder import EncoderDecoder
+from moses_feature.models.phrase_model import Network
 from moses_feature.models.phrases import Phrases
+from moses_feature.models.rnnsearch import RnnSearch
 from moses_feature.models.sizes import Dtype
 from moses_feature.models.vocabulary import END
 from moses_feature.scoring.elementwise import elementwise_for
 from moses_feature.scoring.packing import AnyPacker, Packed, PackedPairs, WordPair
-from moses_feature.scoring.prefix_tree import Level
+from moses_feature.scoring.prefix_tree import Level, phrases_of
+from moses_feature.scoring.search_network import SearchNetwork
 from moses_feature.scoring.steps import FoldedNetwork, Sources, Steps
 
 BLOCK_ROWS = {"cpu": 512, "cuda": 2048}
@@ -67,14 +71,17 @@ class Scorer:
     Args:
         networks: those that the packer packs for.
         packer: turns words into what the networks score.
-        device: where the products are computed.
-        dtype: of the large products; all else is float32.
+        device: where the products are computed; those of RNNsearch, on the CPU.
+        dtype: of the large products; all else is float32, and so is RNNsearch.
         threads: that share the work on a CPU; None for as many as PyTorch uses.
+
+    Raises:
+        UsageError: RNNsearch in bfloat16.
     """
 
     def __init__(
         self,
-        networks: Sequence[EncoderDecoder],
+        networks: Sequence[Network],
         packer: AnyPacker,
         device: torch.device,
         dtype: Dtype = "float32",
@@ -85,10 +92,15 @@ class Scorer:
         workers = threads or torch.get_num_threads() if device.type == "cpu" else 1
         self.helpers = -(-workers // THREADS_PER_HELPER) if device.type == "cpu" else GPU_HELPERS
         executor = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
-        self._networks = [
-            _NetworkScorer(network.to(device), device, getattr(torch, dtype), executor, workers)
-            for network in networks
-        ]
+        self._networks: list[_NetworkScorer | _SearchScorer] = []
+        for network in networks:
+            if isinstance(network, EncoderDecoder):
+                on_device = network.to(device), device, getattr(torch, dtype)
+                self._networks.append(_NetworkScorer(*on_device, executor, workers))
+            elif dtype != "float32":
+                raise UsageError(f"RNNsearch is scored in float32, found {dtype}")
+            else:
+                self._networks.append(_SearchScorer(network, executor))
 
     def score(self, pairs: Sequence[WordPair]) -> Scores:
         """Score phrase pairs, given as source and target words.
@@ -291,6 +303,21 @@ class _NetworkScorer:
         for start in range(0, size, self._rows):
             block = slice(start, min(start + self._rows, size))
             yield block, indices[:, start : start + self._rows]
+
+
+class _SearchScorer:
+    """Scores phrase pairs with RNNsearch."""
+
+    def __init__(self, network: RnnSearch, executor: ThreadPoolExecutor) -> None:
+        weights = {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}
+        self._network = SearchNetwork(network.sizes, weights)
+        self._executor = executor
+
+    def word_log_probs(self, pairs: PackedPairs) -> NDArray[np.float64]:
+        """Return log p of every target word and END, pair after pair."""
+        sources = phrases_of(pairs.source_levels)
+        run = self._executor.map
+        return self._network.word_log_probs(sources, pairs.target_levels, pairs.offsets, run)
 
 
 def _fill(whole: Tensor, block: slice, rows: Tensor) -> None:

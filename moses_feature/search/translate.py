@@ -12,7 +12,8 @@ import numpy as np
 
 from moses_feature.arrays import Floats, Floats32, Integers
 from moses_feature.models.vocabulary import END, SYMBOLS, UNKNOWN
-from moses_feature.search.scorer import Inputs, SearchScorer
+from moses_feature.scoring.search_network import Inputs, SearchNetwork
+from moses_feature.search.scorer import SearchScorer
 
 BEAM = 12
 WORDS_PER_SOURCE_WORD = 2
@@ -91,28 +92,28 @@ class _Beam:
 
 
 def translate(
-    scorer: SearchScorer, sentences: Sequence[Sequence[int]], beam: int = BEAM
+    network: SearchNetwork, sentences: Sequence[Sequence[int]], beam: int = BEAM
 ) -> list[list[Translation]]:
     """Return translations of sentences, best first: as many as ended, `beam` at most.
 
     Args:
-        scorer: of the network.
+        network: that translates.
         sentences: ids of source words.
         beam: hypotheses of a sentence.
     """
     if not sentences:
         return []
-    sources = scorer.encode(sentences)
+    sources = network.encode(sentences)
     beams = [
         _Beam(beam, MORE_WORDS + WORDS_PER_SOURCE_WORD * len(s), len(s), [_Hypothesis((), 0.0, ())])
         for s in sentences
     ]
     owner = np.arange(len(sentences))  # the sentence of each hypothesis, ascending
     state, last = owner, np.full(len(owner), END)
-    states = scorer.align(sources.start, owner, sources)
+    states = network.align(sources.start, owner, sources)
     while len(owner):
-        inputs = Inputs(scorer, last)
-        log_probs = scorer.all_log_probs(scorer.features(states, state, inputs, last))
+        inputs = Inputs(network, last)
+        log_probs = network.all_log_probs(network.features(states, state, inputs, last))
         parents, words, owners = [], [], []
         bounds = np.flatnonzero(np.diff(owner, prepend=-1))
         for first, end in zip(bounds.tolist(), [*bounds[1:].tolist(), len(owner)], strict=True):
@@ -123,7 +124,7 @@ def translate(
             words += next_words
             owners += [owner[first]] * len(mine)
         going_on, new = np.unique(np.array(parents, dtype=np.int64), return_inverse=True)
-        states = scorer.next_states(states, state[going_on], inputs, last[going_on], sources)
+        states = network.next_states(states, state[going_on], inputs, last[going_on], sources)
         state, last, owner = new, np.array(words, dtype=np.int64), np.array(owners, dtype=np.int64)
     return [sorted(search.ended, key=lambda t: -t.score) for search in beams]
 

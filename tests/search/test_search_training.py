@@ -10,7 +10,6 @@ import pytest
 
 from moses_feature.models.phrase_model import load_model
 from moses_feature.models.reading import Reading
-from moses_feature.models.sizes import SEARCH_ARCHITECTURE
 from moses_feature.search.scorer import SearchScorer
 
 WORDS = [b"one", b"two", b"three", b"four", b"five"]
@@ -60,7 +59,7 @@ def test_a_resumed_run_ends_with_the_same_bytes(run, tmp_path):
 def test_directions(run, tmp_path):
     options = (*SIZES, *QUICK, "--updates", 2)
     run("search", "train", "source", "target", "m", *options, "--reverse", "--right-to-left")
-    model = load_model(tmp_path / "m", SEARCH_ARCHITECTURE)
+    model = load_model(tmp_path / "m")
     assert model.reading == Reading(reverse=True, right_to_left=True)
     assert sorted(model.source.shortlist) == sorted(word.upper() for word in WORDS)
     assert sorted(model.target.shortlist) == sorted(WORDS)

@@ -55,7 +55,7 @@ def test_a_wide_beam_finds_the_best_of_all(scorer, monkeypatch):
         for target in every:
             log_probs, _ = search_log_probs(model, source, list(target))
             scores[target] = log_probs.sum() / (len(target) + 1)
-        found = translate(scorer, [source], beam=1000)[0]
+        found = translate(scorer.network, [source], beam=1000)[0]
         assert {t.ids for t in found} == set(every)
         assert [t.score for t in found] == sorted([t.score for t in found], reverse=True)
         for translation in found:
@@ -66,10 +66,10 @@ def test_a_wide_beam_finds_the_best_of_all(scorer, monkeypatch):
 
 def test_a_translation_does_not_depend_on_the_sentences_beside_it(scorer):
     sentences = [source for source, _ in random_pairs(small_model(), 23, 9)]
-    whole = translate(scorer, sentences, 3)
-    assert translate(scorer, [], 3) == []
+    whole = translate(scorer.network, sentences, 3)
+    assert translate(scorer.network, [], 3) == []
     for sentence, expected in zip(sentences, whole, strict=True):
-        (alone,) = translate(scorer, [sentence], 3)
+        (alone,) = translate(scorer.network, [sentence], 3)
         assert [(t.ids, t.log_prob) for t in alone] == [(t.ids, t.log_prob) for t in expected]
         assert len(alone) == 3
 
@@ -94,7 +94,7 @@ def test_the_command(tmp_path, run, right_to_left):
         assert rows.shape[0] == len(content["target"]) + 1 or not source
         assert np.allclose(rows.sum(axis=1), 1.0, atol=1e-3)
         if source:
-            (found,) = translate(scorer, [scorer.source.ids(source)], 4)
+            (found,) = translate(scorer.network, [scorer.source.ids(source)], 4)
             assert words_of(scorer, found[0], source) == line.split()
             ids = found[0].ids[::-1] if right_to_left else found[0].ids
             for place, word in enumerate(ids):
