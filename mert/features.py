@@ -99,6 +99,17 @@ class FeatureSet:
             )
         )
 
+    def with_weights_of(self, ini: MosesIni) -> FeatureSet:
+        """Return the features with the weights that an ini has for them."""
+        return FeatureSet(
+            tuple(
+                replace(function, weights=tuple(ini.weights[function.name].values))
+                if function.name in ini.weights
+                else function
+                for function in self.functions
+            )
+        )
+
     def by_name(self) -> dict[str, tuple[float, ...]]:
         """Return all weights by the name of their function."""
         return {function.name: function.weights for function in self.functions}

@@ -274,6 +274,7 @@ class _Run:
                 f"{name}= {' '.join(f'{w:.6g}' for w in of)}\n" for name, of in weights.items()
             ]
             write_whole(self._directory / RESCORING_WEIGHTS, "".join(lines).encode())
+            weights = {}  # they order the lists; the search keeps its own
         self._ini.with_weights(weights, comments).write(self._tuned_ini)
 
 

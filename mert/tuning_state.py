@@ -19,6 +19,8 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.run_identity import difference
 
 STATE = "state.json"
+SEARCH = "search"
+"""The folder of the run that tunes a decoder by itself, before its lists are rescored."""
 
 
 def nbest_name(iteration: int, settings: TuningSettings) -> str:
@@ -137,8 +139,8 @@ def read_state(directory: Path, identity: Json) -> TuningState:
     path = directory / STATE
     identity = json.loads(json.dumps(identity))
     if not path.exists():
-        there = [file.name for file in directory.iterdir() if not file.name.startswith(".")]
-        if there:
+        there = {file.name for file in directory.iterdir() if not file.name.startswith(".")}
+        if there := there - {SEARCH}:
             raise UsageError(
                 f"{directory}: expected a new or empty directory, or one of an earlier run of "
                 f"the same, found {', '.join(sorted(there)[:3])}"

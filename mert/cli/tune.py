@@ -12,7 +12,8 @@ from mert.cli.options import TUNING, decoder_options, force_option, tuning_optio
 from mert.cli.progress import DecodingProgress
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
-from mert.tune import RESCORING_WEIGHTS, TUNED_INI, tune
+from mert.tune import RESCORING_WEIGHTS, TUNED_INI
+from mert.tune_rescored import tune_system
 from mert.tuning_state import TuningSettings, identity_of
 from moses_feature import __version__
 from moses_feature.cli.command import Command, command_line, debug_option
@@ -82,7 +83,7 @@ def mert_tune(
     decoder = decoder_choice.make(system, corpus.sentences)
     try:
         with Progress(has_end=True) as bar:
-            state = tune(
+            state = tune_system(
                 system,
                 corpus,
                 decoder,

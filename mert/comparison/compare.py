@@ -25,12 +25,14 @@ from mert.comparison.significance import approximate_randomisation, paired_boots
 from mert.comparison.times import Seconds, TimeLeft, Times
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
-from mert.decoders.decoder import Decoder, SearchErrors
+from mert.decoders.decoder import Decoder
+from mert.decoders.rescored import RescoredDecoder
 from mert.features import FeatureSet
 from mert.nbest import read_nbest
 from mert.optimisers.space import normalised
-from mert.tune import TUNED_INI, tune
-from mert.tuning_state import TuningSettings, TuningState, identity_of, nbest_name
+from mert.tune import TUNED_INI
+from mert.tune_rescored import tune_system
+from mert.tuning_state import SEARCH, TuningSettings, TuningState, identity_of, nbest_name
 from moses_feature import __version__
 from moses_feature.errors import UsageError
 from moses_feature.files import locked_directory, write_json, write_whole
@@ -191,10 +193,10 @@ class _SystemRuns:
                 logger.info("%s, %s, seed %d%s", name, run, settings.seed, left)
                 was_done, began = (self._folder(settings) / TUNED_INI).exists(), time.monotonic()
                 states.append(
-                    tune(
+                    tune_system(
                         ini,
                         dev,
-                        decoder,
+                        decoder.load(),
                         self._folder(settings),
                         settings,
                         identity=identity,
@@ -205,7 +207,7 @@ class _SystemRuns:
                     )
                 )
                 left.add(time.monotonic() - began, was_done)
-            return decoder.features, states
+            return decoder.load().features, states
 
     def _decoder(self, corpus: Corpus) -> _Lazy:
         def make() -> Decoder:
@@ -221,9 +223,11 @@ class _SystemRuns:
             for settings, state in zip(self._task.tuning, states, strict=True):
                 folder = self._folder(settings)
                 if not (folder / TEST_NBEST).exists():
-                    decoder.load()
+                    loaded = decoder.load()
+                    if isinstance(loaded, RescoredDecoder):
+                        loaded.search_with(MosesIni.read(folder / SEARCH / TUNED_INI))
                     with self.times.spent_on("testing"):
-                        decoder.write_nbest(
+                        loaded.write_nbest(
                             features.with_weights(state.best.weights),
                             1,
                             folder / TEST_NBEST,
@@ -257,7 +261,9 @@ class _SystemRuns:
         )
 
     def _write_average(self, features: FeatureSet, states: Sequence[TuningState]) -> None:
-        """Write the ini with the weights averaged over the runs."""
+        """Write the ini with the weights averaged over the runs; rescored lists have none."""
+        if self._candidate.rescoring:
+            return
         average = np.mean([normalised(state.best.weights) for state in states], axis=0)
         comment = f"weights averaged over {len(states)} tuning runs by moses-feature {__version__}"
         weights = features.with_weights(average).by_name()
@@ -275,33 +281,14 @@ class _Lazy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if self._decoder is not None:
+            self._decoder.close()
 
     def load(self) -> Decoder:
-        """Make the decoder now, unless it is there."""
+        """Return the decoder."""
         if self._decoder is None:
             self._decoder = self._make()
         return self._decoder
-
-    @property
-    def features(self) -> FeatureSet:
-        return self.load().features
-
-    def write_nbest(
-        self,
-        features: FeatureSet,
-        count: int,
-        path: Path,
-        report: Callable[[int], None] = lambda _: None,
-    ) -> None:
-        self.load().write_nbest(features, count, path, report)
-
-    def search_errors(self, features: FeatureSet, count: int) -> SearchErrors | None:
-        return self.load().search_errors(features, count)
-
-    def close(self) -> None:
-        if self._decoder is not None:
-            self._decoder.close()
 
 
 def _write_translations(nbest: Path, features: FeatureSet, size: int, path: Path) -> None:

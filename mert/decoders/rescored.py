@@ -16,6 +16,7 @@ from mert.nbest import Hypothesis, format_nbest, read_nbest
 from moses_feature.arrays import Floats
 from moses_feature.errors import UsageError
 from moses_feature.files import whole_file
+from moses_feature.moses.ini import MosesIni
 from moses_feature.rescoring.nbest import SentenceScorer
 
 START_WEIGHT = 0.1
@@ -26,7 +27,11 @@ FEWEST = 100
 class RescoredDecoder:
     """A decoder whose n-best lists have more features, and their order; see `Decoder`.
 
-    What a translation scored is remembered from one iteration of tuning to the next.
+    The search has weights of its own, at first those of the ini. What a translation scored is
+    remembered from one iteration of tuning to the next.
+
+    Attributes:
+        plain: the decoder without the new features.
 
     Args:
         decoder: what translates.
@@ -49,13 +54,18 @@ class RescoredDecoder:
                     f"the system has a feature {scorer.name} already: give another "
                     "name to what rescores"
                 )
-        self._decoder = decoder
+        self.plain = decoder
+        self._search = decoder.features
         self._scorers = scorers
         self._sentences = sentences
         self._threads = threads
         self._known: list[dict[tuple[bytes, ...], Floats]] = [{} for _ in range(sentences)]
         new = [FeatureFunction(s.name, (START_WEIGHT,), (True,)) for s in scorers]
         self.features = FeatureSet((*decoder.features.functions, *new))
+
+    def search_with(self, ini: MosesIni) -> None:
+        """Search with the weights of an ini from now on."""
+        self._search = self.plain.features.with_weights_of(ini)
 
     def write_nbest(
         self,
@@ -64,26 +74,31 @@ class RescoredDecoder:
         path: Path,
         report: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Translate the whole text, score and order the lists; see `Decoder`."""
-        known = FeatureSet(features.functions[: len(self._decoder.features.functions)])
-        weights = np.array([f.weights[0] for f in features.functions[len(known.functions) :]])
+        """Translate the whole text, score and order the lists; see `Decoder`.
+
+        The weights order the lists; the search has its own.
+        """
+        weights = features.weights[features.tuneable]
         plain = path.with_name(f".{path.name}.plain.gz")
         try:
-            self._decoder.write_nbest(known, max(count, FEWEST), plain, report)
+            self.plain.write_nbest(self._search, max(count, FEWEST), plain, report)
             with (
                 whole_file(path) as temporary,
                 xopen(temporary, "wb", format="gz", compresslevel=1, threads=0) as file,
             ):
-                lists = read_nbest(plain, known, self._sentences)
+                lists = read_nbest(plain, self._search, self._sentences)
                 for sentence, rescored in enumerate(self._all_rescored(lists, weights)):
                     file.write(format_nbest(sentence, rescored[:count], features))
         finally:
             plain.unlink(missing_ok=True)
 
-    def search_errors(self, features: FeatureSet, count: int) -> SearchErrors | None:
-        """Count those of the decoder; see `Decoder`."""
-        known = FeatureSet(features.functions[: len(self._decoder.features.functions)])
-        return self._decoder.search_errors(known, count)
+    def search_errors(
+        self,
+        features: FeatureSet,  # noqa: ARG002
+        count: int,
+    ) -> SearchErrors | None:
+        """Count those of the decoder, whatever the weights of the lists; see `Decoder`."""
+        return self.plain.search_errors(self._search, count)
 
     def _all_rescored(
         self, lists: Iterable[list[Hypothesis]], weights: np.ndarray
@@ -105,16 +120,12 @@ class RescoredDecoder:
             scores = np.array([scorer.scores(sentence, unknown) for scorer in self._scorers]).T
             known.update(zip(unknown, scores, strict=True))
         new = [known[hypothesis.words] for hypothesis in hypotheses]
-        rescored = [
-            Hypothesis(
-                old.words,
-                np.concatenate([old.features, values]),
-                old.score + float(values @ weights),
-            )
-            for old, values in zip(hypotheses, new, strict=True)
-        ]
+        rescored = []
+        for old, values in zip(hypotheses, new, strict=True):
+            all_values = np.concatenate([old.features, values])
+            rescored.append(Hypothesis(old.words, all_values, float(all_values @ weights)))
         return sorted(rescored, key=lambda hypothesis: -hypothesis.score)
 
     def close(self) -> None:
         """Free what the decoder holds."""
-        self._decoder.close()
+        self.plain.close()

@@ -245,7 +245,7 @@ def test_an_empty_line_and_a_constant_feature(tmp_path):
     result = invoke(mert_tune, words)
     assert "TM0_1 is the same for all translations of every sentence" in result.output
     assert state_of(tmp_path / "w")["constants"] == ["TM0_1"]
-    nbest = gzip.decompress((tmp_path / "w/run1.best20.out.gz").read_bytes())
+    nbest = gzip.decompress((tmp_path / "w/run1.best100.out.gz").read_bytes())
     assert b"\n25 |||  ||| LR0= 0 0" in nbest
 
 
