@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers.candidates import planted, random_candidates
-from helpers.toy import make_toy, write_corpus
+from helpers.toy import make_toy, random_neural_lm, write_corpus
 
 from mert.bleu import corpus_bleu
 from mert.cli.compare import mert_compare
@@ -35,7 +35,10 @@ from mert.optimisers.pro import sentence_bleu
 from mert.optimisers.space import SearchSpace, normalised
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import locked_directory
+from moses_feature.lm.sizes import LM_ARCHITECTURE
+from moses_feature.models.files import write_model_files
 from moses_feature.moses.ini import MosesIni
+from moses_feature.rescoring.nbest import read_weights
 
 OTHER_WEIGHTS = {"TM0": (0.02, 0.4), "LM0": (0.02,), "Distortion0": (0.5,)}
 
@@ -103,6 +106,32 @@ def test_tuning_finds_weights_that_translate_like_the_references(task, tmp_path,
     for line in MosesIni.read(task / "bad.ini").content().splitlines():
         if b"= " not in line:
             assert line in tuned.content().splitlines()
+
+
+def test_rescored_lists(task, tmp_path):
+    """The search is tuned as it would be without the new feature, and keeps these weights."""
+    files = random_neural_lm(np.random.default_rng(1))
+    write_model_files(tmp_path / "lm", LM_ARCHITECTURE, files)
+    invoke(mert_tune, arguments(task, tmp_path / "plain"))
+    rescored = arguments(task, tmp_path / "w", "--rescore", f"CSLM9={tmp_path / 'lm'}")
+    result = invoke(mert_tune, rescored)
+    plain, search, final = (
+        {name: line.values for name, line in MosesIni.read(path).weights.items()}
+        for path in (
+            tmp_path / "plain" / "moses.ini",
+            tmp_path / "w" / "search" / "moses.ini",
+            tmp_path / "w" / "moses.ini",
+        )
+    )
+    assert plain == search == final
+    weights = read_weights(tmp_path / "w" / "rescoring.weights")
+    assert {*final, "CSLM9"} <= {*weights, "UnknownWordPenalty0"}
+    assert weights["TM0"] != tuple(final["TM0"])
+    state = state_of(tmp_path / "w")
+    best = max(iteration["bleu"] for iteration in state["iterations"])
+    assert best >= state["iterations"][0]["bleu"]
+    again = invoke(mert_tune, rescored)
+    assert again.stdout == result.stdout
 
 
 def test_what_is_left_in_the_work_directory(task, tmp_path):
