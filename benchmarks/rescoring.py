@@ -57,7 +57,7 @@ def naive(directory: str, source: SourceText) -> Callable[[int, list[list[bytes]
         rows = np.arange(len(translations))
         tensors = [torch.from_numpy(array) for side in packed for array in side.padded(rows, END)]
         with torch.no_grad():
-            flat = network(*tensors)
+            flat, _ = network(*tensors)
         return [of_words.sum().item() for of_words in flat.split((tensors[3] + 1).tolist())]
 
     return scores

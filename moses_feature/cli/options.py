@@ -220,6 +220,18 @@ def _held_out_option(defaults: TrainingSettings | LmSettings, what: str) -> Call
     )
 
 
+def _self_normalisation_option(where: str) -> Callable[[F], F]:
+    """Return the option, and say where it pays."""
+    return click.option(
+        "--self-normalisation",
+        type=ZERO_OR_MORE,
+        default=0.0,
+        show_default=True,
+        help="Factor of (log Z)^2 in the loss; above 0, scores are used without log Z, which is "
+        f"faster {where}. 0.1 is usual.",
+    )
+
+
 def _size_options(presets: dict[str, S], what: dict[str, str]) -> Callable[[F], F]:
     """Return the options for the sizes of layers, by the names of the fields."""
     return together(
@@ -418,14 +430,7 @@ lm_options = Gathered(
         "may be no UNK to learn from.",
     ),
     _held_out_option(LM_DEFAULTS, "sentences, 100 at least,"),
-    click.option(
-        "--self-normalisation",
-        type=ZERO_OR_MORE,
-        default=LM_DEFAULTS.self_normalisation,
-        show_default=True,
-        help="Factor of (log Z)^2 in the loss; above 0, scores are used without log Z, which is "
-        "much faster in a decoder. Moses with NPLM never subtracts it. 0.1 is usual.",
-    ),
+    _self_normalisation_option("in a decoder. Moses with NPLM never subtracts it"),
     _run_options(LM_DEFAULTS, "n-grams", "an epoch"),
 )
 
@@ -437,6 +442,7 @@ class SearchOptions:
     size: SizeOptions
     run: RunSettings
     held_out: float
+    self_normalisation: float
     shortlist: int
     min_count: int
     longest: int
@@ -452,7 +458,12 @@ class SearchOptions:
     def settings(self, device: torch.device) -> SearchSettings:
         """Return how to train on a device."""
         sizes = self.size.on(device, SEARCH_PRESETS)
-        return SearchSettings(**vars(self.run), sizes=sizes, held_out=self.held_out)
+        return SearchSettings(
+            **vars(self.run),
+            sizes=sizes,
+            held_out=self.held_out,
+            self_normalisation=self.self_normalisation,
+        )
 
     def data(self, source: str, target: str) -> SearchData:
         """Return what to train on."""
@@ -503,5 +514,6 @@ search_options = Gathered(
         help="Words of a sentence at most; pairs with a longer one are left out.",
     ),
     _held_out_option(SEARCH_DEFAULTS, "source sentences"),
+    _self_normalisation_option("to rescore with"),
     _run_options(SEARCH_DEFAULTS, "sentence pairs", "an epoch, 5,000 at most,"),
 )

@@ -21,7 +21,13 @@ from moses_feature.errors import FormatError
 from moses_feature.files import Json
 from moses_feature.lm.kernels import NETWORK, first_layer, log_probs_of
 from moses_feature.lm.sizes import LM_ARCHITECTURE, LmSizes
-from moses_feature.models.files import CONFIG, WEIGHTS, check_weights, read_model_files
+from moses_feature.models.files import (
+    CONFIG,
+    WEIGHTS,
+    check_weights,
+    read_model_files,
+    trained_self_normalised,
+)
 from moses_feature.models.vocabulary import END, Vocabulary
 from moses_feature.scoring.kernels import add_exps, logits_at
 
@@ -129,9 +135,8 @@ class NeuralLM:
         vocabulary = files.vocabularies[VOCABULARY]
         check_weights(directory / WEIGHTS, files.weights, sizes.shapes(len(vocabulary)))
         training = files.config["training"]
-        settings = training.get("settings")
-        penalty = settings.get("self_normalisation") if isinstance(settings, dict) else None
-        return cls(sizes, files.weights, vocabulary, not penalty, training)
+        normalised = not trained_self_normalised(training)
+        return cls(sizes, files.weights, vocabulary, normalised, training)
 
     def ids(self, words: Sequence[bytes]) -> list[int]:
         """Return the ids of words."""

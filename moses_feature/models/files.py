@@ -147,6 +147,12 @@ def check_weights(
     )
 
 
+def trained_self_normalised(training: Json) -> bool:
+    """Return whether a model, by what is known of its training, has log Z near 0."""
+    settings = training.get("settings")
+    return isinstance(settings, dict) and bool(settings.get("self_normalisation"))
+
+
 def _check_file(directory: Path, name: str) -> None:
     if not (directory / name).is_file():
         raise MosesFeatureError(f"{directory}: not a model directory, {name} is missing")

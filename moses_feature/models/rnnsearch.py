@@ -155,8 +155,8 @@ class RnnSearch(nn.Module):
 
     def forward(
         self, source: Tensor, source_lengths: Tensor, target: Tensor, target_lengths: Tensor
-    ) -> Tensor:
-        """Return log p (natural log) of every target word, END included, pair after pair.
+    ) -> tuple[Tensor, Tensor]:
+        """Return log p and log Z of every target word, END included, pair after pair.
 
         Args:
             source: (B, N + 1) word ids, END after each sentence and behind it.
@@ -165,13 +165,16 @@ class RnnSearch(nn.Module):
             target_lengths: (B,), like `source_lengths`.
 
         Returns:
-            (sum of target_lengths + B,), in the order of the words in the flattened `target`.
+            natural logs, (sum of target_lengths + B,) each, in the order of the words in the
+            flattened `target`.
         """
         annotations = self.annotations(source, source_lengths)
         previous = functional.pad(target[:, :-1], (1, 0), value=END)
         features, _ = self.decode(annotations, source_lengths, previous.t())
         position = torch.arange(target.shape[1], device=target.device)
         real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
-        output = self.output_words
-        words = features.transpose(0, 1)[real]  # (words, S)
-        return word_log_probs(words, output.weight, output.bias, target[real])
+        weight, bias = self.output_words.weight, self.output_words.bias
+        words, before = target[real], features.transpose(0, 1)[real]  # (words,), (words, S)
+        log_probs = word_log_probs(before, weight, bias, words)
+        logits = (before.to(weight.dtype) * weight[words]).sum(1) + bias[words]
+        return log_probs, logits - log_probs

@@ -76,14 +76,19 @@ class SearchNetwork:
     Args:
         sizes: of its layers.
         weights: arrays by their names in `RnnSearch`.
+        normalised: whether log Z is subtracted; a network that was trained to have it near 0 needs
+            no softmax, which is half of the work.
 
     Attributes:
         words: V.
         target_embedding: (V, E).
     """
 
-    def __init__(self, sizes: SearchSizes, weights: Mapping[str, Floats32]) -> None:
+    def __init__(
+        self, sizes: SearchSizes, weights: Mapping[str, Floats32], normalised: bool = True
+    ) -> None:
         self._sizes = sizes
+        self._normalised = normalised
         self._biases = {name: array for name, array in weights.items() if array.ndim == 1}
         matrices = {
             name.removesuffix(".weight"): array
@@ -218,10 +223,13 @@ class SearchNetwork:
         logits = np.empty(len(row), dtype=np.float32)
         bias = self._biases["output_words.bias"]
         logits_at(features, self._output, bias, row, word, logits)
-        return logits.astype(np.float64) - self._log_sums(features)[row]
+        log_probs: Floats = logits.astype(np.float64)
+        if self._normalised:
+            log_probs -= self._log_sums(features)[row]
+        return log_probs
 
     def all_log_probs(self, features: Floats32) -> Floats:
-        """Return log p (N, V) of all words after features (N, S)."""
+        """Return log p (N, V) of all words after features (N, S), normalised in any case."""
         logits = self.product("output_words", features).astype(np.float64)
         logits -= self._log_sums(features)[:, None]
         return logits

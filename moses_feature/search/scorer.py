@@ -11,7 +11,13 @@ from moses_feature.arrays import Floats
 from moses_feature.errors import FormatError
 from moses_feature.files import Json
 from moses_feature.json_files import member
-from moses_feature.models.files import CONFIG, WEIGHTS, check_weights, read_model_files
+from moses_feature.models.files import (
+    CONFIG,
+    WEIGHTS,
+    check_weights,
+    read_model_files,
+    trained_self_normalised,
+)
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.reading import Reading
 from moses_feature.models.sizes import SEARCH_ARCHITECTURE, SearchSizes
@@ -32,6 +38,7 @@ class SearchScorer:
         reading: the direction in which pairs are read and written.
         training: settings, results and provenance.
         digest: SHA-256 of all that decides the scores.
+        normalised: whether log Z is subtracted; if not, it was trained to be near 0.
         network: what computes the scores.
 
     Raises:
@@ -56,7 +63,8 @@ class SearchScorer:
         self.reading = Reading.of_config(files.config, path)
         self.training: Json = files.config["training"]
         self.digest = files.digest("sizes", "words", "escaped")
-        self.network = SearchNetwork(sizes, files.weights)
+        self.normalised = not trained_self_normalised(self.training)
+        self.network = SearchNetwork(sizes, files.weights, self.normalised)
 
     @property
     def seed(self) -> int | None:

@@ -57,10 +57,10 @@ class PhraseObjective:
     """
 
     loss_name = "loss per target word"
-    norm_penalty = 0.0
 
     def __init__(self, data: PhraseData, settings: TrainingSettings, device: torch.device) -> None:
         self._data = data
+        self.norm_penalty = settings.self_normalisation
         self._device = device
         pairs = data.pairs
         training_rows = np.flatnonzero(~pairs.held_out)
@@ -97,11 +97,18 @@ class PhraseObjective:
             for side in (self._data.pairs.source, self._data.pairs.target)
             for array in side.padded(rows, END)
         ]
-        return Terms(network(*tensors))
+        found = network(*tensors)
+        if isinstance(found, torch.Tensor):
+            return Terms(found)
+        log_probs, log_norms = found
+        return Terms(log_probs, log_norms if self.norm_penalty else None)
 
     def shown(self, held_out: dict[str, float]) -> str:
-        """Return the held-out loss."""
-        return f"{held_out['held_out_loss']:.4f}"
+        """Return the held-out loss, and the mean of |log Z| where it was to be small."""
+        shown = f"{held_out['held_out_loss']:.4f}"
+        if norm := held_out.get("mean_absolute_log_norm"):
+            shown += f" (mean |log Z| {norm:.3f})"
+        return shown
 
     def save(self, directory: Path, training: Json) -> None:
         """Write the model."""

@@ -71,17 +71,24 @@ class TrainingSettings(RunSettings):
         pool: batches that are sorted by length together.
         held_out: share of the source phrases that measure the held-out loss.
         held_out_limit: the most source phrases that are held out.
+        self_normalisation: factor of (log Z)^2 in the loss, which RNNsearch alone has; 0 for none
+            (Devlin et al. 2014).
     """
 
     sizes: Sizes | SearchSizes = PRESETS["small"]
     pool: int = 100
     held_out: float = 0.01
     held_out_limit: int = 10_000
+    self_normalisation: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.held_out < 1:
             raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
+        if not 0 <= self.self_normalisation < math.inf:
+            raise UsageError(
+                f"self-normalisation: expected 0 or more, found {self.self_normalisation}"
+            )
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,8 @@ def network_log_probs(network: Network, pairs) -> list[np.ndarray]:
     rows = np.arange(len(pairs))
     tensors = [torch.from_numpy(a) for side in (source, target) for a in side.padded(rows, END)]
     with torch.no_grad():
-        flat = network(*tensors).numpy()
+        found = network(*tensors)
+        flat = (found if isinstance(found, torch.Tensor) else found[0]).numpy()
     return np.split(flat, np.cumsum([len(target) + 1 for _, target in pairs])[:-1])
 
 

@@ -14,6 +14,8 @@ from moses_feature.models.rnnsearch import RnnSearch
 from moses_feature.models.sizes import SEARCH_PRESETS, SearchSizes
 from moses_feature.models.vocabulary import END
 
+SMALL = SearchSizes(hidden=5, embedding=3, alignment=7, maxout=2)
+
 
 @pytest.fixture
 def search_model() -> PhraseModel:
@@ -35,6 +37,18 @@ def test_network_follows_the_equations(search_model):
         np.testing.assert_allclose(mine, expected, atol=1e-5)
 
 
+def test_log_norms(search_model):
+    """They are what is missing to the logits."""
+    pairs = random_pairs(search_model, 7, 5)
+    with torch.no_grad():
+        log_probs, log_norms = search_model.network(*padded(pairs))
+        bias = search_model.network.output_words.bias
+        bias += 1.5  # which moves all logits, and no probability
+        moved_probs, moved_norms = search_model.network(*padded(pairs))
+    torch.testing.assert_close(moved_probs, log_probs, atol=1e-4, rtol=0)
+    torch.testing.assert_close(moved_norms, log_norms + 1.5, atol=1e-4, rtol=0)
+
+
 def test_alignments_follow_the_equations(search_model):
     pairs = random_pairs(search_model, 11, 6)
     source, lengths, target, _ = padded(pairs)
@@ -51,11 +65,12 @@ def test_alignments_follow_the_equations(search_model):
 
 
 def test_gradients_by_finite_differences():
-    """Of the loss of a batch, in float64, of some components of every parameter."""
-    model = random_model(SearchSizes(hidden=5, embedding=3, alignment=7, maxout=2))
+    """Of a loss with log Z in it, in float64, of some components of every parameter."""
+    model = random_model(SMALL)
     network = model.network.double()
     tensors = padded(random_pairs(model, 5, 4))
-    (-network(*tensors).sum()).backward()
+    log_probs, log_norms = network(*tensors)
+    (-log_probs.sum() + 0.3 * log_norms.square().sum()).backward()
     generator = np.random.default_rng(1)
     step = 1e-6
     for name, parameter in network.named_parameters():
@@ -68,13 +83,16 @@ def test_gradients_by_finite_differences():
             for sign in (1, -1):
                 flat[place] = before + sign * step
                 with torch.no_grad():
-                    values.append(-network(*tensors).sum().item())
+                    log_probs, log_norms = network(*tensors)
+                    loss = -log_probs.sum() + 0.3 * log_norms.square().sum()
+                    values.append(loss.item())
             flat[place] = before
             numeric = (values[0] - values[1]) / (2 * step)
             assert gradient[place].item() == pytest.approx(numeric, rel=1e-4, abs=1e-6), name
 
 
-def test_every_parameter_matters(search_model):
+def test_every_parameter_matters():
+    search_model = random_model(SMALL)
     every_word = (
         list(range(1, len(search_model.source))),
         list(range(1, len(search_model.target))),

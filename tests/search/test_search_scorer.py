@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from helpers.equations import random_pairs, search_log_probs
 from helpers.models import SEARCH_SIZES, random_model
 
 from moses_feature.errors import FormatError
 from moses_feature.models.phrase_model import PhraseModel, save_model
+from moses_feature.models.phrases import Phrases
+from moses_feature.models.vocabulary import END
 from moses_feature.search.scorer import SearchScorer
 
 
@@ -48,6 +52,21 @@ def test_a_score_does_not_depend_on_the_pairs_beside_it(search_model, scorer):
             scorer.word_log_probs(pairs[first:last]), whole[first:last], strict=True
         ):
             assert np.array_equal(one, other)
+
+
+def test_self_normalised_networks_need_no_softmax(search_model, tmp_path):
+    training = {"settings": {"self_normalisation": 0.1}}
+    save_model(tmp_path / "m", replace(search_model, training=training))
+    scorer = SearchScorer(tmp_path / "m")
+    assert not scorer.normalised
+    pairs = random_pairs(search_model, 23, 7)
+    rows = np.arange(len(pairs))
+    sides = (Phrases.pack(side) for side in zip(*pairs, strict=True))
+    tensors = [torch.from_numpy(array) for side in sides for array in side.padded(rows, END)]
+    with torch.no_grad():
+        log_probs, log_norms = search_model.network(*tensors)
+    found = np.concatenate(scorer.word_log_probs(pairs))
+    np.testing.assert_allclose(found, (log_probs + log_norms).numpy(), atol=1e-4)
 
 
 def test_directions(search_model, tmp_path):

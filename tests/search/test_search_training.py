@@ -56,6 +56,20 @@ def test_a_resumed_run_ends_with_the_same_bytes(run, tmp_path):
 
 
 @pytest.mark.usefixtures("texts")
+def test_self_normalisation(run, tmp_path):
+    """The mean of |log Z| is smaller with it than without."""
+    norms = []
+    for penalty in (0.001, 1.0):
+        name = f"m{penalty}"
+        options = ("--self-normalisation", penalty, "--updates", 100, "--patience", 100)
+        result = run("search", "train", "source", "target", name, *SIZES, *QUICK, *options)
+        assert "mean |log Z|" in result.stderr
+        norms.append(load_model(tmp_path / name).training["mean_absolute_log_norm"])
+    assert norms[1] < norms[0] / 2
+    assert not SearchScorer(tmp_path / "m1.0").normalised
+
+
+@pytest.mark.usefixtures("texts")
 def test_directions(run, tmp_path):
     options = (*SIZES, *QUICK, "--updates", 2)
     run("search", "train", "source", "target", "m", *options, "--reverse", "--right-to-left")
