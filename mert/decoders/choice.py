@@ -88,7 +88,7 @@ class DecoderSettings:
 
     def identity(self) -> Json:
         """Return what decides the translations, as JSON."""
-        rescoring = {name: file_identity(path) for name, path in self.rescoring}
+        rescoring = [[name, *file_identity(path)] for name, path in self.rescoring]
         added = {"rescoring": rescoring} if rescoring else {}
         if self.decoder == "moses":
             return {"decoder": "moses", "options": list(self.moses.options), **added}

@@ -13,9 +13,18 @@ from moses_feature.cli.paths import READ, READ_NAMED_MODEL, WRITE
 from moses_feature.cli.progress import Progress
 from moses_feature.errors import DataError, UsageError
 from moses_feature.files import STANDARD_STREAM, open_output
+from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.moses.lines import LineReader
-from moses_feature.rescoring.models import CSLM, RNNSEARCH, scorers_of
-from moses_feature.rescoring.nbest import Translation, check_names, named, read_weights, rescore
+from moses_feature.rescoring.models import CSLM, RNNSEARCH, search_features
+from moses_feature.rescoring.nbest import (
+    CslmScorer,
+    SentenceScorer,
+    Translation,
+    check_names,
+    named,
+    read_weights,
+    rescore,
+)
 from moses_feature.rescoring.source import SourceText
 
 MOST_MISSING = 100_000
@@ -95,9 +104,11 @@ def rescore_command(
         raise UsageError("n-best lists are written to a file, found -")
     weights = read_weights(weights_file) if weights_file else None
     text = SourceText.read(source) if source is not None else SourceText([], "")
-    models = [named(cslm, CSLM) for cslm in cslms]
-    models += [named(search, RNNSEARCH) for search in searches]
-    scorers = scorers_of(models, text)
+    scorers: list[SentenceScorer] = [
+        CslmScorer(name, load_neural_lm(path))
+        for name, path in (named(cslm, CSLM) for cslm in cslms)
+    ]
+    scorers += search_features([named(search, RNNSEARCH) for search in searches], text)
     for name, path in (named(rnn, "RNN0") for rnn in rnns):
         from moses_feature.rescoring.rnn import RnnScorer
 

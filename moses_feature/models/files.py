@@ -44,7 +44,7 @@ class ModelFiles:
 
     def digest(self, *keys: str) -> str:
         """Return the SHA-256 of weights, vocabularies and some values of the config."""
-        hashed = hashlib.sha256(json.dumps([self.config[key] for key in keys]).encode())
+        hashed = hashlib.sha256(json.dumps([self.config.get(key) for key in keys]).encode())
         for vocabulary in self.vocabularies.values():
             hashed.update(b"\n".join(vocabulary.shortlist))
         for name in sorted(self.weights):
@@ -104,10 +104,10 @@ def read_model_files(
 
 
 def file_identity(path: str | Path) -> list[int]:
-    """Return size and time of change of a file, or of the weights in a model directory."""
-    weights = Path(path) / WEIGHTS
-    status = (weights if weights.exists() else Path(path)).stat()
-    return [status.st_size, status.st_mtime_ns]
+    """Return size and time of change of a file, or of weights and config of a model directory."""
+    path = Path(path)
+    files = [path / WEIGHTS, path / CONFIG] if is_model_directory(path) else [path]
+    return [n for file in files for n in (file.stat().st_size, file.stat().st_mtime_ns)]
 
 
 def is_model_directory(directory: Path) -> bool:

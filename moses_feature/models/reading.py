@@ -25,6 +25,11 @@ class Reading:
     reverse: bool = False
     right_to_left: bool = False
 
+    def __str__(self) -> str:
+        """Return what the network models."""
+        what = "p(source | target)" if self.reverse else "p(target | source)"
+        return f"{what}, {'right to left' if self.right_to_left else 'left to right'}"
+
     @classmethod
     def of_config(cls, config: Json, path: Path) -> Reading:
         """Return that of a model; older models read forward.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from moses_feature.errors import UsageError
+from moses_feature.errors import FormatError, UsageError
 from moses_feature.lm.nplm import load_neural_lm
-from moses_feature.models.files import architecture_of, is_model_directory
+from moses_feature.lm.sizes import LM_ARCHITECTURE
+from moses_feature.models.files import CONFIG, architecture_of, is_model_directory
 from moses_feature.models.sizes import SEARCH_ARCHITECTURE
 from moses_feature.rescoring.nbest import CslmScorer, SentenceScorer, check_names, named
 from moses_feature.rescoring.search import SearchFeature
@@ -23,7 +24,7 @@ def named_model(text: str) -> tuple[str, str]:
     Raises:
         UsageError: a name that Moses' tools could not carry.
     """
-    return named(text, RNNSEARCH if _is_search(text) else CSLM)
+    return named(text, RNNSEARCH if _architecture(text) == SEARCH_ARCHITECTURE else CSLM)
 
 
 def scorers_of(models: Iterable[tuple[str, str]], source: SourceText) -> list[SentenceScorer]:
@@ -38,15 +39,17 @@ def scorers_of(models: Iterable[tuple[str, str]], source: SourceText) -> list[Se
         MosesFeatureError: a model cannot be read.
     """
     scorers: list[SentenceScorer] = []
-    searches: dict[str, list[str]] = {}
+    searches = []
     for name, path in models:
-        if not _is_search(path):
+        kind = _architecture(path)
+        if kind == SEARCH_ARCHITECTURE:
+            searches.append((name, path))
+        elif kind in (None, LM_ARCHITECTURE):
             scorers.append(CslmScorer(name, load_neural_lm(path)))
-        elif name in searches:
-            searches[name].append(path)
         else:
-            searches[name] = [path]
-    scorers += [SearchFeature(name, paths, source) for name, paths in searches.items()]
+            expected = f"architecture {SEARCH_ARCHITECTURE} or {LM_ARCHITECTURE}"
+            raise FormatError(Path(path) / CONFIG, expected, f"{kind}")
+    scorers += search_features(searches, source)
     try:
         check_names(scorers)
     except UsageError as error:
@@ -54,6 +57,14 @@ def scorers_of(models: Iterable[tuple[str, str]], source: SourceText) -> list[Se
     return scorers
 
 
-def _is_search(path: str) -> bool:
-    directory = Path(path)
-    return is_model_directory(directory) and architecture_of(directory) == SEARCH_ARCHITECTURE
+def search_features(models: Iterable[tuple[str, str]], source: SourceText) -> list[SearchFeature]:
+    """Return a feature for each name, of one RNNsearch or of several whose mean is taken."""
+    paths: dict[str, list[str]] = {}
+    for name, path in models:
+        paths.setdefault(name, []).append(path)
+    return [SearchFeature(name, of_name, source) for name, of_name in paths.items()]
+
+
+def _architecture(path: str) -> str | None:
+    """Return the architecture of a model directory; None for a file."""
+    return architecture_of(Path(path)) if is_model_directory(Path(path)) else None

@@ -22,11 +22,9 @@ def scorer_of(
     """Return what scores phrase pairs with a model; see `Scorer`."""
     parts = model.networks if isinstance(model, CrossFittedModel) else (model,)
     networks = [part.network for part in parts]
-    if any(part.reading != FORWARD for part in parts):
-        raise UsageError(
-            "expected a network for p(target | source) from left to right, found one of another "
-            "direction"
-        )
+    for part in parts:
+        if part.reading != FORWARD:
+            raise UsageError(f"expected a network for {FORWARD}, found one for {part.reading}")
     return Scorer(networks, packer_of(model), device, dtype, threads)
 
 

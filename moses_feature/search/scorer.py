@@ -62,7 +62,7 @@ class SearchScorer:
         self.escaped: bool = member(files.config, "escaped", bool, path, "a model")
         self.reading = Reading.of_config(files.config, path)
         self.training: Json = files.config["training"]
-        self.digest = files.digest("sizes", "words", "escaped")
+        self.digest = files.digest("sizes", "words", "escaped", "reading")
         self.normalised = not trained_self_normalised(self.training)
         self.network = SearchNetwork(sizes, files.weights, self.normalised)
 

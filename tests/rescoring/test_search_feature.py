@@ -12,8 +12,11 @@ from helpers.toy import make_toy
 
 from mert.decoders.choice import DecoderSettings
 from mert.nbest import read_nbest
+from moses_feature.errors import FormatError
 from moses_feature.models.phrase_model import PhraseModel, save_model
 from moses_feature.models.reading import Reading
+from moses_feature.rescoring.models import scorers_of
+from moses_feature.rescoring.source import SourceText
 
 SOURCE = [b"a b zzz", b"", b"the dog"]
 LISTS = b"""0 ||| A le  ||| LM0= -2 ||| -3.5
@@ -88,12 +91,14 @@ def test_what_does_not_fit_is_refused(tmp_path, run, models, model_directory):
         source = ("--source", "source") if "go together" not in message else ()
         result = run("rescore", "lists", "x", *options, *source, exit_code=exit_code)
         assert message in result.stderr
-    # A model of another kind under --rnnsearch.
-    result = run(
-        *("rescore", "lists", "x", "--rnnsearch", model_directory, "--source", "source"),
-        exit_code=1,
-    )
-    assert "rnn-encoder-decoder" in result.stderr
+    for options, message in (
+        (
+            ("--rnnsearch", model_directory, "--source", "source"),
+            "architecture rnnsearch, found rnn-encoder-decoder",
+        ),
+        (("--cslm", "one"), "architecture feed-forward-lm, found rnnsearch"),
+    ):
+        assert message in run("rescore", "lists", "x", *options, exit_code=1).stderr
     assert not (tmp_path / "x").exists()
 
 
@@ -122,3 +127,17 @@ def test_in_tuning(tmp_path, models, threads):
                 expected = expected_words(models[name], source, b" ".join(one.words)).sum()
                 assert one.features[column] == pytest.approx(expected, abs=1e-3)
                 assert one.features[column] == other.features[column]
+
+
+def test_every_network_of_an_ensemble_is_part_of_the_identity(models, tmp_path, model_directory):
+    assert models
+    identities = []
+    for names in (("one",), ("one", "two"), ("two", "one")):
+        rescoring = tuple(("S", str(tmp_path / name)) for name in names)
+        identities.append(DecoderSettings(rescoring=rescoring).identity())
+    config = tmp_path / "one" / "config.json"
+    config.write_text(config.read_text() + "\n")
+    identities.append(DecoderSettings(rescoring=(("S", str(tmp_path / "one")),)).identity())
+    assert all(a != b for n, a in enumerate(identities) for b in identities[:n])
+    with pytest.raises(FormatError, match="rnnsearch or feed-forward-lm, found rnn-encoder"):
+        scorers_of([("S", str(model_directory))], SourceText([], "source"))

@@ -79,4 +79,4 @@ def test_what_cannot_be_is_refused(run, tmp_path, table):
         scorer_of(model, CPU, "bfloat16")
     save_model(tmp_path / "r", random_model(SEARCH_SIZES, reading=Reading(reverse=True)))
     wrong = run("score", "r", stdin=b"a\tA\n", exit_code=2)
-    assert "found one of another direction" in wrong.stderr
+    assert "found one for p(source | target), left to right" in wrong.stderr

@@ -78,7 +78,7 @@ def test_directions(run, tmp_path):
     assert sorted(model.source.shortlist) == sorted(word.upper() for word in WORDS)
     assert sorted(model.target.shortlist) == sorted(WORDS)
     assert SearchScorer(tmp_path / "m").reading == model.reading
-    assert "reverse=True" in run("describe", "m").stdout
+    assert "p(source | target), right to left" in run("describe", "m").stdout
 
 
 def test_bad_texts(run, tmp_path):
