@@ -8,7 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -80,7 +80,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     except SafetensorError as error:
         raise OutputError(f"{path}: cannot be written: {error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # where the folder is none, there is nothing to remove
+            temporary.unlink()
 
 
 @contextmanager

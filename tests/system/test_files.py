@@ -63,6 +63,13 @@ def test_nothing_is_left_of_a_file_that_fails(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "o").touch()
+    refused = pytest.raises(OutputError, match="o/x: cannot be written: Not a directory")
+    with refused, whole_file(tmp_path / "o" / "x"):
+        pass
+
+
 def test_errors_keep_their_class_and_text():
     for error in (FormatError("t", "a", "b", 3), DataError("x")):
         again = pickle.loads(pickle.dumps(error))  # noqa: S301
