@@ -30,6 +30,8 @@ COMMANDS = [
     ["cslm", "score"],
     ["cslm", "export-nplm"],
     ["rescore"],
+    ["search", "train"],
+    ["search", "translate"],
     ["select"],
 ]
 TINY = ["--hidden", 7, "--embedding", 5, "--maxout", 3, "--rank", 2]
