@@ -6,6 +6,7 @@ got it. So the lists are made with weights that were tuned without it, and stay 
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from mert.decoders.rescored import RescoredDecoder
 from mert.tune import TUNED_INI, tune
 from mert.tuning_state import SEARCH, TuningSettings, TuningState
 from moses_feature.moses.ini import MosesIni
+
+logger = logging.getLogger(__name__)
 
 
 def tune_system(
@@ -41,6 +44,7 @@ def tune_system(
             first_lists=first_lists,
             **options,
         )
+    logger.info("tuning the search without what rescores its lists")
     tune(
         ini,
         corpus,
@@ -52,4 +56,5 @@ def tune_system(
     )
     tuned = MosesIni.read(directory / SEARCH / TUNED_INI)
     decoder.search_with(tuned)
+    logger.info("tuning the order of its lists")
     return tune(tuned, corpus, decoder, directory, settings, **options)

@@ -125,6 +125,21 @@ def identity_of(ini: MosesIni, corpus: Corpus) -> Json:
     }
 
 
+def read_iterations(directory: Path) -> list[Iteration]:
+    """Read what the run in a directory did.
+
+    Raises:
+        FormatError: the file is damaged.
+    """
+    path, what = directory / STATE, "the state of a tuning run"
+    return _iterations(read_json(path, what), path, what)
+
+
+def _iterations(content: Json, path: Path, what: str) -> list[Iteration]:
+    iterations = member(content, "iterations", list[Any], path, what)
+    return [record(Iteration, iteration, path, what) for iteration in iterations]
+
+
 def read_state(directory: Path, identity: Json) -> TuningState:
     """Read the state of the run in a directory, or begin one.
 
@@ -150,8 +165,7 @@ def read_state(directory: Path, identity: Json) -> TuningState:
         return state
     what = "the state of a tuning run"
     content = read_json(path, what)
-    iterations = member(content, "iterations", list[Any], path, what)
-    content["iterations"] = [record(Iteration, iteration, path, what) for iteration in iterations]
+    content["iterations"] = _iterations(content, path, what)
     state = record(TuningState, content, path, what)
     _check_state(path, state)
     if other := difference(identity, state.identity):

@@ -32,7 +32,14 @@ from mert.nbest import read_nbest
 from mert.optimisers.space import normalised
 from mert.tune import TUNED_INI
 from mert.tune_rescored import tune_system
-from mert.tuning_state import SEARCH, TuningSettings, TuningState, identity_of, nbest_name
+from mert.tuning_state import (
+    SEARCH,
+    TuningSettings,
+    TuningState,
+    identity_of,
+    nbest_name,
+    read_iterations,
+)
 from moses_feature import __version__
 from moses_feature.errors import UsageError
 from moses_feature.files import locked_directory, write_json, write_whole
@@ -241,6 +248,9 @@ class _SystemRuns:
         """Return what came of a run."""
         folder = self._folder(settings)
         best = state.iterations.index(state.best) + 1
+        done = state.iterations
+        if self._candidate.rescoring:
+            done = read_iterations(folder / SEARCH) + done
         dev_nbest = folder / nbest_name(best, settings)
         dev_bleu, _ = self._task.dev_scorer.score(dev_nbest, features)
         test_bleu, statistics = self._task.test_scorer.score(folder / TEST_NBEST, features)
@@ -248,15 +258,15 @@ class _SystemRuns:
             seed=settings.seed,
             dev_bleu=dev_bleu,
             test_bleu=test_bleu,
-            iterations=len(state.iterations),
+            iterations=len(done),
             stopped=state.stopped,
             weights=dict(zip(features.names, normalised(state.best.weights), strict=True)),
             constants=tuple(state.constants),
             test_statistics=statistics,
             curve=tuple(100 * iteration.bleu for iteration in state.iterations),
             seconds=(
-                sum(iteration.seconds[0] for iteration in state.iterations),
-                sum(iteration.seconds[1] for iteration in state.iterations),
+                sum(iteration.seconds[0] for iteration in done),
+                sum(iteration.seconds[1] for iteration in done),
             ),
         )
 

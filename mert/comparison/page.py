@@ -79,7 +79,7 @@ def _sections(comparison: Comparison, settings: Mapping[str, object]) -> list[tu
             "Time",
             "Minutes of each system: for reading the models, for decoding the development set in "
             "all iterations of all runs, for finding weights on the n-best lists, and for "
-            "translating the test set.",
+            "translating the test set. What rescores the lists counts as decoding.",
             _table(
                 [
                     ("system", "iterations", "loading", "decoding", "optimising", "testing"),

@@ -17,7 +17,7 @@ class Seconds:
     """What a system took besides its tuning runs.
 
     Attributes:
-        loading: to read its models, for development and test set.
+        loading: to read its models, for development and test set, in the process that came last.
         testing: to translate the test set with the weights of all runs.
     """
 
@@ -38,6 +38,7 @@ class Times:
         self.seconds = (
             record(Seconds, read_json(path, what), path, what) if path.exists() else Seconds()
         )
+        self.seconds.loading = 0.0
 
     @contextmanager
     def spent_on(self, what: str) -> Iterator[None]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from xopen import xopen
 
-from mert.decoders.decoder import Decoder, SearchErrors
+from mert.decoders.decoder import Decoder
 from mert.features import FeatureFunction, FeatureSet
 from mert.nbest import Hypothesis, format_nbest, read_nbest
 from moses_feature.arrays import Floats
@@ -92,13 +92,9 @@ class RescoredDecoder:
         finally:
             plain.unlink(missing_ok=True)
 
-    def search_errors(
-        self,
-        features: FeatureSet,  # noqa: ARG002
-        count: int,
-    ) -> SearchErrors | None:
-        """Count those of the decoder, whatever the weights of the lists; see `Decoder`."""
-        return self.plain.search_errors(self._search, count)
+    def search_errors(self, features: FeatureSet, count: int) -> None:  # noqa: ARG002
+        """Count none: those of the search were counted when it was tuned."""
+        return
 
     def _all_rescored(
         self, lists: Iterable[list[Hypothesis]], weights: np.ndarray
