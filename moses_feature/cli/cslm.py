@@ -10,8 +10,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from moses_feature.cli.command import Command, command_line, debug_option
-from moses_feature.cli.memory import keep_freed_memory
+from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.options import DeviceOptions, LmOptions, device_options, lm_options
 from moses_feature.cli.paths import READ, READ_MODEL, WRITE, WRITE_DIRECTORY
 from moses_feature.files import STANDARD_STREAM
@@ -52,25 +51,14 @@ def train_command(
     Example:
       moses-feature cslm train train.fr french.cslm --dropout 0.2 --self-normalisation 0.1
     """
-    from moses_feature.cli.training_run import training_run
+    from moses_feature.cli.training_run import train_and_show
     from moses_feature.lm.training import train_language_model
 
-    keep_freed_memory()
-    directory = Path(model_directory)
-    torch_device = device.prepare()
-    settings = training.settings(torch_device)
-    with training_run(directory, settings, torch_device, "n-grams") as run:
-        train_language_model(
-            training.data(text),
-            settings,
-            directory,
-            torch_device,
-            resume=resume,
-            command=command_line(),
-            stop=run.stop,
-            report=run.report,
-            ranks=run.ranks,
-        )
+    on = device.prepare()
+    settings, directory = training.settings(on), Path(model_directory)
+    train_and_show(
+        train_language_model, training.data(text), settings, directory, on, resume, "n-grams"
+    )
 
 
 @cslm_group.command("score", cls=Command, no_args_is_help=True)

@@ -25,6 +25,7 @@ from moses_feature.scoring.of_model import scorer_of
 from moses_feature.tables.augment import augment
 from moses_feature.tables.pipeline import local_pools
 from moses_feature.tables.settings import AugmentSettings
+from moses_feature.training.control import RunControl
 from moses_feature.training.phrase_pairs import (
     PairCollection,
     PhrasePair,
@@ -170,7 +171,7 @@ def _estimate_training(
 
     of_sample = replace(data, tables=[str(sample.path)], folds=1)
     with _quiet():
-        train(of_sample, short, directory, device, report=note)
+        train(of_sample, short, directory, device, RunControl(report=note))
     (first, begun), (last, ended) = states[0], states[-1]
     a_second = settings.batch_size * (last - first) / (ended - begun) if last > first else math.nan
     pairs = sample.pairs / sample.share * (1 - 1 / data.folds if data.folds > 1 else 1)

@@ -220,6 +220,27 @@ def _held_out_option(defaults: TrainingSettings | LmSettings, what: str) -> Call
     )
 
 
+def _shortlist_options(defaults: type[LmData | SearchData], words: str) -> Callable[[F], F]:
+    """Return the options for the shortlists of networks that are trained on texts."""
+    return together(
+        click.option(
+            "--shortlist",
+            type=POSITIVE,
+            default=defaults.shortlist,
+            show_default=True,
+            help=f"{words} that the network knows; the rest is UNK.",
+        ),
+        click.option(
+            "--min-count",
+            type=POSITIVE,
+            default=defaults.min_count,
+            show_default=True,
+            help="How often a word of a shortlist occurs at least. With 1 and a short text there "
+            "may be no UNK to learn from.",
+        ),
+    )
+
+
 def _self_normalisation_option(where: str) -> Callable[[F], F]:
     """Return the option, and say where it pays."""
     return click.option(
@@ -414,21 +435,7 @@ lm_options = Gathered(
         show_default=True,
         help="Words of an n-gram, the predicted one counted.",
     ),
-    click.option(
-        "--shortlist",
-        type=POSITIVE,
-        default=LmData.shortlist,
-        show_default=True,
-        help="Words that the network knows; the rest is UNK.",
-    ),
-    click.option(
-        "--min-count",
-        type=POSITIVE,
-        default=LmData.min_count,
-        show_default=True,
-        help="How often a word of the shortlist occurs at least. With 1 and a short text there "
-        "may be no UNK to learn from.",
-    ),
+    _shortlist_options(LmData, "Words"),
     _held_out_option(LM_DEFAULTS, "sentences, 100 at least,"),
     _self_normalisation_option("in a decoder. Moses with NPLM never subtracts it"),
     _run_options(LM_DEFAULTS, "n-grams", "an epoch"),
@@ -491,21 +498,7 @@ search_options = Gathered(
             "maxout": "maxout units",
         },
     ),
-    click.option(
-        "--shortlist",
-        type=POSITIVE,
-        default=SearchData.shortlist,
-        show_default=True,
-        help="Words a side that the network knows; the rest is UNK.",
-    ),
-    click.option(
-        "--min-count",
-        type=POSITIVE,
-        default=SearchData.min_count,
-        show_default=True,
-        help="How often a word of a shortlist occurs at least. With 1 and a short text there may "
-        "be no UNK to learn from.",
-    ),
+    _shortlist_options(SearchData, "Words a side"),
     click.option(
         "--longest",
         type=POSITIVE,

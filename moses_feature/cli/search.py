@@ -11,8 +11,7 @@ from typing import BinaryIO
 import click
 import numpy as np
 
-from moses_feature.cli.command import Command, command_line, debug_option
-from moses_feature.cli.memory import keep_freed_memory
+from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import WholeRange
 from moses_feature.cli.options import (
     DeviceOptions,
@@ -62,25 +61,20 @@ def train_command(
     Example:
       moses-feature search train train.en train.fr en-fr.search --dropout 0.2 --minutes 60
     """
-    from moses_feature.cli.training_run import training_run
+    from moses_feature.cli.training_run import train_and_show
     from moses_feature.search.training import train_search
 
-    keep_freed_memory()
-    directory = Path(model_directory)
-    torch_device = device.prepare()
-    settings = training.settings(torch_device)
-    with training_run(directory, settings, torch_device, "sentence pairs") as run:
-        train_search(
-            training.data(source, target),
-            settings,
-            directory,
-            torch_device,
-            resume=resume,
-            command=command_line(),
-            stop=run.stop,
-            report=run.report,
-            ranks=run.ranks,
-        )
+    on = device.prepare()
+    settings, directory = training.settings(on), Path(model_directory)
+    train_and_show(
+        train_search,
+        training.data(source, target),
+        settings,
+        directory,
+        on,
+        resume,
+        "sentence pairs",
+    )
 
 
 @search_group.command("translate", cls=Command, no_args_is_help=True)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_feature.cli.command import Command, command_line, debug_option
-from moses_feature.cli.memory import keep_freed_memory
+from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.options import (
     DeviceOptions,
     TrainingOptions,
@@ -69,21 +68,8 @@ def train_model(
     resume: bool,
 ) -> None:
     """Train a model, and show how it goes."""
-    from moses_feature.cli.training_run import training_run
+    from moses_feature.cli.training_run import train_and_show
     from moses_feature.training.phrases import train
 
-    keep_freed_memory()
-    settings = training.settings(device)
-    data = training.data(tables, words)
-    with training_run(directory, settings, device, "pairs") as run:
-        train(
-            data,
-            settings,
-            directory,
-            device,
-            resume=resume,
-            command=command_line(),
-            stop=run.stop,
-            report=run.report,
-            ranks=run.ranks,
-        )
+    data, settings = training.data(tables, words), training.settings(device)
+    train_and_show(train, data, settings, directory, device, resume, "pairs")

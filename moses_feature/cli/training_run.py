@@ -8,39 +8,56 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import click
 import torch
 
+from moses_feature.cli.command import command_line
+from moses_feature.cli.memory import keep_freed_memory
 from moses_feature.cli.progress import Progress, TrainingReporter
 from moses_feature.cli.start import INTERRUPTED
 from moses_feature.errors import MosesFeatureError
-from moses_feature.training.ranks import Ranks, joined
+from moses_feature.training.control import RunControl
+from moses_feature.training.ranks import joined
 from moses_feature.training.settings import RunSettings
-from moses_feature.training.trainer import TrainingState
 
 logger = logging.getLogger(__name__)
+
+D = TypeVar("D")
+S = TypeVar("S", bound=RunSettings)
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 """Ctrl-C, and what batch systems send some time before they kill."""
 SECONDS_FOR_THE_FIRST = 5.0
 
 
-@dataclass(frozen=True)
-class RunControl:
-    """What a training run asks and tells.
+def train_and_show(
+    train: Callable[[D, S, Path, torch.device, RunControl], str],
+    data: D,
+    settings: S,
+    directory: Path,
+    device: torch.device,
+    resume: bool,
+    examples: str,
+) -> None:
+    """Train a network in a model directory, and show how it goes.
 
-    Attributes:
-        ranks: the processes that train together.
-        stop: asked after each update whether to stop.
-        report: told the state after each update.
+    Args:
+        train: does it.
+        data: what to train on.
+        settings: how.
+        directory: of the model.
+        device: of this process.
+        resume: go on from the checkpoint in the directory.
+        examples: what an update has many of.
     """
-
-    ranks: Ranks
-    stop: Callable[[], bool] = lambda: False
-    report: Callable[[TrainingState], None] = lambda _: None
+    keep_freed_memory()
+    with training_run(directory, settings, device, examples) as control:
+        control = replace(control, resume=resume, command=command_line())
+        train(data, settings, directory, device, control)
 
 
 @contextmanager
@@ -60,13 +77,14 @@ def training_run(
     with joined(device) as ranks:
         if not ranks.first:
             with _in_silence():
-                yield RunControl(ranks)
+                yield RunControl(ranks=ranks)
             return
         if ranks.count > 1:
             logger.info("%d processes train together; this one on %s", ranks.count, device)
         has_end = settings.updates is not None or settings.minutes is not None
         with finish_on_interrupt() as interrupted, Progress(has_end) as progress:
-            yield RunControl(ranks, interrupted, TrainingReporter(progress, settings, examples))
+            report = TrainingReporter(progress, settings, examples)
+            yield RunControl(stop=interrupted, report=report, ranks=ranks)
     if interrupted():
         click.echo(f"saved in {directory}; the same command with --resume goes on", err=True)
         sys.exit(INTERRUPTED)

@@ -56,8 +56,6 @@ class NeuralLM:
         vocabulary: words and ids.
         null: the id of no particular word.
         normalised: whether log Z is subtracted; if not, it was trained to be near 0.
-        network: (1,) `NETWORK` record that answers n-gram after n-gram, for a small network whose
-            scores are not normalised; else None. It lives as long as the model.
         training: settings, results and provenance.
 
     Args:
@@ -90,14 +88,21 @@ class NeuralLM:
         self._second = np.ascontiguousarray(weights["second.weight"].T)  # (F, S)
         self._output = np.ascontiguousarray(weights["output.weight"])  # (V, S)
         self._log_norms: dict[bytes, float] = {}
-        small = self._second.size <= MOST_AT_ONCE and not normalised
-        self.network = self._as_network() if small else None
+        self._network = self._as_network() if self._second.size <= MOST_AT_ONCE else None
+
+    @property
+    def network(self) -> Records | None:
+        """The `NETWORK` record (1,) of a small model whose scores are not normalised; else None.
+
+        It lives as long as the model.
+        """
+        return None if self.normalised else self._network
 
     def _as_network(self) -> Records:
         """Return the model for compiled code."""
         positions, words, first = self._table.shape
         second = self._second.shape[1]
-        self._of_network = {  # kept, for the record has no more than addresses
+        arrays = {
             "table": self._table,
             "first_bias": self.weights["first.bias"],
             "second_weight": self._second,
@@ -113,8 +118,10 @@ class NeuralLM:
         sizes = {"positions": positions, "words": words, "first": first, "second": second}
         for name, size in {**sizes, "places": PLACES}.items():
             record[name] = size
+        # They are kept, for the record has no more than their addresses.
+        self._of_network = {name: np.ascontiguousarray(of) for name, of in arrays.items()}
         for name, array in self._of_network.items():
-            record[name] = np.ascontiguousarray(array).ctypes.data
+            record[name] = array.ctypes.data
         return record
 
     @classmethod

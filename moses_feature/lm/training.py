@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,15 +11,15 @@ import torch
 from numpy.typing import NDArray
 
 from moses_feature import __version__
-from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.files import STANDARD_STREAM, Json, locked_directory
+from moses_feature.errors import MosesFeatureError
+from moses_feature.files import Json
 from moses_feature.lm.ngrams import Ngrams, Text
 from moses_feature.lm.objective import NgramObjective
 from moses_feature.lm.settings import LmData, LmSettings
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
-from moses_feature.training.ranks import ALONE, Ranks
-from moses_feature.training.trainer import Trainer, TrainingState, holds_model, run_or_resume
+from moses_feature.training.control import NO_CONTROL, RunControl
+from moses_feature.training.single import train_single
 
 logger = logging.getLogger(__name__)
 
@@ -31,35 +29,23 @@ def train_language_model(
     settings: LmSettings,
     directory: Path,
     device: torch.device,
-    *,
-    resume: bool = False,
-    command: str = "",
-    stop: Callable[[], bool] = lambda: False,
-    report: Callable[[TrainingState], None] = lambda _: None,
-    ranks: Ranks = ALONE,
+    control: RunControl = NO_CONTROL,
 ) -> str:
     """Train a language model and keep the best one in `directory`, with the run's checkpoint.
 
-    Arguments, result and errors are those of `training.train`.
+    Result and errors are those of `train_single`.
     """
-    ranks.from_first(lambda: _check(data, directory, resume))
-    with ExitStack() as stack:
-        lock = locked_directory(directory, "training")
-        ranks.from_first(lambda: stack.enter_context(lock))
-        training_set = ranks.from_first(lambda: _training_set(data, settings, command))
-        objective = NgramObjective(
-            training_set.ngrams, training_set.held_out, training_set.vocabulary, settings, device
-        )
-        trainer = Trainer(objective, settings, directory, device, training_set.provenance, ranks)
-        return run_or_resume(trainer, directory, stop, report, ranks)
-
-
-def _check(data: LmData, directory: Path, resume: bool) -> None:
-    """Check that there is something to train, and that it would not overwrite anything."""
-    if data.text == STANDARD_STREAM:
-        raise UsageError("training reads from files: expected a file name, found -")
-    if holds_model(directory) and not resume:
-        raise UsageError(f"{directory} holds a model already: --resume goes on with it")
+    return train_single(
+        (data.text,),
+        lambda: _training_set(data, settings, control.command),
+        lambda learnt: NgramObjective(
+            learnt.ngrams, learnt.held_out, learnt.vocabulary, settings, device
+        ),
+        settings,
+        directory,
+        device,
+        control,
+    )
 
 
 @dataclass(frozen=True)

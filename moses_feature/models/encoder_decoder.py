@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from moses_feature.models.initialise import draw_weights
 from moses_feature.models.recurrence import decoder_states, encoder_states
 from moses_feature.models.sizes import Sizes
 from moses_feature.models.vocabulary import END
@@ -55,19 +56,8 @@ class EncoderDecoder(nn.Module):
         Gaussian with standard deviation 0.01; each recurrent matrix: the left singular vectors
         of a Gaussian matrix.
         """
-        hidden = self.sizes.hidden
         recurrent = (self.encoder_gates, self.encoder_candidate, self.decoder_state)
-        with torch.no_grad():
-            for name, parameter in self.named_parameters():
-                if name.endswith("bias"):
-                    parameter.zero_()
-                else:
-                    parameter.normal_(std=0.01, generator=generator)
-            for layer in recurrent:
-                for square in torch.split(layer.weight, hidden):
-                    gaussian = torch.randn(hidden, hidden, generator=generator)
-                    square.copy_(torch.linalg.svd(gaussian).U)
-            self.target_embedding.weight[END].zero_()
+        draw_weights(self, recurrent, self.target_embedding, generator)
 
     def encode(self, source: Tensor, lengths: Tensor) -> Tensor:
         """Return the summaries c (B, H) of source phrases.

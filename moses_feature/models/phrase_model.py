@@ -24,12 +24,10 @@ from moses_feature.models.files import (
 from moses_feature.models.reading import FORWARD, Reading
 from moses_feature.models.rnnsearch import RnnSearch
 from moses_feature.models.sizes import SEARCH_ARCHITECTURE, SearchSizes, Sizes
-from moses_feature.models.vocabulary import Vocabulary
+from moses_feature.models.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
 from moses_feature.moses.words import WordOptions
 
 ARCHITECTURE = "rnn-encoder-decoder"
-SOURCE_VOCABULARY = "source.vocab"
-TARGET_VOCABULARY = "target.vocab"
 
 Network = EncoderDecoder | RnnSearch
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from moses_feature.models.initialise import draw_weights
 from moses_feature.models.recurrence import encoder_states
 from moses_feature.models.sizes import SearchSizes
 from moses_feature.models.vocabulary import END
@@ -65,26 +66,16 @@ class RnnSearch(nn.Module):
         Recurrent matrices are orthogonal, W_a and U_a Gaussian with standard deviation 0.001, v_a
         and the biases zero, all else Gaussian with standard deviation 0.01.
         """
-        hidden = self.sizes.hidden
         recurrent = [
             getattr(self, f"{part}_{matrix}")
             for part in ("forward", "backward", "decoder")
             for matrix in ("gates", "candidate")
         ]
+        draw_weights(self, recurrent, self.target_embedding, generator)
         with torch.no_grad():
-            for name, parameter in self.named_parameters():
-                if name.endswith("bias"):
-                    parameter.zero_()
-                else:
-                    parameter.normal_(std=0.01, generator=generator)
             for layer in (self.alignment_state, self.alignment_annotation):
                 layer.weight.normal_(std=0.001, generator=generator)
             self.alignment_energy.weight.zero_()
-            for layer in recurrent:
-                for square in torch.split(layer.weight, hidden):
-                    gaussian = torch.randn(hidden, hidden, generator=generator)
-                    square.copy_(torch.linalg.svd(gaussian).U)
-            self.target_embedding.weight[END].zero_()
 
     def annotations(self, source: Tensor, lengths: Tensor) -> Tensor:
         """Return the annotations h (B, N + 1, 2 H): forward and backward states of each word.

@@ -14,6 +14,8 @@ END = 0
 UNKNOWN = 1
 """Id of every word outside the shortlist."""
 SYMBOLS = (b"</s>", b"<unk>")
+SOURCE_VOCABULARY, TARGET_VOCABULARY = "source.vocab", "target.vocab"
+"""Their files in the directory of a model for pairs."""
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,10 @@ from moses_feature.models.files import (
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.reading import Reading
 from moses_feature.models.sizes import SEARCH_ARCHITECTURE, SearchSizes
-from moses_feature.models.vocabulary import Vocabulary
+from moses_feature.models.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY
 from moses_feature.moses.words import WordOptions
 from moses_feature.scoring.prefix_tree import prefix_levels
 from moses_feature.scoring.search_network import Ids, SearchNetwork
-
-SOURCE_VOCABULARY, TARGET_VOCABULARY = "source.vocab", "target.vocab"
 
 
 class SearchScorer:
@@ -57,7 +55,7 @@ class SearchScorer:
         except (TypeError, ValueError) as error:
             raise FormatError(path, "sizes and words", f"{error}") from error
         self.source, self.target = (files.vocabularies[name] for name in names)
-        shapes = _shapes(sizes, self.source, self.target)
+        shapes = sizes.shapes(len(self.source), len(self.target))
         check_weights(directory / WEIGHTS, files.weights, shapes)
         self.escaped: bool = member(files.config, "escaped", bool, path, "a model")
         self.reading = Reading.of_config(files.config, path)
@@ -93,33 +91,3 @@ class SearchScorer:
         offsets = targets.offsets + np.arange(len(pairs) + 1)
         found = self.network.word_log_probs(list(index), levels, offsets)
         return np.split(found, offsets[1:-1])
-
-
-def _shapes(
-    sizes: SearchSizes, source: Vocabulary, target: Vocabulary
-) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the weights of `RnnSearch`."""
-    hidden, embedding, alignment, maxout_units = vars(sizes).values()
-    shapes: dict[str, tuple[int, ...]] = {
-        "source_embedding.weight": (len(source), embedding),
-        "target_embedding.weight": (len(target), embedding),
-        "decoder_start.weight": (hidden, hidden),
-        "decoder_start.bias": (hidden,),
-        "alignment_state.weight": (alignment, hidden),
-        "alignment_state.bias": (alignment,),
-        "alignment_annotation.weight": (alignment, 2 * hidden),
-        "alignment_energy.weight": (1, alignment),
-        "decoder_context.weight": (3 * hidden, 2 * hidden),
-        "maxout_state.weight": (2 * maxout_units, hidden),
-        "maxout_state.bias": (2 * maxout_units,),
-        "maxout_input.weight": (2 * maxout_units, embedding),
-        "maxout_context.weight": (2 * maxout_units, 2 * hidden),
-        "output_words.weight": (len(target), maxout_units),
-        "output_words.bias": (len(target),),
-    }
-    for part in ("forward", "backward", "decoder"):
-        shapes[f"{part}_input.weight"] = (3 * hidden, embedding)
-        shapes[f"{part}_input.bias"] = (3 * hidden,)
-        shapes[f"{part}_gates.weight"] = (2 * hidden, hidden)
-        shapes[f"{part}_candidate.weight"] = (hidden, hidden)
-    return shapes

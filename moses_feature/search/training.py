@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -12,17 +11,17 @@ from pathlib import Path
 import torch
 
 from moses_feature import __version__
-from moses_feature.errors import FormatError, MosesFeatureError, UsageError
-from moses_feature.files import STANDARD_STREAM, Json, locked_directory
+from moses_feature.errors import FormatError, MosesFeatureError
+from moses_feature.files import Json
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import WordOptions
 from moses_feature.search.settings import SearchData, SearchSettings
+from moses_feature.training.control import NO_CONTROL, RunControl
 from moses_feature.training.phrase_objective import PhraseData, PhraseObjective
 from moses_feature.training.phrase_pairs import PairCollection, PhrasePair
-from moses_feature.training.ranks import ALONE, Ranks
-from moses_feature.training.trainer import Trainer, TrainingState, holds_model, run_or_resume
+from moses_feature.training.single import train_single
 
 logger = logging.getLogger(__name__)
 
@@ -32,33 +31,21 @@ def train_search(
     settings: SearchSettings,
     directory: Path,
     device: torch.device,
-    *,
-    resume: bool = False,
-    command: str = "",
-    stop: Callable[[], bool] = lambda: False,
-    report: Callable[[TrainingState], None] = lambda _: None,
-    ranks: Ranks = ALONE,
+    control: RunControl = NO_CONTROL,
 ) -> str:
     """Train RNNsearch and keep the best model in `directory`, with the run's checkpoint.
 
-    Arguments, result and errors are those of `training.train`.
+    Result and errors are those of `train_single`.
     """
-    ranks.from_first(lambda: _check(data, directory, resume))
-    with ExitStack() as stack:
-        lock = locked_directory(directory, "training")
-        ranks.from_first(lambda: stack.enter_context(lock))
-        learnt = ranks.from_first(lambda: _training_set(data, settings, command))
-        objective = PhraseObjective(learnt.data, settings, device)
-        trainer = Trainer(objective, settings, directory, device, learnt.provenance, ranks)
-        return run_or_resume(trainer, directory, stop, report, ranks)
-
-
-def _check(data: SearchData, directory: Path, resume: bool) -> None:
-    """Check that there is something to train, and that it would not overwrite anything."""
-    if STANDARD_STREAM in (data.source, data.target):
-        raise UsageError("training reads from files: expected a file name, found -")
-    if holds_model(directory) and not resume:
-        raise UsageError(f"{directory} holds a model already: --resume goes on with it")
+    return train_single(
+        (data.source, data.target),
+        lambda: _training_set(data, settings, control.command),
+        lambda learnt: PhraseObjective(learnt.data, settings, device),
+        settings,
+        directory,
+        device,
+        control,
+    )
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from moses_feature.models.cross_fitting import FOLDS, fold_directory, save_folds
 from moses_feature.models.folds import Folds, Hashes
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
+from moses_feature.training.control import NO_CONTROL, RunControl
 from moses_feature.training.phrase_objective import PhraseData, PhraseObjective
 from moses_feature.training.phrase_pairs import (
     PairCollection,
@@ -25,12 +26,10 @@ from moses_feature.training.phrase_pairs import (
     count_words,
     read_pairs,
 )
-from moses_feature.training.ranks import ALONE, Ranks
 from moses_feature.training.settings import TrainingData, TrainingSettings
 from moses_feature.training.trainer import (
     INTERRUPTED,
     Trainer,
-    TrainingState,
     holds_model,
     run_or_resume,
 )
@@ -43,42 +42,36 @@ def train(
     settings: TrainingSettings,
     directory: Path,
     device: torch.device,
-    *,
-    resume: bool = False,
-    command: str = "",
-    stop: Callable[[], bool] = lambda: False,
-    report: Callable[[TrainingState], None] = lambda _: None,
-    ranks: Ranks = ALONE,
+    control: RunControl = NO_CONTROL,
 ) -> str:
     """Train a model and keep the best one in `directory`, with the checkpoint of the run.
 
     Args:
         data: the tables and how to read them.
         settings: how to train.
-        directory: the model directory; must not hold a model unless `resume` is set.
+        directory: the model directory; must not hold a model unless the run goes on.
         device: where to train.
-        resume: go on from the checkpoint in `directory`; start, if the directory is empty.
-        command: what the user typed, for the model's provenance.
-        stop: asked after each update whether to stop.
-        report: told the state of the run after each update.
-        ranks: the processes that train together; the first one reads and writes.
+        control: see there.
 
     Returns:
-        The reason for stopping; `interrupted` when `stop` said so.
+        The reason for stopping; `interrupted` when `control.stop` said so.
 
     Raises:
-        UsageError: `directory` holds a model already and `resume` is not set.
+        UsageError: `directory` holds a model already and is not to be resumed.
         OutputError: another run is writing `directory`, or it cannot be written.
         MosesFeatureError: bad data, or nothing to resume.
     """
+    ranks = control.ranks
     parts = [directory]
     if data.folds > 1:
         parts = [fold_directory(directory, fold) for fold in range(data.folds)]
-    ranks.from_first(lambda: _check(data, directory, parts, resume))
+    ranks.from_first(lambda: _check(data, directory, parts, control.resume))
     with ExitStack() as stack:
         lock = locked_directory(directory, "training")
         ranks.from_first(lambda: stack.enter_context(lock))
-        material = cache(lambda: _Material(data, command))  # read in the first process alone
+        material = cache(
+            lambda: _Material(data, control.command)
+        )  # read in the first process alone
         folds = Folds(data.folds, settings.seed) if data.folds > 1 else None
         if folds is not None:
             ranks.from_first(lambda: save_folds(directory, folds, material().source_hashes()))
@@ -90,7 +83,9 @@ def train(
                 material.cache_clear()  # numbered pairs are all that is needed from now on
             objective = PhraseObjective(learnt.data, settings, device)
             trainer = Trainer(objective, settings, part, device, learnt.provenance, ranks)
-            if (reason := run_or_resume(trainer, part, stop, report, ranks)) == INTERRUPTED:
+            if (
+                reason := run_or_resume(trainer, part, control.stop, control.report, ranks)
+            ) == INTERRUPTED:
                 break
         return reason
 

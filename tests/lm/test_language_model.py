@@ -20,6 +20,7 @@ from moses_feature.lm.settings import LmData, LmSettings
 from moses_feature.lm.sizes import LmSizes
 from moses_feature.lm.training import train_language_model
 from moses_feature.models.vocabulary import END, UNKNOWN, Vocabulary
+from moses_feature.training.control import RunControl
 
 CPU = torch.device("cpu")
 SIZES = LmSizes(order=4, projection=5, first=11, second=7)
@@ -120,6 +121,9 @@ def test_out_of_torch_it_is_the_same(directory, monkeypatch, normalised, at_once
     assert np.abs(whole - expected).max() < 1e-5
     assert np.abs(model.log_norms(contexts) - norms).max() < 1e-5
     assert np.array_equal(model.log_probs(contexts, words), whole)  # log Z from memory
+    model.normalised = not normalised  # as `cslm score --normalised` has it
+    changed = model.log_probs(contexts, words)
+    assert np.abs(changed - whole - (norms if normalised else -norms)).max() < 2e-5
     single = load()
     ones = [single.log_probs(contexts[n : n + 1], words[n : n + 1])[0] for n in range(300)]
     assert np.array_equal(np.array(ones), whole)
@@ -300,15 +304,18 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path):
         done += 1
         return done == 34
 
-    assert train_language_model(data, settings, tmp_path / "p", CPU, stop=stop) == "interrupted"
-    train_language_model(data, settings, tmp_path / "p", CPU, resume=True)
+    assert (
+        train_language_model(data, settings, tmp_path / "p", CPU, RunControl(stop=stop))
+        == "interrupted"
+    )
+    train_language_model(data, settings, tmp_path / "p", CPU, RunControl(resume=True))
     whole, parts = (tmp_path / n / "model.safetensors" for n in ("whole", "p"))
     assert whole.read_bytes() == parts.read_bytes()
     with pytest.raises(UsageError, match="holds a model already"):
         train_language_model(data, settings, tmp_path / "p", CPU)
     other = LmSettings(sizes=SIZES, batch_size=31, seed=2)
     with pytest.raises(MosesFeatureError, match="expected a run with settings"):
-        train_language_model(data, other, tmp_path / "p", CPU, resume=True)
+        train_language_model(data, other, tmp_path / "p", CPU, RunControl(resume=True))
 
 
 @pytest.mark.system

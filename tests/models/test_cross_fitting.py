@@ -20,6 +20,7 @@ from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
 from moses_feature.scoring.of_model import packer_of, scorer_of
 from moses_feature.tables.settings import TableWords
+from moses_feature.training.control import RunControl
 from moses_feature.training.phrase_pairs import PairCollection, read_pairs
 from moses_feature.training.phrases import train
 from moses_feature.training.settings import TrainingData, TrainingSettings
@@ -129,15 +130,18 @@ def test_an_interrupted_run_goes_on(directory, table, tmp_path):
     data = TrainingData([str(table)], folds=3)
     asked = iter(range(99))
     parts = tmp_path / "parts"
-    assert train(data, SETTINGS, parts, CPU, stop=lambda: next(asked) == 11) == "interrupted"
+    assert (
+        train(data, SETTINGS, parts, CPU, RunControl(stop=lambda: next(asked) == 11))
+        == "interrupted"
+    )
     assert not (parts / "fold-3").exists()
     with pytest.raises(UsageError, match="holds a model already"):
         train(data, SETTINGS, parts, CPU)
     with pytest.raises(UsageError, match="give --folds"):
-        train(TrainingData([str(table)]), SETTINGS, parts, CPU, resume=True)
+        train(TrainingData([str(table)]), SETTINGS, parts, CPU, RunControl(resume=True))
     with pytest.raises(FormatError, match="Folds"):
-        train(TrainingData([str(table)], folds=2), SETTINGS, parts, CPU, resume=True)
-    train(data, SETTINGS, parts, CPU, resume=True)
+        train(TrainingData([str(table)], folds=2), SETTINGS, parts, CPU, RunControl(resume=True))
+    train(data, SETTINGS, parts, CPU, RunControl(resume=True))
     assert load_any_model(parts).digest == load_any_model(directory).digest
 
 

@@ -14,6 +14,7 @@ from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.models.phrase_model import load_model
 from moses_feature.models.sizes import Sizes
 from moses_feature.scoring.of_model import scorer_of
+from moses_feature.training.control import RunControl
 from moses_feature.training.device import choose_device
 from moses_feature.training.objective import Terms
 from moses_feature.training.phrases import train
@@ -45,8 +46,8 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(data, tmp_path, opti
         return updates_done == 24
 
     long_run = TrainingSettings(**options, updates=47)
-    assert train(data, long_run, parts, CPU, stop=stop_in_between) == "interrupted"
-    assert train(data, long_run, parts, CPU, resume=True) == "47 updates done"
+    assert train(data, long_run, parts, CPU, RunControl(stop=stop_in_between)) == "interrupted"
+    assert train(data, long_run, parts, CPU, RunControl(resume=True)) == "47 updates done"
     assert weights(parts) == weights(whole)
     losses = [load_model(d).training["history"] for d in (whole, parts)]
     assert [entry["held_out_loss"] for entry in losses[0]] == [
@@ -109,17 +110,19 @@ def test_an_infinite_loss_stops_with_the_last_good_checkpoint(data, tmp_path, mo
         train(data, settings, tmp_path / "m", CPU)
     monkeypatch.undo()
     load_model(tmp_path / "m")
-    assert train(data, settings, tmp_path / "m", CPU, resume=True) == "30 updates done"
+    assert train(data, settings, tmp_path / "m", CPU, RunControl(resume=True)) == "30 updates done"
 
 
 def test_what_cannot_be_trained(data, tmp_path):
     settings = TrainingSettings(sizes=TINY, updates=2)
     directory = tmp_path / "m"
-    train(data, settings, directory, CPU, resume=True)  # with nothing to resume: from the start
+    train(
+        data, settings, directory, CPU, RunControl(resume=True)
+    )  # with nothing to resume: from the start
     with pytest.raises(UsageError, match="holds a model already"):
         train(data, settings, directory, CPU)
     with pytest.raises(MosesFeatureError, match="expected a run with settings"):
-        train(data, TrainingSettings(sizes=TINY, seed=9), directory, CPU, resume=True)
+        train(data, TrainingSettings(sizes=TINY, seed=9), directory, CPU, RunControl(resume=True))
     with pytest.raises(UsageError, match="found -"):
         train(TrainingData(["-"]), settings, tmp_path / "n", CPU)
     (tmp_path / "empty").write_text("")
@@ -127,7 +130,7 @@ def test_what_cannot_be_trained(data, tmp_path):
         train(TrainingData([str(tmp_path / "empty")]), settings, tmp_path / "n", CPU)
     (directory / "checkpoint.safetensors").write_bytes(b"damaged")
     with pytest.raises(MosesFeatureError, match="expected a checkpoint"):
-        train(data, settings, directory, CPU, resume=True)
+        train(data, settings, directory, CPU, RunControl(resume=True))
 
 
 def test_one_pair_can_be_trained_on(tmp_path, caplog):
@@ -203,8 +206,8 @@ def test_dropout_is_of_training_alone_and_resumes(data, tmp_path):
     whole, parts, without = tmp_path / "whole", tmp_path / "parts", tmp_path / "without"
     train(data, settings, whole, CPU)
     asked = iter(range(99))
-    train(data, settings, parts, CPU, stop=lambda: next(asked) == 13)
-    train(data, settings, parts, CPU, resume=True)
+    train(data, settings, parts, CPU, RunControl(stop=lambda: next(asked) == 13))
+    train(data, settings, parts, CPU, RunControl(resume=True))
     train(data, TrainingSettings(sizes=TINY, updates=21, evaluate_every=10), without, CPU)
     assert weights(whole) == weights(parts) != weights(without)
     pairs = [([b"w1"], [b"w2", b"w1"])] * 2

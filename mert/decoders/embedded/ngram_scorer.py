@@ -19,15 +19,19 @@ class NgramScorer(Protocol):
         begin: the id that stands for each word before the beginning of a sentence.
         end: that of the end of a sentence.
         null: that of a word that is not known, out of context.
-        network: (1,) record that compiled code asks n-gram by n-gram (`moses_feature.lm.kernels`);
-            None for a model that had better be asked many n-grams at a time.
     """
 
     order: int
     begin: int
     end: int
     null: int
-    network: Records | None
+
+    @property
+    def network(self) -> Records | None:
+        """The (1,) record that compiled code asks n-gram by n-gram (`moses_feature.lm.kernels`).
+
+        None for a model that had better be asked many n-grams at a time.
+        """
 
     def ids(self, words: Sequence[bytes]) -> list[int]:
         """Return the ids of words."""
