@@ -16,16 +16,15 @@ from moses_feature.cli.ini import report_ini
 from moses_feature.cli.option_types import Gathered, taken
 from moses_feature.cli.options import (
     DeviceOptions,
-    TrainingOptions,
     device_options,
     estimate_option,
     scoring_dtype_option,
     table_word_options,
-    training_options,
 )
 from moses_feature.cli.paths import READ, READ_MODEL, WRITE, WRITE_TABLE
 from moses_feature.cli.progress import AugmentReporter, Progress
 from moses_feature.cli.train import train_model
+from moses_feature.cli.training_options import TrainingOptions, training_options
 from moses_feature.errors import UsageError
 from moses_feature.files import STANDARD_STREAM, without_compression_suffix
 from moses_feature.models.sizes import Dtype

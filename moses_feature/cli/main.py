@@ -20,6 +20,7 @@ COMMANDS = {
     "describe": "moses_feature.cli.describe:describe_command",
     "favourites": "moses_feature.cli.favourites:favourites_command",
     "ini": "moses_feature.cli.ini:ini_group",
+    "joint": "moses_feature.cli.joint:joint_group",
     "merge": "moses_feature.cli.merge:merge_command",
     "rescore": "moses_feature.cli.rescore:rescore_command",
     "score": "moses_feature.cli.score:score_command",

@@ -4,31 +4,111 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 import click
 import numpy as np
+import torch
 
 from moses_feature.cli.command import Command, debug_option
-from moses_feature.cli.option_types import WholeRange
-from moses_feature.cli.options import (
-    DeviceOptions,
-    SearchOptions,
-    device_options,
-    search_options,
-)
+from moses_feature.cli.option_types import POSITIVE, Gathered, Given, WholeRange, taken
+from moses_feature.cli.options import DeviceOptions, device_options
 from moses_feature.cli.paths import READ, READ_MODEL, WRITE, WRITE_DIRECTORY
+from moses_feature.cli.training_options import (
+    SizeOptions,
+    held_out_option,
+    run_options,
+    self_normalisation_option,
+    shortlist_options,
+    size_options,
+)
 from moses_feature.errors import UsageError
 from moses_feature.files import STANDARD_STREAM, open_output
+from moses_feature.models.reading import Reading
+from moses_feature.models.sizes import SEARCH_PRESETS, SearchSizes
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.search.scorer import SearchScorer
+from moses_feature.search.settings import SearchData, SearchSettings
 from moses_feature.search.translate import BEAM, Translation, translate, words_of
+from moses_feature.training.settings import RunSettings
 
+DEFAULTS = SearchSettings()
 SENTENCES_TOGETHER = 16
 LARGEST_BEAM = 1000
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How the user wants RNNsearch to be trained, before device and texts are known."""
+
+    size: SizeOptions
+    run: RunSettings
+    held_out: float
+    self_normalisation: float
+    shortlist: int
+    min_count: int
+    longest: int
+    reading: Reading
+
+    @classmethod
+    def from_options(cls, given: Given) -> SearchOptions:
+        """Pick them from the options of a command."""
+        size = SizeOptions.from_options(given, SearchSizes)
+        reading = taken(Reading, given)
+        return taken(cls, given, size=size, reading=reading, run=taken(RunSettings, given, "clip"))
+
+    def settings(self, device: torch.device) -> SearchSettings:
+        """Return how to train on a device."""
+        sizes = self.size.on(device, SEARCH_PRESETS)
+        return SearchSettings(
+            **vars(self.run),
+            sizes=sizes,
+            held_out=self.held_out,
+            self_normalisation=self.self_normalisation,
+        )
+
+    def data(self, source: str, target: str) -> SearchData:
+        """Return what to train on."""
+        return SearchData(
+            source, target, self.shortlist, self.min_count, self.longest, self.reading
+        )
+
+
+search_options = Gathered(
+    "Training",
+    "training",
+    SearchOptions.from_options,
+    click.option(
+        "--reverse",
+        is_flag=True,
+        help="Learn p(source | target): read TARGET and write SOURCE, which keep their places.",
+    ),
+    click.option("--right-to-left", is_flag=True, help="Write the last word first."),
+    size_options(
+        SEARCH_PRESETS,
+        {
+            "hidden": "hidden units of each recurrence",
+            "embedding": "word embedding",
+            "alignment": "units of the alignment model",
+            "maxout": "maxout units",
+        },
+    ),
+    shortlist_options(SearchData, "Words a side"),
+    click.option(
+        "--longest",
+        type=POSITIVE,
+        default=SearchData.longest,
+        show_default=True,
+        help="Words of a sentence at most; pairs with a longer one are left out.",
+    ),
+    held_out_option(DEFAULTS, "source sentences"),
+    self_normalisation_option("to rescore with"),
+    run_options(DEFAULTS, "sentence pairs", "an epoch, 5,000 at most,"),
+)
 
 
 @click.group("search")

@@ -10,13 +10,12 @@ import click
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.options import (
     DeviceOptions,
-    TrainingOptions,
     device_options,
     estimate_option,
-    training_options,
     word_options,
 )
 from moses_feature.cli.paths import READ, WRITE_DIRECTORY
+from moses_feature.cli.training_options import TrainingOptions, training_options
 from moses_feature.moses.words import WordOptions
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.arrays import Floats32
 from moses_feature.files import Json
 from moses_feature.lm.network import FeedForwardLM
 from moses_feature.lm.scorer import VOCABULARY
@@ -37,10 +38,19 @@ def save_language_model(
         MosesFeatureError: the directory cannot be written.
     """
     weights = {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}
-    projection = weights["projection.weight"]
-    mean = frequencies @ projection / max(frequencies.sum(), 1.0)
-    weights["projection.weight"] = np.vstack([projection, mean.astype(np.float32)])
+    weights["projection.weight"] = with_mean(weights["projection.weight"], frequencies)
     config = {"sizes": asdict(network.sizes), "training": training}
     write_model_files(
         directory, LM_ARCHITECTURE, ModelFiles(config, {VOCABULARY: vocabulary}, weights)
     )
+
+
+def with_mean(projection: Floats32, frequencies: NDArray[np.float64]) -> Floats32:
+    """Return projections and, behind them, that of a word that is not known.
+
+    Args:
+        projection: (words, P)
+        frequencies: (words,) by which the mean is weighted.
+    """
+    mean = frequencies @ projection / max(frequencies.sum(), 1.0)
+    return np.vstack([projection, mean.astype(np.float32)])

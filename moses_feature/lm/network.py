@@ -27,7 +27,7 @@ class FeedForwardLM(nn.Module):
         self.sizes = sizes
         self.dropout = nn.Dropout(dropout)
         self.projection = nn.Embedding(words, sizes.projection)
-        self.first = nn.Linear((sizes.order - 1) * sizes.projection, sizes.first)
+        self.first = nn.Linear(sizes.positions * sizes.projection, sizes.first)
         self.second = nn.Linear(sizes.first, sizes.second)
         self.output = nn.Linear(sizes.second, words)
 
@@ -40,14 +40,19 @@ class FeedForwardLM(nn.Module):
                 else:
                     parameter.uniform_(-INITIAL_RANGE, INITIAL_RANGE, generator=generator)
 
+    def projected(self, contexts: Tensor) -> Tensor:
+        """Return the projections (N, positions, projection) of the words of contexts."""
+        projections: Tensor = self.projection(contexts)
+        return projections
+
     def forward(self, contexts: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
         """Return log p and log Z (natural logs) of words, each (N,).
 
         Args:
-            contexts: (N, order - 1) ids of the words before, the nearest one last.
+            contexts: (N, positions) ids of the words before, the nearest one last.
             words: (N,) ids.
         """
-        projected = self.dropout(self.projection(contexts)).flatten(1)
+        projected = self.dropout(self.projected(contexts).flatten(1))
         features = self.dropout(torch.relu(self.second(torch.relu(self.first(projected)))))
         weight, bias = self.output.weight, self.output.bias
         log_probs = word_log_probs(features, weight, bias, words)

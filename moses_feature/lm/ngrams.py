@@ -6,55 +6,67 @@ In training come 4 or 8 bytes a word for the order of an epoch and as much for t
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.arrays import Integers
+from moses_feature.arrays import Flags, Integers
 from moses_feature.models.folds import mixed, phrase_hash
 from moses_feature.models.vocabulary import END, UNKNOWN, Vocabulary
 from moses_feature.moses.phrase_table import tokens
 
 
 class Text:
-    """The sentences of a text, before their words are numbered.
+    """The sentences of a text, before their words are numbered."""
 
-    Attributes:
-        counts: how often each word occurs.
-    """
-
-    def __init__(self, lines: Iterable[bytes]) -> None:
+    def __init__(self, lines: Iterable[bytes] = ()) -> None:
         self._numbers: dict[bytes, int] = {}
         self._ids = array("i")
         self._lengths = array("I")
         self._hashes = array("Q")
-        numbers = self._numbers
         for line in lines:
-            words = tokens(line)
-            self._ids.extend([numbers.setdefault(word, len(numbers)) for word in words])
-            self._lengths.append(len(words))
-            self._hashes.append(phrase_hash(words))
-        ids = np.frombuffer(self._ids, dtype=np.int32)
-        totals = np.bincount(ids, minlength=len(numbers))
-        self.counts: dict[bytes, float] = dict(zip(numbers, totals.tolist(), strict=True))
+            self.add(tokens(line))
+
+    def add(self, words: Sequence[bytes]) -> None:
+        """Add a sentence."""
+        numbers = self._numbers
+        self._ids.extend([numbers.setdefault(word, len(numbers)) for word in words])
+        self._lengths.append(len(words))
+        self._hashes.append(phrase_hash(words))
 
     def __len__(self) -> int:
         return len(self._lengths)
 
-    def ngrams(self, vocabulary: Vocabulary, order: int) -> Ngrams:
-        """Number the words."""
+    @property
+    def lengths(self) -> Integers:
+        """Words of each sentence."""
+        return np.frombuffer(self._lengths, dtype=np.uint32).astype(np.int64)
+
+    def counts(self) -> dict[bytes, float]:
+        """Return how often each word occurs."""
+        ids = np.frombuffer(self._ids, dtype=np.int32)
+        totals = np.bincount(ids, minlength=len(self._numbers))
+        return dict(zip(self._numbers, totals.tolist(), strict=True))
+
+    def ids(self, vocabulary: Vocabulary) -> NDArray[np.unsignedinteger]:
+        """Number the words; behind each sentence stands END."""
         final = np.array(
             [vocabulary.index.get(word, UNKNOWN) for word in self._numbers],
             dtype=np.uint16 if len(vocabulary) <= 1 << 16 else np.uint32,
         )
-        lengths = np.frombuffer(self._lengths, dtype=np.uint32).astype(np.int64)
-        ends = np.cumsum(lengths + 1)  # each sentence and the symbol at its end
+        ends = np.cumsum(self.lengths + 1)
         ids = np.full(ends[-1] if len(ends) else 0, END, dtype=final.dtype)
         inside = np.ones(len(ids), dtype=np.bool_)
         inside[ends - 1] = False
         ids[inside] = final[np.frombuffer(self._ids, dtype=np.int32)]
-        place = np.arange(len(ids)) - np.repeat(ends - lengths - 1, lengths + 1)
+        return ids
+
+    def ngrams(self, vocabulary: Vocabulary, order: int) -> Ngrams:
+        """Number the words, and find what is before each."""
+        ids = self.ids(vocabulary)
+        with_end = self.lengths + 1
+        place = np.arange(len(ids)) - np.repeat(np.cumsum(with_end) - with_end, with_end)
         before = np.minimum(place, order - 1).astype(np.uint8)
         return Ngrams(ids, before, order)
 
@@ -69,8 +81,7 @@ class Text:
         distinct = np.unique(hashes)
         wanted = min(max(fewest, round(share * len(distinct))), len(distinct) // 10)
         chosen = np.isin(hashes, distinct[:wanted])
-        lengths = np.frombuffer(self._lengths, dtype=np.uint32).astype(np.int64)
-        return np.repeat(chosen, lengths + 1)
+        return np.repeat(chosen, self.lengths + 1)
 
 
 class Ngrams:
@@ -89,6 +100,10 @@ class Ngrams:
 
     def __len__(self) -> int:
         return len(self._ids)
+
+    def predicted(self) -> Flags:
+        """Return which (n,) are learnt from: all."""
+        return np.ones(len(self), dtype=np.bool_)
 
     def words(self, rows: NDArray[np.integer]) -> Integers:
         """Return the predicted words (len(rows),) of some n-grams."""

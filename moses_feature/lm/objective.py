@@ -1,21 +1,21 @@
-"""What the feed-forward language model learns: the n-grams of a text."""
+"""What a feed-forward language model learns: the n-grams of a text."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from moses_feature.arrays import Flags, Integers
 from moses_feature.files import Json
-from moses_feature.lm.directory import save_language_model
 from moses_feature.lm.network import FeedForwardLM
-from moses_feature.lm.ngrams import Ngrams
 from moses_feature.lm.settings import LmSettings
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.training.objective import Rows, Terms
@@ -25,35 +25,57 @@ logger = logging.getLogger(__name__)
 EVALUATION_BATCH = 1024
 
 
+class PackedNgrams(Protocol):
+    """Words, and what is known when each is predicted."""
+
+    def __len__(self) -> int:
+        """Return how many they are."""
+
+    def predicted(self) -> Flags:
+        """Return which (n,) are learnt from."""
+
+    def words(self, rows: NDArray[np.integer]) -> Integers:
+        """Return the predicted words (len(rows),) of some n-grams."""
+
+    def contexts(self, rows: NDArray[np.integer]) -> Integers:
+        """Return what is known (len(rows), positions)."""
+
+
 class NgramObjective:
-    """log p(word | the words before) of the n-grams of a text; see `Objective`.
+    """log p(word | its context) of the n-grams of a text; see `Objective`.
 
     Args:
         ngrams: of the text.
         held_out: (n-grams,) bool, 1 for those that measure the held-out loss.
-        vocabulary: of the n-grams.
-        settings: sizes, batches and the seed.
+        network: that learns; its weights are drawn here.
+        settings: batches and the seed.
         device: where the network is.
+        vocabularies: that must be the same for a run to go on; the first is that of the words.
+        save: writes the network, given how often each word occurs.
     """
 
     loss_name = "loss per word"
 
     def __init__(
         self,
-        ngrams: Ngrams,
-        held_out: NDArray[np.bool_],
-        vocabulary: Vocabulary,
+        ngrams: PackedNgrams,
+        held_out: Flags,
+        network: FeedForwardLM,
         settings: LmSettings,
         device: torch.device,
+        vocabularies: Sequence[Vocabulary],
+        save: Callable[[Path, NDArray[np.float64], Json], None],
     ) -> None:
         self._ngrams = ngrams
-        self._vocabulary = vocabulary
+        self._vocabularies = vocabularies
+        self._save = save
         self._settings = settings
         self._device = device
         smallest = np.uint32 if len(ngrams) < 1 << 32 else np.uint64
-        rows: Rows = np.flatnonzero(~held_out).astype(smallest)
+        predicted = ngrams.predicted()
+        rows: Rows = np.flatnonzero(predicted & ~held_out).astype(smallest)
         self._rows = rows
-        self._held_out_rows = np.flatnonzero(held_out)
+        self._held_out_rows = np.flatnonzero(predicted & held_out)
         if len(self._held_out_rows) == 0:
             logger.warning(
                 "too few sentences to hold some out: the held-out loss is the training loss"
@@ -63,9 +85,8 @@ class NgramObjective:
         self.updates_per_epoch = -(-len(self._rows) // settings.batch_size)
         self.evaluate_every = self.updates_per_epoch
         self.norm_penalty = settings.self_normalisation
-        self._network = FeedForwardLM(settings.sizes, len(vocabulary), settings.dropout).train()
-        self._network.initialise(torch.Generator().manual_seed(settings.seed))
-        self.network: torch.nn.Module = self._network.to(device)
+        network.train().initialise(torch.Generator().manual_seed(settings.seed))
+        self.network: torch.nn.Module = network.to(device)
 
     def batch(self, update: int) -> Rows:
         """Return the n-grams of an update: each comes once an epoch, in random order."""
@@ -100,12 +121,11 @@ class NgramObjective:
 
     def save(self, directory: Path, training: Json) -> None:
         """Write the model."""
-        frequencies = np.bincount(
-            self._ngrams.words(self._rows), minlength=len(self._vocabulary)
-        ).astype(np.float64)
-        save_language_model(directory, self._network, self._vocabulary, frequencies, training)
+        words = self._ngrams.words(self._rows)
+        frequencies = np.bincount(words, minlength=len(self._vocabularies[0]))
+        self._save(directory, frequencies.astype(np.float64), training)
 
     def identity(self) -> Json:
-        """Return what the shortlist is."""
-        shortlist = b"\n".join(self._vocabulary.shortlist)
-        return {"shortlist": hashlib.sha256(shortlist).hexdigest()}
+        """Return what the shortlists are."""
+        words = (word for of in self._vocabularies for word in of.shortlist)
+        return {"shortlist": hashlib.sha256(b"\n".join(words)).hexdigest()}

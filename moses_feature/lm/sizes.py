@@ -8,6 +8,9 @@ LM_ARCHITECTURE = "feed-forward-lm"
 """What the config of a model directory calls it."""
 LARGEST_SIZE = 1 << 15
 LARGEST_ORDER = 32
+LARGEST_WINDOW = 31
+LIMITS = {"order": (2, LARGEST_ORDER), "source_window": (0, LARGEST_WINDOW)}
+"""Smallest and largest value of sizes that are not those of layers."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +30,14 @@ class LmSizes:
 
     def __post_init__(self) -> None:
         for name, size in vars(self).items():
-            least, most = (2, LARGEST_ORDER) if name == "order" else (1, LARGEST_SIZE)
+            least, most = LIMITS.get(name, (1, LARGEST_SIZE))
             if type(size) is not int or not least <= size <= most:
                 raise ValueError(f"{name}: expected {least} to {most}, found {size!r}")
+
+    @property
+    def positions(self) -> int:
+        """Words that the network sees."""
+        return self.order - 1
 
     def shapes(self, words: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the weights by their names in a model directory.
@@ -38,7 +46,7 @@ class LmSizes:
         """
         return {
             "projection.weight": (words + 1, self.projection),
-            "first.weight": (self.first, (self.order - 1) * self.projection),
+            "first.weight": (self.first, self.positions * self.projection),
             "first.bias": (self.first,),
             "second.weight": (self.second, self.first),
             "second.bias": (self.second,),

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from moses_feature import __version__
 from moses_feature.errors import MosesFeatureError
 from moses_feature.files import Json
+from moses_feature.lm.directory import save_language_model
+from moses_feature.lm.network import FeedForwardLM
 from moses_feature.lm.ngrams import Ngrams, Text
 from moses_feature.lm.objective import NgramObjective
 from moses_feature.lm.settings import LmData, LmSettings
@@ -38,14 +40,22 @@ def train_language_model(
     return train_single(
         (data.text,),
         lambda: _training_set(data, settings, control.command),
-        lambda learnt: NgramObjective(
-            learnt.ngrams, learnt.held_out, learnt.vocabulary, settings, device
-        ),
+        lambda learnt: _objective(learnt, settings, device),
         settings,
         directory,
         device,
         control,
     )
+
+
+def _objective(learnt: _TrainingSet, settings: LmSettings, device: torch.device) -> NgramObjective:
+    network = FeedForwardLM(settings.sizes, len(learnt.vocabulary), settings.dropout)
+
+    def save(directory: Path, frequencies: NDArray[np.float64], training: Json) -> None:
+        save_language_model(directory, network, learnt.vocabulary, frequencies, training)
+
+    of_text = learnt.ngrams, learnt.held_out
+    return NgramObjective(*of_text, network, settings, device, [learnt.vocabulary], save)
 
 
 @dataclass(frozen=True)
@@ -62,11 +72,11 @@ def _training_set(data: LmData, settings: LmSettings, command: str) -> _Training
     with LineReader(data.text) as reader:
         text = Text(reader)
         inputs = [reader.provenance("text")]
-    if not text.counts:
+    counts = text.counts()
+    if not counts:
         raise MosesFeatureError(f"{data.text}: expected words to train on, found none")
-    frequent = {word: count for word, count in text.counts.items() if count >= data.min_count}
-    vocabulary = Vocabulary.most_frequent(frequent or text.counts, data.shortlist)
-    coverage = vocabulary.coverage(text.counts)
+    vocabulary = Vocabulary.shortlist_of(counts, data.shortlist, data.min_count)
+    coverage = vocabulary.coverage(counts)
     logger.info(
         "%d sentences; the shortlist has %d words, %.2f%% of the running words",
         len(text),

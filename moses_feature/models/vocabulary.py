@@ -48,6 +48,12 @@ class Vocabulary:
         ranked = sorted(candidates, key=lambda word: (-counts[word], word))
         return cls(tuple(ranked[:size]))
 
+    @classmethod
+    def shortlist_of(cls, counts: Mapping[bytes, float], size: int, least: int) -> Vocabulary:
+        """Make the shortlist of words that occur so often at least; of all, if none does."""
+        frequent = {word: count for word, count in counts.items() if count >= least}
+        return cls.most_frequent(frequent or counts, size)
+
     def coverage(self, counts: Mapping[bytes, float]) -> float:
         """Return the share of the running words in `counts` that the shortlist holds, 0 to 1."""
         total = sum(counts.values())

@@ -65,8 +65,10 @@ def _training_set(data: SearchData, settings: SearchSettings, command: str) -> _
             f"1 to {data.longest} words"
         )
     source_counts, target_counts = collection.source_counts(), collection.target_counts()
-    source = _shortlist(source_counts, data)
-    target = _shortlist(target_counts, data)
+    source, target = (
+        Vocabulary.shortlist_of(counts, data.shortlist, data.min_count)
+        for counts in (source_counts, target_counts)
+    )
     coverage = {
         "source": source.coverage(source_counts),
         "target": target.coverage(target_counts),
@@ -97,11 +99,6 @@ def _training_set(data: SearchData, settings: SearchSettings, command: str) -> _
         "left_out": pairs.left_out,
     }
     return _TrainingSet(learnt, provenance)
-
-
-def _shortlist(counts: dict[bytes, float], data: SearchData) -> Vocabulary:
-    frequent = {word: count for word, count in counts.items() if count >= data.min_count}
-    return Vocabulary.most_frequent(frequent or counts, data.shortlist)
 
 
 class _SentencePairs:

@@ -1,0 +1,140 @@
+"""The commands `moses-feature joint …`: the joint language model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.option_types import Gathered, Given, WholeRange, taken
+from moses_feature.cli.options import DeviceOptions, device_options
+from moses_feature.cli.paths import READ, WRITE_DIRECTORY
+from moses_feature.cli.training_options import (
+    SizeOptions,
+    held_out_option,
+    run_options,
+    self_normalisation_option,
+    shortlist_options,
+    size_options,
+)
+from moses_feature.joint.settings import JointData
+from moses_feature.joint.sizes import JOINT_PRESETS, JointSizes
+from moses_feature.lm.settings import LmSettings
+from moses_feature.lm.sizes import LARGEST_ORDER, LARGEST_WINDOW
+from moses_feature.training.settings import RunSettings
+
+if TYPE_CHECKING:
+    import torch
+
+DEFAULTS = LmSettings(sizes=JOINT_PRESETS["small"])
+
+
+@dataclass(frozen=True)
+class JointOptions:
+    """How the user wants a joint model to be trained, before device and texts are known."""
+
+    size: SizeOptions
+    run: RunSettings
+    held_out: float
+    self_normalisation: float
+    shortlist: int
+    min_count: int
+
+    @classmethod
+    def from_options(cls, given: Given) -> JointOptions:
+        """Pick them from the options of a command."""
+        size = SizeOptions.from_options(given, JointSizes)
+        return taken(cls, given, size=size, run=taken(RunSettings, given, "clip"))
+
+    def settings(self, device: torch.device) -> LmSettings:
+        """Return how to train on a device."""
+        return LmSettings(
+            **vars(self.run),
+            sizes=self.size.on(device, JOINT_PRESETS),
+            held_out=self.held_out,
+            self_normalisation=self.self_normalisation,
+        )
+
+    def data(self, source: str, target: str, alignment: str) -> JointData:
+        """Return what to train on."""
+        return JointData(source, target, alignment, self.shortlist, self.min_count)
+
+
+joint_options = Gathered(
+    "Training",
+    "training",
+    JointOptions.from_options,
+    size_options(
+        JOINT_PRESETS,
+        {
+            "projection": "projection of a word",
+            "first": "units of the first rectified layer",
+            "second": "units of the second rectified layer",
+        },
+    ),
+    click.option(
+        "--order",
+        type=WholeRange(2, LARGEST_ORDER),
+        default=JOINT_PRESETS["paper"].order,
+        show_default=True,
+        help="Target words of an n-gram, the predicted one counted.",
+    ),
+    click.option(
+        "--source-window",
+        type=WholeRange(0, LARGEST_WINDOW),
+        default=JOINT_PRESETS["paper"].source_window,
+        show_default=True,
+        help="Source words on each side of the one that the predicted word belongs to.",
+    ),
+    shortlist_options(JointData, "Words a side"),
+    held_out_option(DEFAULTS, "sentences, 100 at least,"),
+    self_normalisation_option("in a decoder. Moses with NPLM never subtracts it"),
+    run_options(DEFAULTS, "n-grams", "an epoch"),
+)
+
+
+@click.group("joint")
+def joint_group() -> None:
+    """The joint language model (NNJM), which sees target words and source words."""
+
+
+@joint_group.command("train", cls=Command, no_args_is_help=True)
+@click.argument("source", type=READ)
+@click.argument("target", type=READ)
+@click.argument("alignment", type=READ)
+@click.argument("model_directory", type=WRITE_DIRECTORY)
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint in MODEL_DIRECTORY.")
+@joint_options
+@device_options
+@debug_option
+def train_command(
+    source: str,
+    target: str,
+    alignment: str,
+    model_directory: str,
+    resume: bool,
+    training: JointOptions,
+    device: DeviceOptions,
+) -> None:
+    """Train a feed-forward model on two tokenised texts and their word alignments.
+
+    Line n of ALIGNMENT has the links of line n of SOURCE and TARGET, such as 0-0 1-2, as Moses'
+    training leaves them in model/aligned.grow-diag-final-and. The best model, by the loss on
+    held-out sentences, is kept in MODEL_DIRECTORY. Without a budget (--updates, --epochs,
+    --minutes) the training ends after ten epochs without gain.
+
+    \b
+    Example:
+      moses-feature joint train train.en train.fr model/aligned.grow-diag-final-and en-fr.joint \\
+          --dropout 0.2 --self-normalisation 0.1
+    """
+    from moses_feature.cli.training_run import train_and_show
+    from moses_feature.joint.training import train_joint_model
+
+    on = device.prepare()
+    settings, directory = training.settings(on), Path(model_directory)
+    data = training.data(source, target, alignment)
+    train_and_show(train_joint_model, data, settings, directory, on, resume, "n-grams")

@@ -1,0 +1,300 @@
+"""The options of commands that train, and what they become; free of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import click
+
+from moses_feature.cli.option_types import (
+    ABOVE_ZERO,
+    BATCH,
+    POSITIVE,
+    SEED,
+    ZERO_OR_MORE,
+    FiniteRange,
+    Gathered,
+    Given,
+    WholeRange,
+    taken,
+    together,
+)
+from moses_feature.cli.paths import READ
+from moses_feature.errors import UsageError
+from moses_feature.joint.settings import JointData
+from moses_feature.joint.sizes import JointSizes
+from moses_feature.lm.settings import LmData, LmSettings
+from moses_feature.lm.sizes import LARGEST_SIZE, LmSizes
+from moses_feature.models.folds import MOST_FOLDS
+from moses_feature.models.sizes import (
+    PRESETS,
+    SEARCH_ARCHITECTURE,
+    SEARCH_PRESETS,
+    Dtype,
+    SearchSizes,
+    Sizes,
+)
+from moses_feature.moses.words import WordOptions
+from moses_feature.search.settings import SearchData
+from moses_feature.training.settings import (
+    LEARNING_RATES,
+    RunSettings,
+    TrainingData,
+    TrainingSettings,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+F = TypeVar("F", bound=Callable[..., Any])
+S = TypeVar("S", Sizes, SearchSizes, LmSizes, JointSizes)
+
+DEFAULTS = TrainingSettings()
+
+
+def run_options(defaults: RunSettings, examples: str, epoch: str) -> Callable[[F], F]:
+    """Return the options of a training run.
+
+    Args:
+        defaults: of the settings.
+        examples: what an update has many of.
+        epoch: updates between evaluations, by default.
+    """
+    return together(
+        click.option(
+            "--optimizer",
+            type=click.Choice(list(LEARNING_RATES)),
+            default=defaults.optimizer,
+            show_default=True,
+            help="adadelta is the paper's.",
+        ),
+        click.option(
+            "--learning-rate", type=ABOVE_ZERO, help="0.001 (adam) or 1 (adadelta) by default."
+        ),
+        click.option(
+            "--annealing",
+            type=FiniteRange(0, 1, min_open=True),
+            help="Factor on the learning rate after an evaluation that is not the best so far; 0.5 "
+            "(adam) or 1 (adadelta) by default.",
+        ),
+        click.option(
+            "--batch-size",
+            type=BATCH,
+            default=defaults.batch_size,
+            show_default=True,
+            help=f"{examples.capitalize()} an update.",
+        ),
+        click.option("--updates", type=POSITIVE, help="Stop after so many updates."),
+        click.option(
+            "--epochs", type=ABOVE_ZERO, help=f"Stop after so many passes over the {examples}."
+        ),
+        click.option("--minutes", type=ABOVE_ZERO, help="Stop after so many minutes."),
+        click.option(
+            "--evaluate-every",
+            type=POSITIVE,
+            help=f"Updates between evaluations; {epoch} by default.",
+        ),
+        click.option(
+            "--patience",
+            type=POSITIVE,
+            default=defaults.patience,
+            show_default=True,
+            help="Stop after so many evaluations in a row without a better held-out loss.",
+        ),
+        click.option(
+            "--dropout",
+            type=FiniteRange(0, 1, max_open=True),
+            default=defaults.dropout,
+            show_default=True,
+            help="Share of the components of embeddings and of the last layer's units that "
+            "training leaves out.",
+        ),
+        click.option(
+            "--dtype",
+            type=click.Choice(get_args(Dtype)),
+            default=defaults.dtype,
+            show_default=True,
+            help="Of the matrix products in training.",
+        ),
+        click.option("--seed", type=SEED, default=defaults.seed, show_default=True),
+    )
+
+
+def held_out_option(defaults: TrainingSettings | LmSettings, what: str) -> Callable[[F], F]:
+    """Return the option for the held-out share of something."""
+    return click.option(
+        "--held-out",
+        type=FiniteRange(0, 1, min_open=True, max_open=True),
+        default=defaults.held_out,
+        show_default=True,
+        help=f"Share of the {what} that measure the loss and are not trained on.",
+    )
+
+
+def shortlist_options(
+    defaults: type[LmData | JointData | SearchData], words: str
+) -> Callable[[F], F]:
+    """Return the options for the shortlists of networks that are trained on texts."""
+    return together(
+        click.option(
+            "--shortlist",
+            type=POSITIVE,
+            default=defaults.shortlist,
+            show_default=True,
+            help=f"{words} that the network knows; the rest is UNK.",
+        ),
+        click.option(
+            "--min-count",
+            type=POSITIVE,
+            default=defaults.min_count,
+            show_default=True,
+            help="How often a word of a shortlist occurs at least. With 1 and a short text there "
+            "may be no UNK to learn from.",
+        ),
+    )
+
+
+def self_normalisation_option(where: str) -> Callable[[F], F]:
+    """Return the option, and say where it pays."""
+    return click.option(
+        "--self-normalisation",
+        type=ZERO_OR_MORE,
+        default=0.0,
+        show_default=True,
+        help="Factor of (log Z)^2 in the loss; above 0, scores are used without log Z, which is "
+        f"faster {where}. 0.1 is usual.",
+    )
+
+
+def size_options(presets: dict[str, S], what: dict[str, str]) -> Callable[[F], F]:
+    """Return the options for the sizes of layers, by the names of the fields."""
+    return together(
+        click.option(
+            "--preset",
+            type=click.Choice(list(presets)),
+            help="Layer sizes; small on a CPU, paper on a GPU by default.",
+        ),
+        *(
+            click.option(
+                f"--{name}",
+                type=WholeRange(1, LARGEST_SIZE),
+                help=f"Size in place of the preset's: {description}.",
+            )
+            for name, description in what.items()
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class SizeOptions:
+    """A preset of layer sizes, and sizes in place of the preset's; None for its own.
+
+    Attributes:
+        preset: its name; None for the one that suits the device.
+        sizes: by the names of the fields.
+    """
+
+    preset: str | None
+    sizes: dict[str, int | None]
+
+    @classmethod
+    def from_options(cls, given: Given, *kinds: type[Any]) -> SizeOptions:
+        """Pick them from the options of a command, for networks of one kind or of several."""
+        names = dict.fromkeys(field.name for kind in kinds for field in fields(kind))
+        return cls(given.pop("preset"), {name: given.pop(name) for name in names})
+
+    def on(self, device: torch.device, presets: dict[str, S]) -> S:
+        """Return the sizes of a network on a device.
+
+        Raises:
+            UsageError: the network has no such preset, or no such size.
+        """
+        name = self.preset or ("paper" if device.type == "cuda" else "small")
+        if name not in presets:
+            raise UsageError(f"--preset {name}: expected {' or '.join(presets)} for this network")
+        sizes = {name: size for name, size in self.sizes.items() if size is not None}
+        if unknown := sorted(sizes.keys() - vars(presets[name]).keys()):
+            raise UsageError(f"--{unknown[0]}: this network has none")
+        return replace(presets[name], **sizes)
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How the user wants an encoder-decoder to be trained, before device and tables are known."""
+
+    architecture: str
+    size: SizeOptions
+    run: RunSettings
+    held_out: float
+    shortlist: int
+    source_text: str | None
+    target_text: str | None
+    folds: int
+
+    @classmethod
+    def from_options(cls, given: Given) -> TrainingOptions:
+        """Pick them from the options of a command."""
+        size = SizeOptions.from_options(given, Sizes, SearchSizes)
+        return taken(cls, given, size=size, run=taken(RunSettings, given, "clip"))
+
+    def settings(self, device: torch.device) -> TrainingSettings:
+        """Return how to train on a device."""
+        sizes: Sizes | SearchSizes
+        if self.architecture == SEARCH_ARCHITECTURE:
+            sizes = self.size.on(device, SEARCH_PRESETS)
+        else:
+            sizes = self.size.on(device, PRESETS)
+        return TrainingSettings(**vars(self.run), sizes=sizes, held_out=self.held_out)
+
+    def data(self, tables: tuple[str, ...], words: WordOptions) -> TrainingData:
+        """Return what to train on."""
+        return TrainingData(
+            tables, self.source_text, self.target_text, self.shortlist, words, self.folds
+        )
+
+
+training_options = Gathered(
+    "Training",
+    "training",
+    TrainingOptions.from_options,
+    click.option(
+        "--architecture",
+        type=click.Choice(["encoder-decoder", SEARCH_ARCHITECTURE]),
+        default="encoder-decoder",
+        show_default=True,
+        help="The paper's network, or RNNsearch, which aligns the words of the phrases.",
+    ),
+    size_options(
+        PRESETS,
+        {
+            "hidden": "hidden units",
+            "embedding": "word embedding",
+            "maxout": "maxout units",
+            "rank": "rank of the output matrix (encoder-decoder)",
+            "alignment": "units of the alignment model (rnnsearch)",
+        },
+    ),
+    click.option(
+        "--shortlist",
+        type=POSITIVE,
+        default=TrainingData.shortlist,
+        show_default=True,
+        help="Words a side that the network knows; the rest is UNK.",
+    ),
+    click.option(
+        "--source-text", type=READ, help="Text whose word frequencies make the source shortlist."
+    ),
+    click.option("--target-text", type=READ, help="The same for the target side."),
+    held_out_option(DEFAULTS, "source phrases"),
+    click.option(
+        "--folds",
+        type=WholeRange(1, MOST_FOLDS),
+        default=TrainingData.folds,
+        show_default=True,
+        help="Cross-fitting: train so many networks, each without a part of the source phrases, "
+        "and score this part with it. Each network has the whole budget.",
+    ),
+    run_options(DEFAULTS, "phrase pairs", "an epoch, 5,000 at most,"),
+)

@@ -1,0 +1,114 @@
+"""From an aligned text to a trained joint language model."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from moses_feature import __version__
+from moses_feature.arrays import Flags
+from moses_feature.errors import MosesFeatureError
+from moses_feature.files import Json
+from moses_feature.joint.network import JointLM
+from moses_feature.joint.settings import JointData
+from moses_feature.joint.sizes import JOINT_ARCHITECTURE, JointSizes
+from moses_feature.joint.texts import AlignedText, JointNgrams
+from moses_feature.lm.directory import with_mean
+from moses_feature.lm.objective import NgramObjective
+from moses_feature.lm.settings import LmSettings
+from moses_feature.models.files import ModelFiles, write_model_files
+from moses_feature.models.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
+from moses_feature.training.control import NO_CONTROL, RunControl
+from moses_feature.training.single import train_single
+
+logger = logging.getLogger(__name__)
+
+
+def train_joint_model(
+    data: JointData,
+    settings: LmSettings,
+    directory: Path,
+    device: torch.device,
+    control: RunControl = NO_CONTROL,
+) -> str:
+    """Train a joint language model and keep the best one in `directory`, with the checkpoint.
+
+    The sizes of the settings are `JointSizes`. Result and errors are those of `train_single`.
+    """
+    return train_single(
+        (data.source, data.target, data.alignment),
+        lambda: _training_set(data, settings, control.command),
+        lambda learnt: _objective(learnt, settings, device),
+        settings,
+        directory,
+        device,
+        control,
+    )
+
+
+@dataclass(frozen=True)
+class _TrainingSet:
+    """What the network is trained on."""
+
+    ngrams: JointNgrams
+    held_out: Flags
+    source: Vocabulary
+    target: Vocabulary
+    provenance: Json
+
+
+def _objective(learnt: _TrainingSet, settings: LmSettings, device: torch.device) -> NgramObjective:
+    sizes = cast(JointSizes, settings.sizes)
+    network = JointLM(sizes, len(learnt.source), len(learnt.target), settings.dropout)
+
+    def save(directory: Path, frequencies: NDArray[np.float64], training: Json) -> None:
+        source = learnt.ngrams.source_frequencies(len(learnt.source))
+        vocabularies = {SOURCE_VOCABULARY: learnt.source, TARGET_VOCABULARY: learnt.target}
+        weights = {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}
+        for name, of in ("projection", frequencies), ("source_projection", source):
+            weights[f"{name}.weight"] = with_mean(weights[f"{name}.weight"], of)
+        config = {"sizes": asdict(sizes), "training": training}
+        write_model_files(directory, JOINT_ARCHITECTURE, ModelFiles(config, vocabularies, weights))
+
+    vocabularies = [learnt.target, learnt.source]
+    of_text = learnt.ngrams, learnt.held_out
+    return NgramObjective(*of_text, network, settings, device, vocabularies, save)
+
+
+def _training_set(data: JointData, settings: LmSettings, command: str) -> _TrainingSet:
+    text = AlignedText(data)
+    if not len(text):
+        raise MosesFeatureError(
+            f"{data.source}: expected sentence pairs with word alignments, found none"
+        )
+    shortlists, coverage = [], []
+    for side in (text.source, text.target):
+        counts = side.counts()
+        shortlists.append(Vocabulary.shortlist_of(counts, data.shortlist, data.min_count))
+        coverage.append(shortlists[-1].coverage(counts))
+    logger.info(
+        "%d sentence pairs%s; the shortlists have %d and %d words, %.2f%% and %.2f%% of the "
+        "running words",
+        len(text),
+        f" ({text.left_out} without words or links were left out)" if text.left_out else "",
+        *(len(vocabulary.shortlist) for vocabulary in shortlists),
+        *(100 * share for share in coverage),
+    )
+    source, target = shortlists
+    held_out = text.target.held_out(settings.held_out, settings.fewest_held_out, settings.seed)
+    ngrams = text.ngrams(source, target, cast(JointSizes, settings.sizes))
+    provenance = {
+        "command": command,
+        "version": __version__,
+        "inputs": text.inputs,
+        "shortlist_coverage": dict(zip(("source", "target"), coverage, strict=True)),
+        "pairs": len(text),
+        "left_out": text.left_out,
+    }
+    return _TrainingSet(ngrams, held_out, source, target, provenance)
