@@ -27,7 +27,7 @@ from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
 from mert.decoders.embedded.language_model import BUFFER
 from mert.decoders.embedded.system import System
 from mert.source_phrases import Sentence
-from moses_feature.lm import scorer
+from moses_feature.lm import feed_forward
 from moses_feature.lm.scorer import NeuralLM
 from moses_feature.moses.ini import MosesIni
 
@@ -46,11 +46,11 @@ class Asked:
 
     def together(self, normalised: bool = False) -> EmbeddedDecoder:
         """Return a decoder that asks them many n-grams at a time."""
-        most, scorer.MOST_AT_ONCE = scorer.MOST_AT_ONCE, 0
+        most, feed_forward.MOST_AT_ONCE = feed_forward.MOST_AT_ONCE, 0
         try:
             decoder = self.at_once()
         finally:
-            scorer.MOST_AT_ONCE = most
+            feed_forward.MOST_AT_ONCE = most
         for model in decoder._options.models._models:
             if normalised and isinstance(model, NeuralLM):
                 model.normalised = True

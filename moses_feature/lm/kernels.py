@@ -23,15 +23,16 @@ NETWORK = np.dtype(
     [
         (name, np.int64)
         for name in (
-            # Sizes: words of a context, words that are known, units of the layers; places of the
-            # memory, a power of two.
-            *("positions", "words", "first", "second", "places"),
+            # Sizes: numbers of a context; 1 if the first of them is that of its base, else 0; words
+            # that are known, units of the layers; places of the memory, a power of two.
+            *("columns", "has_base", "words", "first", "second", "places"),
             # Addresses: (positions, words, first) the products of projections and the first layer;
-            # (first,); (first, second); (second,); (words or less, second); (words or less,).
-            *("table", "first_bias", "second_weight", "second_bias", "output", "output_bias"),
+            # (bases, first); (first, second); (second,); (words or less, second);
+            # (words or less,).
+            *("table", "bases", "second_weight", "second_bias", "output", "output_bias"),
             # Room for a context: (first,) and (first + 1,).
             *("units", "active"),
-            # Memory: (places, positions) contexts, and (places, second) their features.
+            # Memory: (places, columns) contexts, and (places, second) their features.
             *("contexts", "features"),
         )
     ]
@@ -61,21 +62,23 @@ _numbers_at: Any = _pointer_to(types.int64)
 
 @_exact
 def first_layer(
-    table: Floats32, bias: Floats32, contexts: NDArray[np.int32], units: Floats32
+    table: Floats32, bases: Floats32, has_base: bool, contexts: NDArray[np.int32], units: Floats32
 ) -> None:
-    """Write max(0, bias + the rows of the context words, one of each position).
+    """Write max(0, base + the rows of the context words, one of each position).
 
     Args:
         table: (positions, words, F).
-        bias: (F,)
-        contexts: (n, positions) words.
+        bases: (bases, F)
+        has_base: whether a context begins with the number of its base; else it is the first one.
+        contexts: (n, columns).
         units: (n or more, F), overwritten.
     """
+    before = 1 if has_base else 0
     for row in range(len(contexts)):
         own = units[row]
-        own[:] = bias
-        for position in range(contexts.shape[1]):
-            of_word = table[position, contexts[row, position]]
+        own[:] = bases[contexts[row, 0]] if has_base else bases[0]
+        for column in range(before, contexts.shape[1]):
+            of_word = table[column - before, contexts[row, column]]
             for k in range(len(own)):
                 own[k] += of_word[k]
         for k in range(len(own)):
@@ -88,7 +91,7 @@ def log_prob(network: Record, context: NDArray[np.int32], word: int) -> np.float
 
     Args:
         network: a `NETWORK` record; it remembers the features of the context.
-        context: (positions,) ids, the nearest word last.
+        context: (columns,) ids, the nearest word last.
         word: its id.
     """
     place = _place_of(network, context)
@@ -116,10 +119,10 @@ def _place_of(network: Record, context: NDArray[np.int32]) -> int:
     place: int = first_place(hashed, network.places)
     known = True
     for position in range(len(context)):
-        known = known and contexts[place * network.positions + position] == context[position]
+        known = known and contexts[place * network.columns + position] == context[position]
     if not known:
         for position in range(len(context)):
-            contexts[place * network.positions + position] = context[position]
+            contexts[place * network.columns + position] = context[position]
         _compute_features(network, context, place * network.second)
     return place
 
@@ -146,11 +149,13 @@ def _compute_features(network: Record, context: NDArray[np.int32], begin: int) -
 def _sum_first_layer(network: Record, context: NDArray[np.int32]) -> None:
     """Write the units of the first layer, before their function."""
     first, units = network.first, _floats_at(network.units)
-    table, bias = _floats_at(network.table), _floats_at(network.first_bias)
+    table, bases = _floats_at(network.table), _floats_at(network.bases)
+    before = network.has_base
+    base = context[0] * first if before == 1 else 0
     for k in range(first):
-        units[k] = bias[k]
-    for position in range(len(context)):
-        row = (position * network.words + context[position]) * first
+        units[k] = bases[base + k]
+    for column in range(before, len(context)):
+        row = ((column - before) * network.words + context[column]) * first
         for k in range(first):
             units[k] += table[row + k]
 
@@ -184,6 +189,6 @@ def _add_second_layer(network: Record, begin: int, count: int) -> None:
 def log_probs_of(
     network: Record, contexts: NDArray[np.int32], words: Integers, scores: Floats32
 ) -> None:
-    """Write `log_prob` of words (n,) after contexts (n, positions) to scores (n,)."""
+    """Write `log_prob` of words (n,) after contexts (n, columns) to scores (n,)."""
     for row in range(len(words)):
         scores[row] = log_prob(network, contexts[row], words[row])

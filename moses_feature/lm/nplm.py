@@ -63,7 +63,7 @@ def write_nplm(path: Path, model: NeuralLM) -> None:
     sizes = model.sizes
     projection = model.weights["projection.weight"]
     begin, null = projection[:1], projection[-1:]  # END stands before a sentence
-    matrices = model.weights | {"projection.weight": np.vstack([projection[:-1], begin, null])}
+    matrices = {**model.weights, "projection.weight": np.vstack([projection[:-1], begin, null])}
     header = {
         "version": 1,
         "ngram_size": sizes.order,

@@ -21,7 +21,7 @@ from mert.decoders.embedded.workers import Workers
 from mert.features import FeatureSet
 from mert.nbest import Hypothesis, format_nbest, read_nbest
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
-from moses_feature.lm import scorer as lm_scorer
+from moses_feature.lm import feed_forward
 from moses_feature.lm.scorer import NeuralLM
 from moses_feature.moses.ini import MosesIni
 
@@ -124,7 +124,7 @@ def assert_twice_the_same(decoder: EmbeddedDecoder, expected: list[list[Hypothes
 @pytest.fixture
 def only_large_networks(monkeypatch):
     """Have every network asked many n-grams at a time."""
-    monkeypatch.setattr(lm_scorer, "MOST_AT_ONCE", 0)
+    monkeypatch.setattr(feed_forward, "MOST_AT_ONCE", 0)
 
 
 def test_small_networks_answer_at_once(tmp_path, monkeypatch):
@@ -136,9 +136,9 @@ def test_small_networks_answer_at_once(tmp_path, monkeypatch):
     for slots, places in ((1 << 16, 1), (1 << 16, 8), (64, 1 << 14), (64, 2)):
         monkeypatch.setattr(language_model, "FIRST_SLOTS", slots)
         monkeypatch.setattr(language_model, "FIRST_CONTEXTS", slots)
-        monkeypatch.setattr(lm_scorer, "PLACES", places)
+        monkeypatch.setattr(feed_forward, "PLACES", places)
         assert_twice_the_same(decoder_of(toy, sentences), expected)
-    monkeypatch.setattr(lm_scorer, "MOST_AT_ONCE", 0)
+    monkeypatch.setattr(feed_forward, "MOST_AT_ONCE", 0)
     other = decoder_of(toy, sentences)
     for number, lists in enumerate(expected):
         for one, another in zip(other.translate(number, 30), lists, strict=True):
@@ -200,9 +200,9 @@ def test_what_goes_wrong_in_a_neural_model_is_raised(tmp_path, monkeypatch):
     assert (found.words, found.score) == (expected.words, expected.score)
 
 
-@pytest.mark.parametrize("at_once", [0, lm_scorer.MOST_AT_ONCE])
+@pytest.mark.parametrize("at_once", [0, feed_forward.MOST_AT_ONCE])
 def test_what_is_forgotten_is_asked_again(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr(lm_scorer, "MOST_AT_ONCE", at_once)
+    monkeypatch.setattr(feed_forward, "MOST_AT_ONCE", at_once)
     toy = make_toy(tmp_path / "toy", neural=2, models=2)
     sentences = ["a b c d", "d c b a", "a a b b"]
     expected = [decoder_of(toy, sentences).translate(number, 20) for number in range(3)]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.lm import scorer
+from moses_feature.lm import feed_forward as scorer
 from moses_feature.lm.directory import save_language_model
 from moses_feature.lm.network import FeedForwardLM
 from moses_feature.lm.ngrams import Text

@@ -160,9 +160,9 @@ def _neural_score(lookups: Lookups, state: int, word: int, slot: int) -> tuple[f
         return lookups.guesses[model, word], state
     following = 2 * after + 1
     network = lookups.networks[model]
-    if network.positions > 0:
-        words = context[len(context) - network.positions :]
-        score = np.float64(log_prob(network, words, lookups.ids[model, word]))
+    if network.columns > 0:
+        last = context[len(context) - network.columns :]
+        score = np.float64(log_prob(network, last, lookups.ids[model, word]))
         _remember(lookups, slot, _key(state, word), score, following)
         lookups.scored[0] += 1
         return score, following
