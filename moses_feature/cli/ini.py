@@ -10,7 +10,12 @@ from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import ANY_NUMBER
 from moses_feature.cli.paths import READ, READ_MODEL, WRITE_INI
 from moses_feature.errors import UsageError
-from moses_feature.tables.add_to_ini import START_WEIGHT, add_language_model, add_to_ini
+from moses_feature.tables.add_to_ini import (
+    START_WEIGHT,
+    add_joint_model,
+    add_language_model,
+    add_to_ini,
+)
 
 
 @click.group("ini")
@@ -25,6 +30,7 @@ def ini_group() -> None:
 @click.option(
     "--cslm", type=READ_MODEL, help="A neural language model: a model directory, or an NPLM file."
 )
+@click.option("--joint", type=READ_MODEL, help="A joint language model: a model directory.")
 @click.option(
     "--table-name", metavar="NAME", help="Name of the phrase table in the ini, if it has several."
 )
@@ -43,15 +49,24 @@ def ini_group() -> None:
     show_default=True,
     help="Start weight of --cslm.",
 )
+@click.option(
+    "--joint-weight",
+    type=ANY_NUMBER,
+    default=START_WEIGHT,
+    show_default=True,
+    help="Start weight of --joint.",
+)
 @debug_option
 def ini_add_command(
     ini: str,
     output: str,
     table: str | None,
     cslm: str | None,
+    joint: str | None,
     table_name: str | None,
     weights: tuple[float, ...],
     cslm_weight: float,
+    joint_weight: float,
 ) -> None:
     """Rewrite a moses.ini for an augmented table, or with a neural language model.
 
@@ -62,19 +77,22 @@ def ini_add_command(
       moses-feature ini add moses.ini moses.augmented.ini --table augmented.gz
       moses-feature ini add moses.ini rnn.ini --table augmented.gz --weight 0.1 --weight 0
       moses-feature ini add rnn.ini cslm+rnn.ini --cslm french.cslm
+      moses-feature ini add moses.ini nnjm.ini --joint en-fr.joint
     """
-    if (table is None) == (cslm is None):
-        raise UsageError("expected --table or --cslm, one of them")
-    if cslm is None:
-        report_ini(
-            output, add_to_ini(Path(ini), Path(output), Path(table or ""), table_name, weights)
-        )
-    elif table_name or weights:
+    if sum(given is not None for given in (table, cslm, joint)) != 1:
+        raise UsageError("expected --table, --cslm or --joint, one of them")
+    files = Path(ini), Path(output)
+    if table is not None:
+        report_ini(output, add_to_ini(*files, Path(table), table_name, weights))
+        return
+    if table_name or weights:
         raise UsageError("--table-name and --weight are for --table")
+    if cslm is not None:
+        feature, weight = add_language_model(*files, Path(cslm), cslm_weight), cslm_weight
     else:
-        feature = add_language_model(Path(ini), Path(output), Path(cslm), cslm_weight)
-        click.echo(f"{output}: {feature} with start weight {cslm_weight:g}", err=True)
-        say_how_to_tune(output)
+        feature, weight = add_joint_model(*files, Path(joint or ""), joint_weight), joint_weight
+    click.echo(f"{output}: {feature} with start weight {weight:g}", err=True)
+    say_how_to_tune(output)
 
 
 def report_ini(output: str, weights: list[float]) -> None:

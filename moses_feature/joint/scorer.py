@@ -46,7 +46,7 @@ class JointModel(FeedForward):
     Attributes:
         sizes: window, order and layer sizes.
         order: target words of an n-gram, the predicted one counted.
-        begin: the id of what is before a sentence: END.
+        begin, end: the id of what is before a sentence, and of its end: END.
         source, target: words and ids.
         null: the id of no particular target word.
         training: settings, results and provenance.
@@ -71,7 +71,7 @@ class JointModel(FeedForward):
     ) -> None:
         self.sizes = sizes
         self.order = sizes.order
-        self.begin = END
+        self.begin = self.end = END
         self.source = source
         self.target = target
         self.null = len(target)

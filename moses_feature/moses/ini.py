@@ -34,7 +34,15 @@ _TABLE_KEYS = frozenset(
     )
 )
 _SINGLE_SCORES = frozenset(
-    ("Distortion", "KENLM", "NeuralLM", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
+    (
+        "Distortion",
+        "BilingualNPLM",
+        "KENLM",
+        "NeuralLM",
+        "PhrasePenalty",
+        "UnknownWordPenalty",
+        "WordPenalty",
+    )
 )
 _BOOLEANS = frozenset(("true", "false", "1", "0"))
 _NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.joint.nplm import JointFiles
+from moses_feature.joint.scorer import JointModel
 from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.moses.ini import MosesIni, moses_path
 from moses_feature.moses.lines import LineReader
@@ -75,6 +77,35 @@ def add_language_model(ini_path: Path, output: Path, model: Path, weight: float)
     Raises:
         MosesFeatureError: the model cannot be read, or Moses could not read its path.
     """
+
+    def line(name: str, path: str) -> str:
+        return f"NeuralLM name={name} factor=0 order={load_neural_lm(model).order} path={path}"
+
+    return _add_model(ini_path, output, model, weight, "CSLM", line)
+
+
+def add_joint_model(ini_path: Path, output: Path, model: Path, weight: float) -> str:
+    """Write an ini with one more feature, a joint model for the embedded decoder; see above.
+
+    For Moses, `moses-feature joint export-nplm` says what line to add.
+    """
+
+    def line(name: str, path: str) -> str:
+        sizes = JointModel.load(model).sizes
+        return JointFiles(path, sizes.order, sizes.source_window).line(name)
+
+    return _add_model(ini_path, output, model, weight, "NNJM", line)
+
+
+def _add_model(
+    ini_path: Path,
+    output: Path,
+    model: Path,
+    weight: float,
+    kind: str,
+    line: Callable[[str, str], str],
+) -> str:
+    """Write an ini with one more feature, whose line is made of its name and the path."""
     if not math.isfinite(weight):
         raise UsageError(f"expected a finite weight, found {weight}")
     ini = MosesIni.read(ini_path)
@@ -83,11 +114,9 @@ def add_language_model(ini_path: Path, output: Path, model: Path, weight: float)
     for feature in ini.features:
         if feature.arguments.get("path") == path:
             raise UsageError(f"{ini_path} has {path} already, as {feature.name}")
-    order = load_neural_lm(model).order
     names = {feature.name for feature in ini.features}
-    name = next(name for n in itertools.count() if (name := f"CSLM{n}") not in names)
-    line = f"NeuralLM name={name} factor=0 order={order} path={path}"
-    ini.with_feature(line, name, [weight]).write(output)
+    name = next(name for n in itertools.count() if (name := f"{kind}{n}") not in names)
+    ini.with_feature(line(name, path), name, [weight]).write(output)
     return name
 
 

@@ -16,19 +16,20 @@ from moses_feature.hash_table import first_place, mixed, next_place
 SLOTS_PER_ROW = 4
 
 
-def new_contexts(room: int, widths: NDArray[np.int64]) -> Contexts:
+def new_contexts(room: int, widths: NDArray[np.int64], has_base: NDArray[np.bool_]) -> Contexts:
     """Return contexts with room for so many (a power of two)."""
     return Contexts(
         np.zeros((room, 1 + max(1, widths.max(initial=0))), dtype=np.int32),
         np.zeros(SLOTS_PER_ROW * room, dtype=np.int32),
         np.zeros(1, dtype=np.int64),
         widths,
+        has_base,
     )
 
 
 def copied(contexts: Contexts, room: int, count: int) -> Contexts:
     """Return the first contexts, `count` of them, with their numbers and with room for others."""
-    new = new_contexts(room, contexts.widths)
+    new = new_contexts(room, contexts.widths, contexts.has_base)
     new.rows[:count] = contexts.rows[:count]
     _renumber(new, count)
     return new
@@ -50,7 +51,10 @@ def number_of(contexts: Contexts, row: NDArray[np.int32]) -> int:
 
 @inner
 def number_after(contexts: Contexts, before: int, word: int) -> int:
-    """Return the number of a context and one more word, -1 if there is no room."""
+    """Return the number of a context and one more word, -1 if there is no room.
+
+    A base is that of one word: the context has none then.
+    """
     count = contexts.used[0]
     if count == len(contexts.rows):
         return -1
@@ -60,7 +64,22 @@ def number_after(contexts: Contexts, before: int, word: int) -> int:
     unused = last - contexts.widths[old[0]]
     for place in range(1, last):
         new[place] = old[place + 1] if place > unused else 0
+    if contexts.has_base[old[0]]:
+        new[unused + 1] = 0
     new[last] = word
+    return number_last(contexts)
+
+
+@inner
+def number_with_base(contexts: Contexts, before: int, base: int) -> int:
+    """Return the number of a context with another base, -1 if there is no room."""
+    count = contexts.used[0]
+    if count == len(contexts.rows):
+        return -1
+    old, new = contexts.rows[before], contexts.rows[count]
+    for place in range(len(new)):
+        new[place] = old[place]
+    new[len(new) - contexts.widths[old[0]]] = base
     return number_last(contexts)
 
 

@@ -129,7 +129,7 @@ class EmbeddedDecoder:
         if not len(self._options.spans[sentence]):
             return [Hypothesis((), np.zeros(int(self._tuneable.sum())), 0.0)]
         graph = self._search(sentence, self._weighted, np.empty(0, np.int64), forced=False)
-        return self._best(graph, self._weighted, count, distinct)
+        return self._best(sentence, graph, self._weighted, count, distinct)
 
     def force(self, sentence: int, words: Sentence) -> list[Hypothesis]:
         """Return the best derivation of a given translation; none if none is found.
@@ -138,7 +138,8 @@ class EmbeddedDecoder:
         """
         reference = self._options.word_numbers(words)
         options = self._options.only_from(self._weighted, reference)
-        return self._best(self._search(sentence, options, reference, forced=True), options, 1, True)
+        graph = self._search(sentence, options, reference, forced=True)
+        return self._best(sentence, graph, options, 1, distinct=True)
 
     def search_errors(self, features: FeatureSet, count: int) -> SearchErrors:
         """Count sentences that twice the limits translate better; see `Decoder`."""
@@ -167,19 +168,23 @@ class EmbeddedDecoder:
 
     def _search(self, sentence: int, options: Options, reference: Integers, forced: bool) -> Graph:
         models = self._options.models
-        task = Task(self._options.spans[sentence], self._limits, reference, forced)
+        of_sentence = self._options.spans[sentence], self._options.windows[sentence]
+        task = Task(*of_sentence, self._limits, reference, forced)
         most = most_hypotheses(len(task.phrases), self._limits)
         if most > len(self._room.records):
             self._room = room_for(most, len(models))
         graph: Graph = models.settled(partial(search, task, options, self._room))
         return graph
 
-    def _best(self, graph: Graph, options: Options, count: int, distinct: bool) -> list[Hypothesis]:
+    def _best(
+        self, sentence: int, graph: Graph, options: Options, count: int, distinct: bool
+    ) -> list[Hypothesis]:
         if not len(graph.complete):
             return []
         most = count * PATHS_PER_HYPOTHESIS if distinct and count > 1 else count
         paths = best_paths(graph, options, count, most, distinct)
-        of_paths = partial(features_of_paths, graph, options, *paths, self._options.layout)
+        layout, windows = self._options.layout, self._options.windows[sentence]
+        of_paths = partial(features_of_paths, graph, options, *paths, layout, windows)
         values = self._options.models.settled(of_paths)
         numbers, ends = words_of_paths(graph, options, *paths)
         words = [self._options.target_words[number] for number in numbers.tolist()]

@@ -31,7 +31,7 @@ from mert.decoders.embedded.lookups import (
     copy_entries,
     put_scores,
 )
-from mert.decoders.embedded.ngram_scorer import NgramScorer
+from mert.decoders.embedded.ngram_scorer import NgramScorer, all_the_same, has_a_base
 from mert.decoders.embedded.records import ENTRY, Lookups
 from moses_feature.arrays import Integers
 from moses_feature.errors import MosesFeatureError
@@ -49,6 +49,9 @@ MOST_CONTEXTS = 1 << 24
 PAIRS = 1 << 20
 BUFFER = 4096
 """N-grams that are scored together, at most; 0 for each as it is asked."""
+
+FILLED_WITH = {"begin": "begin", "empty": "null"}
+"""The word of which the first contexts of a neural model are full."""
 
 T = TypeVar("T")
 
@@ -70,11 +73,13 @@ class LanguageModels:
         self._addresses = known if len(known) == len(of_kenlm) else {}
         self._in_python = KenlmStates(of_kenlm)
         self._error: BaseException | None = None
-        widths = [0 if isinstance(model, KenlmModel) else model.order - 1 for model in models]
-        self._contexts = new_contexts(FIRST_CONTEXTS, np.array(widths, dtype=np.int64))
+        widths = [0 if isinstance(model, KenlmModel) else model.columns for model in models]
+        has_base = np.array([not isinstance(m, KenlmModel) and has_a_base(m) for m in models], bool)
+        self._contexts = new_contexts(FIRST_CONTEXTS, np.array(widths, dtype=np.int64), has_base)
         width = max((len(model.begin) for model in known.values()), default=0)
         room = FIRST_CONTEXTS if self._addresses else 2
-        self._states = new_contexts(room, np.full(len(models), width, dtype=np.int64))
+        no_base = np.zeros(len(models), dtype=np.bool_)
+        self._states = new_contexts(room, np.full(len(models), width, dtype=np.int64), no_base)
         self._ids = np.zeros((len(models), 0), dtype=np.int32)
         self._guesses = np.zeros((len(models), 0))
         self.asked = np.zeros(len(models), dtype=np.int64)
@@ -123,7 +128,7 @@ class LanguageModels:
             ids[number] = model.ids(words)
             if first == 0:
                 ids[number, END_OF_SENTENCE] = model.end
-            out_of_context = np.full((len(words), model.order - 1), model.null)
+            out_of_context = np.tile(all_the_same(model, model.null), (len(words), 1))
             guesses[number] = model.log_probs(out_of_context, ids[number].astype(np.int64))
         self._ids = np.hstack([self._ids, ids])
         self._guesses = np.hstack([self._guesses, guesses])
@@ -187,7 +192,7 @@ class LanguageModels:
                 continue
             row = np.zeros(self._contexts.rows.shape[1], dtype=np.int32)
             row[0] = number
-            row[1 - model.order :] = model.begin if name == "begin" else model.null
+            row[-model.columns :] = all_the_same(model, getattr(model, FILLED_WITH[name]))
             numbers.append(2 * number_of(self._contexts, row) + 1)
         return np.array(numbers, dtype=np.int64)
 
@@ -213,7 +218,7 @@ class LanguageModels:
                 assert not isinstance(model, KenlmModel)  # noqa: S101
                 chosen = np.flatnonzero(contexts[:, 0] == number)
                 ids = self._ids[number, words[chosen]].astype(np.int64)
-                scores = model.log_probs(contexts[chosen, 1 - model.order :], ids)
+                scores = model.log_probs(contexts[chosen, -model.columns :], ids)
                 self._results[chosen] = scores
             put_scores(self._table, states, words, self._results)
             self._scored[0] += count

@@ -197,9 +197,12 @@ def _guess(lookups: Lookups, state: int, word: int, slot: int, following: int) -
 
 @inner
 def _pair(lookups: Lookups, state: int, word: int) -> int:
-    """Return the place of the last word of a context and a word among the pairs."""
-    row = lookups.contexts.rows[state >> 1]
-    hashed = mixed(mixed(mixed(0, row[0]), row[-1]), lookups.ids[row[0], word])
+    """Return the place of a word and the one before it, or the base, among the pairs."""
+    contexts = lookups.contexts
+    row = contexts.rows[state >> 1]
+    model = row[0]
+    before = row[len(row) - contexts.widths[model]] if contexts.has_base[model] else row[-1]
+    hashed = mixed(mixed(mixed(0, model), before), lookups.ids[model, word])
     return first_place(hashed, len(lookups.pairs))
 
 

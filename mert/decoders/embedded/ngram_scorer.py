@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.arrays import Records
+from moses_feature.arrays import Integers, Records
 
 
 class NgramScorer(Protocol):
@@ -16,12 +16,15 @@ class NgramScorer(Protocol):
 
     Attributes:
         order: words of an n-gram, the predicted one counted.
+        columns: numbers of a context: the words before, `order` - 1, and in front of them that of
+            a base if the model has several, 0 for none.
         begin: the id that stands for each word before the beginning of a sentence.
         end: that of the end of a sentence.
         null: that of a word that is not known, out of context.
     """
 
     order: int
+    columns: int
     begin: int
     end: int
     null: int
@@ -39,4 +42,17 @@ class NgramScorer(Protocol):
     def log_probs(
         self, contexts: NDArray[np.integer], words: NDArray[np.int64]
     ) -> NDArray[np.floating]:
-        """Return log p (n,) of words (n,) after contexts (n, order - 1), the nearest word last."""
+        """Return log p (n,) of words (n,) after contexts (n, columns), the nearest word last."""
+
+
+def has_a_base(model: NgramScorer) -> bool:
+    """Return whether the contexts of a model begin with the number of a base."""
+    return model.columns == model.order
+
+
+def all_the_same(model: NgramScorer, word: int) -> Integers:
+    """Return a context (columns,) of one word again and again, and no base."""
+    context = np.full(model.columns, word, dtype=np.int64)
+    if has_a_base(model):
+        context[0] = 0
+    return context

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mert.decoders.embedded.joint_models import score_beside
 from mert.decoders.embedded.lookups import END_OF_SENTENCE, score_word
 from mert.decoders.embedded.records import Graph, Layout, Lookups, Options
 from mert.decoders.embedded.search import orientation
@@ -18,6 +19,7 @@ def features_of_paths(
     paths: Integers,
     lengths: Integers,
     layout: Layout,
+    windows: Integers,
     lookups: Lookups,
 ) -> Floats:
     """Return the feature values (paths, features) of paths, natural logs or minus counts.
@@ -28,11 +30,13 @@ def features_of_paths(
         paths: (paths, longest) hypotheses of each, the last phrase first.
         lengths: (paths,) how many they are.
         layout: where the values of which feature stand.
+        windows: (joint models, words) numbers of the windows around the words of the sentence.
         lookups: of the language models.
     """
     values = np.zeros((len(paths), layout.size))
     for row in range(len(paths)):
-        _add_features(values[row], graph, options, paths[row, : lengths[row]], layout, lookups)
+        path = paths[row, : lengths[row]]
+        _add_features(values[row], graph, options, path, layout, windows, lookups)
     return values
 
 
@@ -66,6 +70,7 @@ def _add_features(
     options: Options,
     path: Integers,
     layout: Layout,
+    windows: Integers,
     lookups: Lookups,
 ) -> None:
     """Add the feature values of one path to some."""
@@ -87,10 +92,17 @@ def _add_features(
             if column >= 0 and last_option >= 0:
                 values[column] += layout.forward[last_option, table, how]
         previous_start, previous_end, last_option = start, end, option
-        _add_models(values, states, options.target[option], options, lookups, layout)
+        _add_models(
+            values, states[: options.joint], options.target[option], options, lookups, layout
+        )
+        for model in range(options.joint, len(states)):
+            score, states[model] = score_beside(
+                lookups, options, windows[model - options.joint], option, start, states[model]
+            )
+            values[layout.lm_columns[model]] += score
     last_target = options.target[last_option]
     if options.word_offsets[last_target + 1] > options.word_offsets[last_target]:
-        for model in range(len(states)):
+        for model in range(options.joint):
             score, _ = score_word(lookups, states[model], END_OF_SENTENCE)
             values[layout.lm_columns[model]] += score
 

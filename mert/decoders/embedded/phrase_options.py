@@ -13,7 +13,9 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mert.decoders.embedded.joint_models import affiliations_of, links_error
 from mert.decoders.embedded.language_model import BUFFER, LanguageModels
 from mert.decoders.embedded.lookups import score_word
 from mert.decoders.embedded.records import WINDOW, Layout, Lookups, Options
@@ -23,6 +25,7 @@ from mert.source_phrases import Sentence, SourcePhrases
 from moses_feature.arrays import Floats, Integers
 from moses_feature.compiled import compiled
 from moses_feature.hash_table import first_place, mixed, next_place, size_for
+from moses_feature.joint.scorer import JointModel
 from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
 
 DEFAULT_LONGEST_PHRASE = 20
@@ -48,7 +51,8 @@ class PhraseOptions:
 
     Attributes:
         spans: of each sentence, (n, longest) numbers of the source phrases; see `SourcePhrases`.
-        models: the language models, which know all words of the options.
+        windows: of each sentence, (joint models, n) numbers of the windows around its words.
+        models: the language models, which know all words of the options, joint models last.
         target_words: the target words by number.
 
     Args:
@@ -62,7 +66,9 @@ class PhraseOptions:
         longest = system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE)
         sources = SourcePhrases(sentences, min(longest, WINDOW))
         self._targets = TargetPhrases()
-        rows = [read_table(table, sources, self._targets) for table in system.tables]
+        with_links = bool(system.joint_models)
+        tables = system.tables
+        rows = [read_table(table, sources, self._targets, with_links) for table in tables]
         rows.append(self._unknown_words(sentences, sources, rows))
         self._sources_of = [part.source for part in rows]
         source = np.concatenate([part.source for part in rows])
@@ -78,7 +84,11 @@ class PhraseOptions:
         self.spans = sources.spans()
         self.layout = self._layout([part.scores for part in rows], sources)
         self._forward_class = _classes(self.layout.forward)
-        self.models = LanguageModels([model.load() for model in system.language_models], buffer)
+        self._affiliate(np.concatenate([part.links for part in rows])[order], sources)
+        joint = [model.load() for model in system.joint_models]
+        self.windows = _windows(joint, sentences)
+        plain = [model.load() for model in system.language_models]
+        self.models = LanguageModels([*plain, *joint], buffer)
         self.models.add_words(self.target_words[1:])
         self._score_without_context()
 
@@ -93,15 +103,37 @@ class PhraseOptions:
         unknown = np.flatnonzero(~np.isin(numbers, known)).tolist()
         targets = [self._targets.number(words[number]) for number in unknown]
         return Rows(
-            numbers[unknown], np.array(targets, dtype=np.int64), np.empty((len(unknown), 0))
+            numbers[unknown],
+            np.array(targets, dtype=np.int64),
+            np.empty((len(unknown), 0)),
+            np.full(len(unknown), b"0-0", dtype=object),
         )
+
+    def _affiliate(self, links: NDArray[np.object_], sources: SourcePhrases) -> None:
+        """Find the source words that the target words of all options belong to.
+
+        Raises:
+            FormatError: a phrase pair without links, or with bad ones.
+        """
+        self._affiliation_offsets = self._affiliations = np.zeros(0, dtype=np.int64)
+        if not self._system.joint_models:
+            return
+        of_phrase = [sources.phrase(n).count(b" ") + 1 for n in range(len(sources))]
+        words = np.array(of_phrase, dtype=np.int64)[self._source]
+        offsets, found, bad = affiliations_of(links, words, self._target, self._word_offsets)
+        if bad >= 0:
+            pair = sources.phrase(self._source[bad]), self._targets.phrases.of(self._target[bad])
+            raise links_error(self._system.tables, *pair)
+        self._affiliation_offsets, self._affiliations = offsets, found
 
     def _layout(self, scores: Sequence[Floats], sources: SourcePhrases) -> Layout:
         system, features = self._system, self._system.features
         fixed = self._fixed_values(scores)
         used = np.flatnonzero(fixed.any(axis=0))
         distortion = system.names.get("Distortion")
-        lm_columns = [features.columns(model.name)[0] for model in system.language_models]
+        of_models = system.language_models, system.joint_models
+        names = [model.name for models in of_models for model in models]
+        lm_columns = [features.columns(name)[0] for name in names]
         shape = (len(system.reordering_tables), 4)
         columns = {d: np.full(shape, -1, dtype=np.int64) for d in ("backward", "forward")}
         values = {direction: np.zeros((len(self._source), *shape)) for direction in columns}
@@ -167,12 +199,16 @@ class PhraseOptions:
         return scores
 
     def _score_without_context(self) -> None:
-        """Score all target phrases with the language models, from no context at all."""
-        shape = (len(self.models), len(self._words))
+        """Score all target phrases with the language models, from no context at all.
+
+        A joint model, without its window, would say little: it is not in estimates, as in Moses.
+        """
+        plain = len(self._system.language_models)
+        shape = (plain, len(self._words))
         self._empty_states = np.empty(shape, dtype=np.int64)
         self._left = np.empty(shape)
-        self._alone = np.empty((len(self.models), len(self._word_offsets) - 1))
-        for model in range(len(self.models)):
+        self._alone = np.empty((plain, len(self._word_offsets) - 1))
+        for model in range(plain):
             first = 0
             while first < len(self._word_offsets) - 1:  # in parts, so that the cache can grow
                 last = min(first + 4096, len(self._word_offsets) - 1)
@@ -198,7 +234,8 @@ class PhraseOptions:
         layout = self.layout
         fixed = layout.fixed @ weights[layout.fixed_columns]
         lm_weights = weights[layout.lm_columns]
-        estimate = fixed + (lm_weights @ self._alone)[self._target]
+        plain = len(self._alone)
+        estimate = fixed + (lm_weights[:plain] @ self._alone)[self._target]
         order, first, count = _ranked(
             estimate,
             self._offsets,
@@ -220,6 +257,9 @@ class PhraseOptions:
             words=self._words,
             empty_states=self._empty_states,
             left=self._left,
+            joint=plain,
+            affiliation_offsets=self._affiliation_offsets,
+            affiliations=self._affiliations,
             lm_weights=lm_weights,
             begin_states=self.models.begin,
             distortion_weight=float(weights[layout.distortion]) if layout.distortion >= 0 else 0.0,
@@ -242,6 +282,14 @@ class PhraseOptions:
     def word_numbers(self, words: Sequence[bytes]) -> Integers:
         """Return the numbers of target words, -1 for words that no option has."""
         return np.array([self._targets.words.number(word) for word in words], dtype=np.int64)
+
+
+def _windows(models: Sequence[JointModel], sentences: Sequence[Sentence]) -> list[Integers]:
+    """Return of each sentence the numbers (models, words) of the windows around its words."""
+    if not models:
+        return [np.zeros((0, len(sentence)), dtype=np.int64) for sentence in sentences]
+    of_models = [model.read(sentences) for model in models]
+    return [np.stack(of_sentence) for of_sentence in zip(*of_models, strict=True)]
 
 
 def _joined(words: Integers) -> str:

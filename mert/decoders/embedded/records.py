@@ -29,7 +29,12 @@ class Options(NamedTuple):
         word_offsets: (target phrases + 1,) where their words begin.
         words: the words of all target phrases.
         empty_states: (m, words) states after each word, the phrase without any context.
-        left: (m, words) scores of the words of the phrase behind this one, likewise.
+        left: (m, words) scores of the words of the phrase behind this one, likewise. Joint models
+            have neither.
+        joint: the number of the first joint model; all behind it are joint models, too.
+        affiliation_offsets: (n + 1,) where the affiliations of each option begin.
+        affiliations: of the target words of all options, the source word that each belongs to,
+            counted from the first one of the span.
         lm_weights: (m,)
         begin_states: (m,)
         distortion_weight: of one skipped word; multiplies a negative number.
@@ -49,6 +54,9 @@ class Options(NamedTuple):
     words: Integers
     empty_states: Integers
     left: Floats
+    joint: int
+    affiliation_offsets: Integers
+    affiliations: Integers
     lm_weights: Floats
     begin_states: Integers
     distortion_weight: float
@@ -187,12 +195,15 @@ class Task(NamedTuple):
     Attributes:
         phrases: (n, longest) source phrase that begins at a word and has 1, 2, … words; -1 where
             there is none.
+        windows: (joint models, n) numbers of the windows around the words.
+        windows: (joint models, n) numbers of the windows around the words.
         limits: how far to go.
         reference: words of the only translation that is wanted, if `forced`.
         forced: whether to find nothing but the reference.
     """
 
     phrases: Integers
+    windows: Integers
     limits: Limits
     reference: Integers
     forced: bool
@@ -208,12 +219,15 @@ class Contexts(NamedTuple):
         slots: row and one; 0 where there is none.
         used: (1,) rows in use.
         widths: (models,) numbers of a context of each model; 0 if it has none here.
+        has_base: (models,) whether the first of them is that of a base, 0 for none
+            (`moses_feature.lm.feed_forward`).
     """
 
     rows: NDArray[np.int32]
     slots: NDArray[np.int32]
     used: NDArray[np.int64]
     widths: NDArray[np.int64]
+    has_base: NDArray[np.bool_]
 
 
 class Lookups(NamedTuple):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from mert.decoders.embedded.heap import grown, heapify, pop, push, sink
+from mert.decoders.embedded.joint_models import score_beside
 from mert.decoders.embedded.lookups import END_OF_SENTENCE, flush, score_word
 from mert.decoders.embedded.records import (
     CUBE,
@@ -433,9 +434,14 @@ def _score(
         item.score = -np.inf
         return score + options.estimate[option] - options.fixed[option] + cube.future
     for model in range(len(options.lm_weights)):
-        of_model, state = _language_model_score(
-            problem, model, target, hypotheses.states[hypothesis, model], complete
-        )
+        state = hypotheses.states[hypothesis, model]
+        if model < options.joint:
+            of_model, state = _language_model_score(problem, model, target, state, complete)
+        else:
+            windows = problem.task.windows[model - options.joint]
+            of_model, state = score_beside(
+                problem.lookups, options, windows, option, cube.start, state
+            )
         score += options.lm_weights[model] * of_model
         frontier.states[number, model] = state
     item.score = score

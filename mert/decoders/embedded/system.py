@@ -13,11 +13,23 @@ from mert.decoders.embedded.reordering import ReorderingType
 from mert.features import FeatureSet, log_score
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import is_readable_file
+from moses_feature.joint.nplm import JointFiles, load_joint_model
+from moses_feature.joint.scorer import JointModel
 from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.moses.ini import Feature, MosesIni
 
 KEYS = {
     "Distortion": {"num-features"},
+    "BilingualNPLM": {
+        "order",
+        "source_window",
+        "path",
+        "source_vocab",
+        "target_vocab",
+        "cache_size",
+        "premultiply",
+        "num-features",
+    },
     "KENLM": {"factor", "order", "path", "lazyken", "num-features"},
     "NeuralLM": {"factor", "order", "path", "num-features"},
     "LexicalReordering": {
@@ -44,6 +56,7 @@ KEYS = {
 """Classes of feature functions that can be decoded, and the keys that they may have."""
 KEYS_OF_ALL = {"tuneable", "tuneable-components"}
 AT_MOST_ONCE = ("Distortion", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
+LANGUAGE_MODELS = ("BilingualNPLM", "KENLM", "NeuralLM")
 NO_EFFECT = (
     "feature",
     "weight",
@@ -123,6 +136,22 @@ class LanguageModelFile:
 
 
 @dataclass(frozen=True)
+class JointModelFile:
+    """A joint language model: its files, and its feature function."""
+
+    files: JointFiles
+    name: str
+
+    def load(self) -> JointModel:
+        """Read the model.
+
+        Raises:
+            MosesFeatureError: it cannot be read, or has other sizes.
+        """
+        return load_joint_model(self.files)
+
+
+@dataclass(frozen=True)
 class System:
     """A phrase-based system.
 
@@ -131,6 +160,7 @@ class System:
         tables: phrase tables.
         reordering_tables: lexicalised reordering models.
         language_models: language models.
+        joint_models: those that see source words, too.
         names: of the feature functions that a system has at most once, by their class.
         distortion_limit: the longest jump in source words.
         settings: numbers from other sections: `stack`, `cube-pruning-pop-limit`,
@@ -141,6 +171,7 @@ class System:
     tables: tuple[PhraseTable, ...]
     reordering_tables: tuple[ReorderingTable, ...]
     language_models: tuple[LanguageModelFile, ...]
+    joint_models: tuple[JointModelFile, ...]
     names: dict[str, str]
     distortion_limit: int
     settings: dict[str, int]
@@ -156,7 +187,7 @@ class System:
         for feature in ini.features:
             _check_feature(ini, feature)
         _check_mapping(ini)
-        tables, reordering_tables, language_models = [], [], []
+        tables, reordering_tables, language_models, joint_models = [], [], [], []
         names: dict[str, str] = {}
         for feature in ini.features:
             if feature.kind == "PhraseDictionaryMemory":
@@ -167,6 +198,8 @@ class System:
                 language_models.append(LanguageModelFile(_file(ini, feature), feature.name))
             elif feature.kind == "NeuralLM":
                 language_models.append(_neural_lm(ini, feature))
+            elif feature.kind == "BilingualNPLM":
+                joint_models.append(_joint_model(ini, feature))
             else:
                 names[feature.kind] = feature.name
         if not tables:
@@ -178,6 +211,7 @@ class System:
             tuple(tables),
             tuple(reordering_tables),
             tuple(language_models),
+            tuple(joint_models),
             names,
             WINDOW if limit < 0 else min(limit, WINDOW),
             settings,
@@ -199,7 +233,7 @@ def _check_feature(ini: MosesIni, feature: Feature) -> None:
     same = [other for other in ini.features if other.kind == feature.kind]
     if feature.kind in AT_MOST_ONCE and len(same) > 1:
         raise ini.error(line, f"one {feature.kind}", f"{len(same)}")
-    if feature.kind in (*AT_MOST_ONCE, "KENLM", "NeuralLM") and feature.score_count != 1:
+    if feature.kind in (*AT_MOST_ONCE, *LANGUAGE_MODELS) and feature.score_count != 1:
         raise ini.error(line, f"one score of {feature.kind}", f"{feature.score_count}")
 
 
@@ -274,18 +308,32 @@ def _reordering_table(ini: MosesIni, feature: Feature) -> ReorderingTable:
 
 
 def _neural_lm(ini: MosesIni, feature: Feature) -> LanguageModelFile:
-    order = feature.arguments.get("order", "")
-    if not re.fullmatch("[1-9][0-9]{0,8}", order):
-        raise ini.error(feature.line_number, f"order=… for {feature.name}", repr(order))
+    order = _number(ini, feature, "order", 1)
     path = feature.arguments.get("path", "")
     path = path if Path(path).is_dir() else _file(ini, feature)
-    return LanguageModelFile(path, feature.name, int(order))
+    return LanguageModelFile(path, feature.name, order)
 
 
-def _file(ini: MosesIni, feature: Feature) -> str:
-    path = feature.arguments.get("path")
+def _joint_model(ini: MosesIni, feature: Feature) -> JointModelFile:
+    sizes = _number(ini, feature, "order", 2), _number(ini, feature, "source_window", 0)
+    path = feature.arguments.get("path", "")
+    if Path(path).is_dir():
+        return JointModelFile(JointFiles(path, *sizes), feature.name)
+    lists = (_file(ini, feature, key) for key in ("source_vocab", "target_vocab"))
+    return JointModelFile(JointFiles(_file(ini, feature), *sizes, *lists), feature.name)
+
+
+def _number(ini: MosesIni, feature: Feature, key: str, least: int) -> int:
+    text = feature.arguments.get(key, "")
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < least:
+        raise ini.error(feature.line_number, f"{key}=… for {feature.name}", repr(text))
+    return int(text)
+
+
+def _file(ini: MosesIni, feature: Feature, key: str = "path") -> str:
+    path = feature.arguments.get(key)
     if path is None:
-        raise ini.error(feature.line_number, f"path=… for {feature.name}", "none")
+        raise ini.error(feature.line_number, f"{key}=… for {feature.name}", "none")
     for candidate in (path, f"{path}.gz"):
         if is_readable_file(candidate):
             return candidate

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mert.decoders.embedded.system import PhraseTable, ReorderingTable
 from mert.features import log_score
@@ -31,6 +32,7 @@ from moses_feature.compiled import compiled, inner
 from moses_feature.errors import FormatError, shown
 from moses_feature.moses.lines import LONGEST_LINE, LineReader
 from moses_feature.moses.phrase_table import (
+    ALIGNMENT,
     LOWEST_LOG_SCORE,
     SCORES,
     SEPARATOR,
@@ -83,20 +85,30 @@ class Rows(NamedTuple):
         source, target: (n,) numbers of their phrases; of the target `UNKNOWN` if it does not
             matter.
         scores: (n, scores) natural logs.
+        links: (n,) word alignments as they stand there, if they are wanted; else nothing.
     """
 
     source: Integers
     target: Integers
     scores: Floats
+    links: NDArray[np.object_]
 
 
-def read_table(table: PhraseTable, sources: SourcePhrases, targets: TargetPhrases) -> Rows:
+def read_table(
+    table: PhraseTable, sources: SourcePhrases, targets: TargetPhrases, with_links: bool = False
+) -> Rows:
     """Return the phrase pairs of a table whose source phrase is wanted; targets get numbers.
+
+    Args:
+        table: the table.
+        sources: what is wanted.
+        targets: get numbers.
+        with_links: whether word alignments are wanted, too.
 
     Raises:
         FormatError: a line of a wanted phrase is damaged; with its number.
     """
-    form = _Form(least=3, most=7, score_field=SCORES, scores=table.scores, new=True)
+    form = _Form(3, 7, SCORES, table.scores, new=True, with_links=with_links)
     return _Reader(table.path, sources, targets, form).rows()
 
 
@@ -115,6 +127,12 @@ def read_reordering(model: ReorderingTable, sources: SourcePhrases, targets: Tar
     return Rows(*(part[rows.target != UNKNOWN] for part in rows))
 
 
+def links_of(line: bytes) -> bytes:
+    """Return the links in a line of a phrase table, nothing if it has none."""
+    fields = line.split(SEPARATOR, ALIGNMENT + 1)
+    return fields[ALIGNMENT].strip() if len(fields) > ALIGNMENT else b""
+
+
 @dataclass(frozen=True)
 class _Form:
     """What the lines of a table are like.
@@ -124,6 +142,7 @@ class _Form:
         score_field: which of them has the scores, from 0 on.
         scores: how many these are.
         new: whether target phrases without a number get one.
+        with_links: whether word alignments are wanted.
     """
 
     least: int
@@ -131,6 +150,7 @@ class _Form:
     score_field: int
     scores: int
     new: bool
+    with_links: bool = False
 
 
 class _Reader:
@@ -153,7 +173,8 @@ class _Reader:
 
     def _empty(self, source: Integers) -> Rows:
         count = len(source)
-        return Rows(source, np.full(count, UNKNOWN), np.empty((count, self._form.scores)))
+        scores = np.empty((count, self._form.scores))
+        return Rows(source, np.full(count, UNKNOWN), scores, np.full(count, b"", dtype=object))
 
     def _of_block(self, block: bytes, before: int) -> Rows:
         """Return the lines of a block that are wanted, so many lines behind the beginning."""
@@ -167,7 +188,11 @@ class _Reader:
             known = self._targets.phrases = with_room(known, len(lines.source), size)
         fields = form.score_field, form.least, form.most or MOST_FIELDS
         array = np.frombuffer(block, dtype=np.uint8)
-        _parse(array, lines, *fields, self._targets is not None, form.new, known, rows)
+        of_rows = rows.target, rows.scores
+        _parse(array, lines, *fields, self._targets is not None, form.new, known, *of_rows)
+        if form.with_links:
+            places = zip(lines.begin.tolist(), lines.end.tolist(), strict=True)
+            rows.links[:] = [links_of(block[begin:end]) for begin, end in places]
         counted = 0
         for odd in np.flatnonzero(rows.target == ODD).tolist():
             begin, end = int(lines.begin[odd]), int(lines.end[odd])
@@ -218,13 +243,14 @@ def _parse(
     most: int,
     with_target: bool,
     new: bool,
-    targets: Strings,
-    rows: Rows,
+    known: Strings,
+    target: Integers,
+    scores: Floats,
 ) -> None:
-    """Write targets and scores of lines into rows; the target is `ODD` where that fails."""
+    """Write targets and scores of lines; the target is `ODD` where that fails."""
     ends = np.empty(most + 1, np.int64)
     for line in range(len(lines.source)):
-        rows.target[line] = ODD
+        target[line] = ODD
         begin, first, end = lines.begin[line], lines.field[line], lines.end[line]
         if end - begin > LONGEST_LINE or first < begin + 3:
             continue
@@ -232,17 +258,17 @@ def _parse(
         if not least <= fields <= most:
             continue
         scores_begin = ends[score_field - 1] + 3 if score_field > 1 else first
-        if not _read_scores(block, scores_begin, ends[score_field], rows.scores[line]):
+        if not _read_scores(block, scores_begin, ends[score_field], scores[line]):
             continue
         if not with_target:
-            rows.target[line] = UNKNOWN
+            target[line] = UNKNOWN
             continue
         begin, end = stripped(block, first, ends[TARGET])
         if _is_plain(block, begin, end):
             if new:
-                rows.target[line] = number_copied(targets, block, begin, end)
+                target[line] = number_copied(known, block, begin, end)
             else:
-                rows.target[line] = targets.slots[slot_of(targets, block, begin, end)] - 1
+                target[line] = known.slots[slot_of(known, block, begin, end)] - 1
 
 
 @inner

@@ -1,0 +1,110 @@
+"""Joint models in search: which source words stand beside each target word (`BilingualLM.cpp`).
+
+A target word belongs to a source word of its phrase pair, by the links that the phrase table has.
+Beside it the model sees a window of the sentence, which has a number; a context is this number and
+the words before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mert.decoders.embedded.contexts import number_with_base
+from mert.decoders.embedded.lookups import score_word
+from mert.decoders.embedded.records import Lookups, Options
+from mert.decoders.embedded.system import PhraseTable
+from mert.decoders.embedded.tables import links_of
+from mert.source_phrases import surface_words
+from moses_feature.arrays import Bytes, Integers
+from moses_feature.compiled import compiled, inner
+from moses_feature.errors import FormatError
+from moses_feature.joint.affiliation import affiliate, affiliations
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import SOURCE, TARGET, split_fields
+
+
+def affiliations_of(
+    links: NDArray[np.object_], source_words: Integers, target: Integers, word_offsets: Integers
+) -> tuple[Integers, Integers, int]:
+    """Find the source word, counted from the first one of the phrase, of each target word.
+
+    Args:
+        links: (options,) as the phrase table has them.
+        source_words: (options,) how many words the source phrase has.
+        target: (options,) target phrases.
+        word_offsets: (target phrases + 1,) where their words begin.
+
+    Returns:
+        (options + 1,) where the affiliations of each option begin; all of them; and the first
+        option whose links are bad, -1 if there is none.
+    """
+    counts = np.diff(word_offsets)[target]
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    found = np.zeros(offsets[-1], dtype=np.int64)
+    text = np.frombuffer(b"".join(links), dtype=np.uint8)
+    ends = np.cumsum([0, *map(len, links)])
+    return offsets, found, _affiliate_all(text, ends, source_words, offsets, found)
+
+
+@compiled
+def _affiliate_all(
+    text: Bytes, ends: Integers, source_words: Integers, offsets: Integers, found: Integers
+) -> int:
+    """Write the affiliations of all options; return the first that has none, or -1."""
+    for option in range(len(source_words)):
+        of_option = found[offsets[option] : offsets[option + 1]]
+        begin, end = ends[option], ends[option + 1]
+        if affiliate(text, begin, end, source_words[option], of_option) < 0:
+            return option
+    return -1
+
+
+def links_error(tables: Sequence[PhraseTable], source: bytes, target: bytes) -> FormatError:
+    """Return the error of the line with bad links of a phrase pair."""
+    for table in tables:
+        with LineReader(table.path) as reader:
+            for line in reader:
+                if source.split()[0] not in line:
+                    continue
+                fields = split_fields(line, table.path, reader.line_number)
+                words = [surface_words(fields[place]) for place in (SOURCE, TARGET)]
+                if [b" ".join(side) for side in words] != [source, target]:
+                    continue
+                try:
+                    affiliations(links_of(line), *map(len, words))
+                except ValueError as error:
+                    expected, found = error.args
+                    return FormatError(table.path, expected, found, reader.line_number)
+    raise AssertionError("the pair was read before")
+
+
+@inner
+def score_beside(
+    lookups: Lookups, options: Options, windows: Integers, option: int, start: int, state: int
+) -> tuple[float, int]:
+    """Return the score of an option's words by a joint model after a state, and the state then.
+
+    Args:
+        lookups: of all models.
+        options: the phrase options.
+        windows: (n,) of the words of the sentence, for this model.
+        option: whose target phrase is scored.
+        start: first source word of the span.
+        state: of the model.
+    """
+    target = options.target[option]
+    first, last = options.word_offsets[target], options.word_offsets[target + 1]
+    affiliation = options.affiliation_offsets[option] - first
+    total = 0.0
+    for place in range(first, last):
+        window = windows[start + options.affiliations[affiliation + place]]
+        beside = number_with_base(lookups.contexts, state >> 1, window)
+        if beside < 0:
+            lookups.crowded[0] = 1
+            return total, state
+        score, state = score_word(lookups, 2 * beside + 1, options.words[place])
+        total += score
+    return total, state

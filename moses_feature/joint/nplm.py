@@ -1,0 +1,167 @@
+"""The joint model as files that Moses reads (`BilingualNPLM` in moses.ini).
+
+A network in NPLM's format and two lists of words, a word on each line. An id is a word's place in
+the two lists, those of the target first; the first word of each is that of all unknown ones
+(`moses/LM/bilingual-lm/BiLM_NPLM.cpp`). A context is the source window from left to right, then the
+target words before (`moses/LM/BilingualLM.cpp`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from moses_feature.errors import FormatError, MosesFeatureError
+from moses_feature.files import whole_file
+from moses_feature.joint.scorer import JointModel
+from moses_feature.joint.sizes import JointSizes
+from moses_feature.lm.nplm import check_words
+from moses_feature.lm.nplm_format import BEGIN, NULL, NplmNetwork, read_network, write_network
+from moses_feature.lm.sizes import LmSizes
+from moses_feature.models.vocabulary import END, SYMBOLS, UNKNOWN, Vocabulary
+from moses_feature.moses.lines import LineReader
+
+END_WORD, UNKNOWN_WORD = SYMBOLS
+SOURCE_SUFFIX, TARGET_SUFFIX = ".source", ".target"
+"""Of the lists of words, behind the name of the network."""
+
+
+@dataclass(frozen=True)
+class JointFiles:
+    """Where Moses finds a joint model, and what its network does not say of itself.
+
+    Attributes:
+        path: of the network, or a model directory, which needs nothing else.
+        order: target words of an n-gram, the predicted one counted.
+        source_window: source words on each side.
+        source_vocab, target_vocab: lists of words; empty for a model directory.
+    """
+
+    path: str
+    order: int
+    source_window: int
+    source_vocab: str = ""
+    target_vocab: str = ""
+
+    def line(self, name: str) -> str:
+        """Return the line of a feature function in moses.ini."""
+        lists = ""
+        if self.source_vocab:
+            lists = f" source_vocab={self.source_vocab} target_vocab={self.target_vocab}"
+        return (
+            f"BilingualNPLM name={name} order={self.order} source_window={self.source_window} "
+            f"path={self.path}{lists}"
+        )
+
+
+def write_joint_nplm(path: Path, model: JointModel) -> JointFiles:
+    """Write a model as the three files, the lists beside the network.
+
+    Raises:
+        MosesFeatureError: a word that the format has another meaning for.
+    """
+    for vocabulary in (model.source, model.target):
+        check_words(vocabulary)
+    outputs = [UNKNOWN_WORD, END_WORD, *model.target.shortlist]
+    target = [*outputs, BEGIN, NULL]
+    source = [UNKNOWN_WORD, BEGIN, END_WORD, *model.source.shortlist]
+    target_rows = [UNKNOWN, END, *range(len(SYMBOLS), len(model.target)), END, model.null]
+    source_rows = [UNKNOWN, END, END, *range(len(SYMBOLS), len(model.source))]
+    weights = dict(model.weights)
+    weights["projection.weight"] = np.vstack(
+        [
+            weights["projection.weight"][target_rows],
+            weights.pop("source_projection.weight")[source_rows],
+        ]
+    )
+    for name in ("output.weight", "output.bias"):
+        weights[name] = weights[name][target_rows[: len(outputs)]]
+    sizes = model.sizes
+    seen = LmSizes(sizes.positions + 1, sizes.projection, sizes.first, sizes.second)
+    # The format has no sides: a source word may be spelt like a target word.
+    write_network(path, NplmNetwork(seen, [*target, *source], outputs, weights))
+    lists = []
+    for suffix, words in (SOURCE_SUFFIX, source), (TARGET_SUFFIX, target):
+        lists.append(path.with_name(path.name + suffix))
+        with whole_file(lists[-1]) as temporary:
+            temporary.write_bytes(b"".join(word + b"\n" for word in words))
+    names = (str(file.absolute()) for file in (path, *lists))
+    network, of_source, of_target = names
+    return JointFiles(network, sizes.order, sizes.source_window, of_source, of_target)
+
+
+def load_joint_model(files: JointFiles) -> JointModel:
+    """Read a model directory, or the files that Moses reads; the latter are not normalised.
+
+    Raises:
+        MosesFeatureError: they cannot be read, are damaged, or do not belong together.
+    """
+    path = Path(files.path)
+    if path.is_dir():
+        model = JointModel.load(path)
+        for name in ("order", "source_window"):
+            expected, found = getattr(files, name), getattr(model.sizes, name)
+            if expected != found:
+                raise MosesFeatureError(
+                    f"{path}: expected a model of {name} {expected} as the ini says, found {found}"
+                )
+        return model
+    return _read_joint_nplm(path, files)
+
+
+def _read_joint_nplm(path: Path, files: JointFiles) -> JointModel:
+    network = read_network(path)
+    read = network.sizes
+    sizes = JointSizes(
+        files.order, read.projection, read.first, read.second, source_window=files.source_window
+    )
+    if sizes.positions + 1 != read.order:
+        expected = f"n-grams of {sizes.positions + 1} words as the ini says"
+        raise FormatError(path, expected, f"{read.order}")
+    target, source = (_read_words(name) for name in (files.target_vocab, files.source_vocab))
+    if len(target) + len(source) != len(network.inputs):
+        expected = f"{len(network.inputs)} words in both lists, as in {path}"
+        raise FormatError(files.target_vocab, expected, f"{len(target) + len(source)}")
+    of_target = _ids(files.target_vocab, target, (BEGIN,))
+    of_source = _ids(files.source_vocab, source, (BEGIN, END_WORD))
+    outputs = len(network.outputs)
+    if outputs > len(target):
+        raise FormatError(path, f"at most {len(target)} output words", f"{outputs}")
+    known = [word for word in target[1:outputs] if word not in (*SYMBOLS, BEGIN, NULL)]
+    words = [word for word in source[1:] if word not in (*SYMBOLS, BEGIN, NULL)]
+    # END, UNKNOWN, the shortlist, and a word of which nothing is known.
+    rows = [of_target[BEGIN], 0, *(of_target[word] for word in known)]
+    projection = network.weights["projection.weight"]
+    weights = dict(network.weights)
+    weights["projection.weight"] = projection[[*rows, of_target.get(NULL, 0)]]
+    source_rows = [0, *(of_source[word] for word in words)]
+    weights["source_projection.weight"] = projection[len(target) :][
+        [of_source[END_WORD], *source_rows, 0]
+    ]
+    predicted = [
+        of_target.get(END_WORD, 0) if of_target.get(END_WORD, 0) < outputs else 0,
+        *rows[1:],
+    ]
+    for name in ("output.weight", "output.bias"):
+        weights[name] = np.ascontiguousarray(weights[name][predicted])
+    vocabularies = Vocabulary(tuple(words)), Vocabulary(tuple(known))
+    return JointModel(sizes, weights, *vocabularies, normalised=False, training={})
+
+
+def _read_words(path: str) -> list[bytes]:
+    with LineReader(path) as reader:
+        words = [line.strip() for line in reader]
+    if not words:
+        raise FormatError(path, "a word on each line", "an empty file")
+    return words
+
+
+def _ids(path: str, words: Sequence[bytes], needed: Sequence[bytes]) -> dict[bytes, int]:
+    ids = {word: number for number, word in enumerate(words)}
+    for word in needed:
+        if word not in ids:
+            raise FormatError(path, f"the word {word.decode()}", "none")
+    return ids
