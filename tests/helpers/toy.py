@@ -15,11 +15,17 @@ from mert.decoders.embedded.decoder import EmbeddedDecoder
 from mert.decoders.embedded.reordering import ReorderingType
 from mert.decoders.embedded.system import System
 from mert.features import FeatureSet
+from moses_feature.joint.sizes import JOINT_ARCHITECTURE, JointSizes
 from moses_feature.lm.scorer import VOCABULARY
 from moses_feature.lm.sizes import LM_ARCHITECTURE as ARCHITECTURE
 from moses_feature.lm.sizes import LmSizes
 from moses_feature.models.files import ModelFiles, write_model_files
-from moses_feature.models.vocabulary import END, Vocabulary
+from moses_feature.models.vocabulary import (
+    END,
+    SOURCE_VOCABULARY,
+    TARGET_VOCABULARY,
+    Vocabulary,
+)
 from moses_feature.moses.ini import MosesIni
 
 SOURCE = ["a", "b", "c", "d"]
@@ -39,6 +45,8 @@ class Toy:
         limit: distortion limit.
         models: language models.
         neural: files of neural language models.
+        links: of each phrase table, word alignments by source and target phrase.
+        joint: files of joint language models.
     """
 
     folder: Path
@@ -48,6 +56,8 @@ class Toy:
     limit: int = 6
     models: list[kenlm.Model] = field(default_factory=list)
     neural: list[ModelFiles] = field(default_factory=list)
+    links: list[dict[tuple[str, str], str]] = field(default_factory=list)
+    joint: list[ModelFiles] = field(default_factory=list)
 
     @property
     def ini(self) -> MosesIni:
@@ -63,6 +73,7 @@ def make_toy(
     tables: int = 1,
     models: int = 1,
     neural: int = 0,
+    joint: int = 0,
     limit: int = 6,
     longest: int = 3,
     options: int = 3,
@@ -83,8 +94,10 @@ def make_toy(
                 }
                 table[" ".join(words)] = {t: _logs(generator, 2) for t in sorted(found)}
         toy.tables.append(table)
+        links = _random_links(np.random.default_rng([seed, number]), table)
+        toy.links.append(links)
         lines = [
-            f"{source} ||| {target} ||| {_text(logs)} ||| 0-0 ||| 1 1 1\n"
+            f"{source} ||| {target} ||| {_text(logs)} ||| {links[source, target]} ||| 1 1 1\n"
             for source, targets in sorted(table.items())
             for target, logs in targets.items()
         ]
@@ -98,8 +111,26 @@ def make_toy(
     for number in range(neural):
         toy.neural.append(random_neural_lm(np.random.default_rng([seed, number])))
         write_model_files(folder / f"neural{number}", ARCHITECTURE, toy.neural[-1])
+    for number in range(joint):
+        toy.joint.append(random_joint_model(np.random.default_rng([seed, number])))
+        write_model_files(folder / f"joint{number}", JOINT_ARCHITECTURE, toy.joint[-1])
     (folder / "moses.ini").write_text(_ini(toy, generator))
     return toy
+
+
+def _random_links(
+    generator: np.random.Generator, table: dict[str, dict[str, list[float]]]
+) -> dict[tuple[str, str], str]:
+    """Return word alignments, in no order; some words have none, and some several."""
+    links = {}
+    for source, targets in table.items():
+        for target in targets:
+            all_links = [
+                f"{s}-{t}" for s in range(len(source.split())) for t in range(len(target.split()))
+            ]
+            count = generator.integers(1, len(all_links) + 1)
+            links[source, target] = " ".join(generator.permutation(all_links)[:count])
+    return links
 
 
 def _logs(generator: np.random.Generator, count: int) -> list[float]:
@@ -196,6 +227,69 @@ def neural_score(files: ModelFiles, text: str) -> float:
     return total
 
 
+JOINT_SIZES = JointSizes(order=3, projection=3, first=7, second=5, source_window=1)
+
+
+def random_joint_model(generator: np.random.Generator) -> ModelFiles:
+    """Return a joint model that knows all words but one of each side."""
+    sides = (SOURCE_VOCABULARY, SOURCE), (TARGET_VOCABULARY, TARGET)
+    vocabularies = {
+        name: Vocabulary(tuple(word.encode() for word in words[:-1])) for name, words in sides
+    }
+    shapes = JOINT_SIZES.joint_shapes(*map(len, vocabularies.values()))
+    weights = {
+        name: generator.normal(scale=0.8, size=shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+    return ModelFiles({"sizes": asdict(JOINT_SIZES), "training": {}}, vocabularies, weights)
+
+
+def joint_score(
+    files: ModelFiles, source: list[str], target: list[str], places: list[int]
+) -> float:
+    """Return log p of target words beside a source sentence, one after the other.
+
+    Args:
+        files: of the model.
+        source: the sentence.
+        target: the words.
+        places: of each target word, the source word that it belongs to.
+    """
+    weights = {name: array.astype(np.float64) for name, array in files.weights.items()}
+    words, before = JOINT_SIZES.source_window, JOINT_SIZES.order - 1
+    source_ids = files.vocabularies[SOURCE_VOCABULARY].ids(word.encode() for word in source)
+    source_ids = [END] * words + source_ids + [END] * words
+    ids = files.vocabularies[TARGET_VOCABULARY].ids(word.encode() for word in target)
+    ids = [END] * before + ids
+    total = 0.0
+    for number, place in enumerate(places):
+        window = source_ids[place : place + 2 * words + 1]
+        seen = [weights["source_projection.weight"][word] for word in window]
+        seen += [weights["projection.weight"][word] for word in ids[number : number + before]]
+        units = np.concatenate(seen)
+        for layer in ("first", "second"):
+            units = np.maximum(0, weights[f"{layer}.weight"] @ units + weights[f"{layer}.bias"])
+        logits = weights["output.weight"] @ units + weights["output.bias"]
+        total += logits[ids[number + before]] - math.log(np.exp(logits).sum())
+    return total
+
+
+def plain_affiliations(links: str, words: int) -> list[int]:
+    """Return the source place of each of so many target words (`BilingualLM::getSourceWords`)."""
+    of: dict[int, list[int]] = {}
+    for source, target in (link.split("-") for link in links.split()):
+        of.setdefault(int(target), []).append(int(source))
+    found = []
+    for word in range(words):
+        for distance in range(words):
+            some = of.get(word + distance) or of.get(word - distance)
+            if some:
+                some = sorted(set(some))
+                found.append(some[(len(some) - 1) // 2])
+                break
+    return found
+
+
 def _ini(toy: Toy, generator) -> str:
     def weights(count: int) -> str:
         return " ".join(f"{value:.4f}" for value in generator.uniform(0.05, 0.5, count))
@@ -227,6 +321,12 @@ def _ini(toy: Toy, generator) -> str:
             f"path={toy.folder}/neural{number}"
         )
         lines.append(f"CSLM{number}= {weights(1)}")
+    for number in range(len(toy.joint)):
+        features.append(
+            f"BilingualNPLM name=NNJM{number} order={JOINT_SIZES.order} "
+            f"source_window={JOINT_SIZES.source_window} path={toy.folder}/joint{number}"
+        )
+        lines.append(f"NNJM{number}= {weights(1)}")
     mapping = "\n".join(f"{number} T {number}" for number in range(len(toy.tables)))
     return (
         f"[input-factors]\n0\n\n[mapping]\n{mapping}\n\n[distortion-limit]\n{toy.limit}\n\n"
@@ -300,7 +400,23 @@ def features_of(toy: Toy, sentence: list[str], steps: list[Step]) -> np.ndarray:
         add(f"LM{number}", 0, model.score(text) * math.log(10))
     for number, files in enumerate(toy.neural):
         add(f"CSLM{number}", 0, neural_score(files, text))
+    for number, files in enumerate(toy.joint):
+        places = affiliated(toy, sentence, steps)
+        add(f"NNJM{number}", 0, joint_score(files, sentence, text.split(), places))
     return values
+
+
+def affiliated(toy: Toy, sentence: list[str], steps: list[Step]) -> list[int]:
+    """Return the source place of each target word of a derivation."""
+    places = []
+    for step in steps:
+        links = "0-0"
+        if step.table >= 0:
+            phrase = " ".join(sentence[step.start : step.end + 1])
+            links = toy.links[step.table][phrase, step.target]
+        of_phrase = plain_affiliations(links, len(step.target.split()))
+        places += [step.start + place for place in of_phrase]
+    return places
 
 
 def _reordering_of(
