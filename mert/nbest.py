@@ -23,11 +23,13 @@ class Hypothesis:
         words: target words.
         features: (tuneable features,) natural logs or minus counts.
         score: the log-linear score, all features weighted.
+        links: word alignments, source and target place, if they were asked for.
     """
 
     words: tuple[bytes, ...]
     features: Floats
     score: float
+    links: bytes | None = None
 
 
 def format_nbest(sentence: int, hypotheses: Sequence[Hypothesis], features: FeatureSet) -> bytes:
@@ -37,7 +39,10 @@ def format_nbest(sentence: int, hypotheses: Sequence[Hypothesis], features: Feat
     for hypothesis in hypotheses:
         words = b"".join(word + b" " for word in hypothesis.words)
         values = template % tuple((hypothesis.features + 0.0).tolist())  # no minus zero
-        lines.append(b"%d ||| %b ||| %b ||| %.6g\n" % (sentence, words, values, hypothesis.score))
+        line = b"%d ||| %b ||| %b ||| %.6g" % (sentence, words, values, hypothesis.score)
+        if hypothesis.links is not None:
+            line += b" ||| %b " % hypothesis.links
+        lines.append(line + b"\n")
     return b"".join(lines)
 
 

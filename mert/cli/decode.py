@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -46,6 +47,11 @@ from moses_feature.moses.ini import MosesIni
     type=READ,
     help="Find the best derivation of the translations in FILE, and nothing else.",
 )
+@click.option(
+    "--alignments",
+    is_flag=True,
+    help="Have word alignments in the n-best lists, as Moses' -print-alignment-info-in-n-best.",
+)
 @search_options
 @debug_option
 @click.version_option(__version__)
@@ -53,6 +59,7 @@ def mert_decode(
     ini: str,
     n_best: tuple[str, int] | None,
     force: str | None,
+    alignments: bool,
     search: SearchOptions,
 ) -> None:
     """Translate the standard input, a sentence on each line, with the embedded decoder.
@@ -66,7 +73,10 @@ def mert_decode(
     """
     if force and (n_best or search.jobs):
         raise UsageError("--force goes neither with --n-best nor with --jobs")
+    if alignments and not n_best:
+        raise UsageError("--alignments is for --n-best")
     system = System.of_ini(MosesIni.read(ini))
+    system = replace(system, alignments=system.alignments or alignments)
     sentences, _ = read_text(STANDARD_STREAM)
     if force:
         _force(EmbeddedDecoder(system, sentences, search.limits), sentences, force)

@@ -112,8 +112,9 @@ class RescoredDecoder:
         if not hypotheses:
             return []
         known = self._known[sentence]
-        if unknown := list(dict.fromkeys(h.words for h in hypotheses if h.words not in known)):
-            scores = np.array([scorer.scores(sentence, unknown) for scorer in self._scorers]).T
+        if unknown := {h.words: h for h in hypotheses if h.words not in known}:
+            different = list(unknown.values())
+            scores = np.array([scorer.scores(sentence, different) for scorer in self._scorers]).T
             known.update(zip(unknown, scores, strict=True))
         new = [known[hypothesis.words] for hypothesis in hypotheses]
         rescored = []

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.nplm import warn_of_log_norms
 from moses_feature.cli.option_types import Gathered, Given, WholeRange, taken
 from moses_feature.cli.options import DeviceOptions, device_options
 from moses_feature.cli.paths import READ, READ_MODEL, WRITE, WRITE_DIRECTORY
@@ -223,11 +224,5 @@ def export_command(model_directory: str, output: str) -> None:
     model = NeuralLM.load(Path(model_directory))
     write_nplm(Path(output), model)
     if model.normalised:
-        norm = model.training.get("mean_absolute_log_norm")
-        known = f"mean |log Z| {norm:.2f}" if isinstance(norm, float) else "log Z is not known"
-        click.echo(
-            f"warning: not trained with --self-normalisation ({known}), and Moses will not "
-            "normalise its scores",
-            err=True,
-        )
+        warn_of_log_norms(model.training)
     click.echo(f"NeuralLM name=CSLM0 factor=0 order={model.order} path={Path(output).absolute()}")

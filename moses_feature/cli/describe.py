@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,16 @@ import click
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.paths import READ_MODEL
 from moses_feature.files import Json
-from moses_feature.lm.sizes import LM_ARCHITECTURE
+from moses_feature.joint.sizes import JOINT_ARCHITECTURE, JointSizes
+from moses_feature.lm.sizes import LM_ARCHITECTURE, LmSizes
 from moses_feature.models.files import CONFIG, architecture_of
 
 if TYPE_CHECKING:
+    from moses_feature.joint.scorer import JointModel
     from moses_feature.lm.scorer import NeuralLM
     from moses_feature.models.cross_fitting import CrossFittedModel
     from moses_feature.models.phrase_model import PhraseModel
+    from moses_feature.models.vocabulary import Vocabulary
 
 
 SIZES = {
@@ -40,31 +43,44 @@ def describe_command(model_directory: str) -> None:
     Example:
       moses-feature describe my.model
     """
+    from moses_feature.joint.scorer import JointModel
     from moses_feature.lm.nplm import load_neural_lm
     from moses_feature.models.cross_fitting import load_any_model
 
     directory = Path(model_directory)
     is_model = (directory / CONFIG).is_file()
-    if directory.is_file() or (is_model and architecture_of(directory) == LM_ARCHITECTURE):
-        lines = _lm_description(load_neural_lm(directory))
+    architecture = architecture_of(directory) if is_model else None
+    if directory.is_file() or architecture == LM_ARCHITECTURE:
+        language_model = load_neural_lm(directory)
+        words = [("words", language_model.vocabulary)]
+        lines = _lm_description(language_model, language_model.sizes, words)
+    elif architecture == JOINT_ARCHITECTURE:
+        joint = JointModel.load(directory)
+        words = [("source words", joint.source), ("target words", joint.target)]
+        lines = _lm_description(joint, joint.sizes, words)
     else:
         lines = _description(load_any_model(directory))
     for name, value in lines:
         click.echo(f"{name:<22} {value}")
 
 
-def _lm_description(model: NeuralLM) -> Iterator[tuple[str, Any]]:
-    yield "order", model.sizes.order
-    yield "projection", model.sizes.projection
-    yield "rectified layers", f"{model.sizes.first}, {model.sizes.second}"
+def _lm_description(
+    model: NeuralLM | JointModel, sizes: LmSizes, vocabularies: Sequence[tuple[str, Vocabulary]]
+) -> Iterator[tuple[str, Any]]:
+    yield "order", sizes.order
+    if isinstance(sizes, JointSizes):
+        yield "source window", sizes.source_window
+    yield "projection", sizes.projection
+    yield "rectified layers", f"{sizes.first}, {sizes.second}"
     yield "parameters", f"{sum(array.size for array in model.weights.values()):,}"
-    yield "words", f"{len(model.vocabulary.shortlist):,}"
+    for name, vocabulary in vocabularies:
+        yield name, f"{len(vocabulary.shortlist):,}"
     yield "self-normalised", "no" if model.normalised else "yes: log Z is not subtracted"
     if isinstance(loss := model.training.get("held_out_loss"), float):
         yield "held-out perplexity", f"{math.exp(min(loss, 700.0)):.2f}"
     if isinstance(norm := model.training.get("mean_absolute_log_norm"), float):
         yield "mean |log Z|", f"{norm:.3f}"
-    yield from _provenance(model.training, ("sentences",))
+    yield from _provenance(model.training, ("sentences", "pairs"))
 
 
 def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, Any]]:

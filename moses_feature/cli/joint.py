@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.nplm import warn_of_log_norms
 from moses_feature.cli.option_types import Gathered, Given, WholeRange, taken
 from moses_feature.cli.options import DeviceOptions, device_options
-from moses_feature.cli.paths import READ, WRITE_DIRECTORY
+from moses_feature.cli.paths import READ, READ_MODEL, WRITE, WRITE_DIRECTORY
 from moses_feature.cli.training_options import (
     SizeOptions,
     held_out_option,
@@ -20,6 +21,8 @@ from moses_feature.cli.training_options import (
     shortlist_options,
     size_options,
 )
+from moses_feature.errors import UsageError
+from moses_feature.files import STANDARD_STREAM
 from moses_feature.joint.settings import JointData
 from moses_feature.joint.sizes import JOINT_PRESETS, JointSizes
 from moses_feature.lm.settings import LmSettings
@@ -138,3 +141,29 @@ def train_command(
     settings, directory = training.settings(on), Path(model_directory)
     data = training.data(source, target, alignment)
     train_and_show(train_joint_model, data, settings, directory, on, resume, "n-grams")
+
+
+@joint_group.command("export-nplm", cls=Command, no_args_is_help=True)
+@click.argument("model_directory", type=READ_MODEL)
+@click.argument("output", type=WRITE)
+@debug_option
+def export_command(model_directory: str, output: str) -> None:
+    """Write a model for a Moses that was built with NPLM, and print its line of moses.ini.
+
+    OUTPUT is the network in NPLM's text format; beside it stand OUTPUT.source and OUTPUT.target,
+    the lists of words. Moses does not subtract log Z, so that the model should be self-normalised.
+
+    \b
+    Example:
+      moses-feature joint export-nplm en-fr.joint en-fr.nplm
+    """
+    from moses_feature.joint.nplm import write_joint_nplm
+    from moses_feature.joint.scorer import JointModel
+
+    if output == STANDARD_STREAM:
+        raise UsageError("the model is written to three files, found -")
+    model = JointModel.load(Path(model_directory))
+    files = write_joint_nplm(Path(output), model)
+    if model.normalised:
+        warn_of_log_norms(model.training)
+    click.echo(files.line("NNJM0"))

@@ -15,7 +15,8 @@ from moses_feature.errors import DataError, UsageError
 from moses_feature.files import STANDARD_STREAM, open_output
 from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.moses.lines import LineReader
-from moses_feature.rescoring.models import CSLM, RNNSEARCH, search_features
+from moses_feature.rescoring.joint import JointFeature
+from moses_feature.rescoring.models import CSLM, JOINT, RNNSEARCH, search_features
 from moses_feature.rescoring.nbest import (
     CslmScorer,
     SentenceScorer,
@@ -58,7 +59,17 @@ MOST_MISSING = 100_000
     "the source; RNNsearch0 by default. Several of one name are averaged. Repeatable.",
 )
 @click.option(
-    "--source", type=READ, help="The text that was translated, for --rnn and --rnnsearch."
+    "--joint",
+    "joints",
+    multiple=True,
+    type=READ_NAMED_MODEL,
+    help="A joint language model: log p of the translation, for lists with word alignments (Moses' "
+    "-print-alignment-info-in-n-best); NNJM0 by default. Repeatable.",
+)
+@click.option(
+    "--source",
+    type=READ,
+    help="The text that was translated, for --rnn, --rnnsearch and --joint.",
 )
 @click.option(
     "--weights",
@@ -81,6 +92,7 @@ def rescore_command(
     cslms: tuple[str, ...],
     rnns: tuple[str, ...],
     searches: tuple[str, ...],
+    joints: tuple[str, ...],
     source: str | None,
     weights_file: str | None,
     best: str | None,
@@ -93,10 +105,10 @@ def rescore_command(
       moses-feature rescore test.nbest.gz rescored.gz --cslm french.cslm \\
           --rnnsearch en-fr.search --source test.en --weights tuned/rescoring.weights
     """
-    if not (cslms or rnns or searches or weights_file):
-        raise UsageError("expected --cslm, --rnn, --rnnsearch or --weights")
-    if bool(rnns or searches) != (source is not None):
-        raise UsageError("--rnn or --rnnsearch, and --source, go together")
+    if not (cslms or rnns or searches or joints or weights_file):
+        raise UsageError("expected --cslm, --rnn, --rnnsearch, --joint or --weights")
+    if bool(rnns or searches or joints) != (source is not None):
+        raise UsageError("--rnn, --rnnsearch or --joint, and --source, go together")
     if not rnns:
         for name in device_options.given():
             raise UsageError(f"--{name} is for --rnn")
@@ -109,6 +121,7 @@ def rescore_command(
         for name, path in (named(cslm, CSLM) for cslm in cslms)
     ]
     scorers += search_features([named(search, RNNSEARCH) for search in searches], text)
+    scorers += [JointFeature(*named(joint, JOINT), text) for joint in joints]
     for name, path in (named(rnn, "RNN0") for rnn in rnns):
         from moses_feature.rescoring.rnn import RnnScorer
 

@@ -35,6 +35,16 @@ class NbestLine:
     total: float
     fields: list[bytes]
 
+    @property
+    def links(self) -> bytes | None:
+        """The word alignment (`-print-alignment-info-in-n-best`), source and target place.
+
+        It stands behind the total, and behind the segmentation, whose parts have a `=`; None if
+        there is none.
+        """
+        behind = [field.strip() for field in self.fields[TOTAL + 1 :]]
+        return next((field for field in behind if b"=" not in field), None)
+
     @classmethod
     def parse(cls, line: bytes) -> NbestLine:
         """Read a line, its line end left out.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from moses_feature.errors import FormatError, UsageError
+from moses_feature.joint.sizes import JOINT_ARCHITECTURE
 from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.lm.sizes import LM_ARCHITECTURE
 from moses_feature.models.files import CONFIG, architecture_of, is_model_directory
@@ -14,7 +15,7 @@ from moses_feature.rescoring.nbest import CslmScorer, SentenceScorer, check_name
 from moses_feature.rescoring.search import SearchFeature
 from moses_feature.rescoring.source import SourceText
 
-CSLM, RNNSEARCH = "CSLM0", "RNNsearch0"
+CSLM, RNNSEARCH, JOINT = "CSLM0", "RNNsearch0", "NNJM0"
 """Names of features, unless others are given."""
 
 
@@ -46,6 +47,11 @@ def scorers_of(models: Iterable[tuple[str, str]], source: SourceText) -> list[Se
             searches.append((name, path))
         elif kind in (None, LM_ARCHITECTURE):
             scorers.append(CslmScorer(name, load_neural_lm(path)))
+        elif kind == JOINT_ARCHITECTURE:
+            raise UsageError(
+                f"{path} is a joint model, which needs the word alignments of the search: "
+                "put it into the ini (moses-feature ini add --joint)"
+            )
         else:
             expected = f"architecture {SEARCH_ARCHITECTURE} or {LM_ARCHITECTURE}"
             raise FormatError(Path(path) / CONFIG, expected, f"{kind}")

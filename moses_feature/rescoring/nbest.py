@@ -29,6 +29,18 @@ NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 Weights = Mapping[str, Sequence[float]]
 
 
+class AnyTranslation(Protocol):
+    """A translation of an n-best list."""
+
+    @property
+    def words(self) -> Sequence[bytes]:
+        """Its words."""
+
+    @property
+    def links(self) -> bytes | None:
+        """Its word alignment, source and target place; None if the list has none."""
+
+
 class SentenceScorer(Protocol):
     """A feature of whole translations.
 
@@ -38,7 +50,7 @@ class SentenceScorer(Protocol):
 
     name: str
 
-    def scores(self, sentence: int, translations: Sequence[Sequence[bytes]]) -> list[float]:
+    def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
         """Return the value, a natural log, of each translation of a sentence (from 0)."""
 
     def finish(self) -> None:
@@ -52,9 +64,9 @@ class CslmScorer:
         self.name = name
         self._model = model
 
-    def scores(self, sentence: int, translations: Sequence[Sequence[bytes]]) -> list[float]:  # noqa: ARG002
+    def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:  # noqa: ARG002
         """Return log p of each translation."""
-        found = self._model.sentence_log_probs(translations)
+        found = self._model.sentence_log_probs([of.words for of in translations])
         return [float(log_probs.sum(dtype=np.float64)) for log_probs in found]
 
     def finish(self) -> None:
@@ -124,9 +136,8 @@ def rescore(
     """
     for sentence, lines in groupby(_lines(reader), key=lambda line: line.sentence):
         group = list(lines)
-        translations = [line.words for line in group]
         for scorer in scorers:
-            for line, value in zip(group, scorer.scores(sentence, translations), strict=True):
+            for line, value in zip(group, scorer.scores(sentence, group), strict=True):
                 line.append(scorer.name, value)
         if weights is not None:
             for line in group:
@@ -163,6 +174,11 @@ class Translation:
     def total(self) -> float:
         """The log-linear score."""
         return self._parsed.total
+
+    @property
+    def links(self) -> bytes | None:
+        """The word alignment; None if there is none."""
+        return self._parsed.links
 
     def append(self, name: str, value: float) -> None:
         """Append a feature."""

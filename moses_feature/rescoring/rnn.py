@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from moses_feature.models.cross_fitting import load_any_model
+from moses_feature.rescoring.nbest import AnyTranslation
 from moses_feature.rescoring.source import SourceText
 from moses_feature.scoring.of_model import scorer_of
 from moses_feature.tables.settings import TableWords
@@ -30,10 +31,10 @@ class RnnScorer:
         self._words = TableWords().words(model)
         self._source = source
 
-    def scores(self, sentence: int, translations: Sequence[Sequence[bytes]]) -> list[float]:
+    def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
         """Return log p of each translation."""
         source = self._source.sentence(sentence)
-        pairs = [self._words.pair(source, b" ".join(words)) for words in translations]
+        pairs = [self._words.pair(source, b" ".join(of.words)) for of in translations]
         found: list[float] = self._scorer.score(pairs).log_probs.tolist()
         return found
 

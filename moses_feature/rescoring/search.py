@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from moses_feature.errors import UsageError
+from moses_feature.rescoring.nbest import AnyTranslation
 from moses_feature.rescoring.source import SourceText
 from moses_feature.search.scorer import SearchScorer
 from moses_feature.tables.settings import TableWords
@@ -40,10 +41,10 @@ class SearchFeature:
                     f"({first}), found {directory} ({network.reading}): give them different names"
                 )
 
-    def scores(self, sentence: int, translations: Sequence[Sequence[bytes]]) -> list[float]:
+    def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
         """Return log p of each translation, or of the source given it."""
         source = self._source.sentence(sentence)
-        texts = [b" ".join(words) for words in translations]
+        texts = [b" ".join(of.words) for of in translations]
         found = []
         for network, words in zip(self._networks, self._words, strict=True):
             pairs = [network.ids(*words.pair(source, text)) for text in texts]

@@ -12,6 +12,7 @@ from xopen import xopen
 
 from mert.decoders.decoder import SearchErrors
 from mert.decoders.embedded.best_paths import best_paths
+from mert.decoders.embedded.joint_models import shifted
 from mert.decoders.embedded.language_model import BUFFER
 from mert.decoders.embedded.path_features import features_of_paths, words_of_paths
 from mert.decoders.embedded.phrase_options import PhraseOptions
@@ -78,6 +79,7 @@ class EmbeddedDecoder:
         self._options = PhraseOptions(system, surfaces, buffer)
         self._limits = (limits or SearchLimits()).of(system)
         self._first = first
+        self._alignments = system.alignments
         self._room = room_for(0, 0)  # for the graph of one search, kept for the next one
         self.features: FeatureSet = system.features
         self._use(self.features)
@@ -189,8 +191,21 @@ class EmbeddedDecoder:
         numbers, ends = words_of_paths(graph, options, *paths)
         words = [self._options.target_words[number] for number in numbers.tolist()]
         first, found = 0, []
-        for end, of_path in zip(ends.tolist(), values, strict=True):
+        for row, (end, of_path) in enumerate(zip(ends.tolist(), values, strict=True)):
             score = float(of_path @ self._weights)
-            found.append(Hypothesis(tuple(words[first:end]), of_path[self._tuneable], score))
+            links = self._links(graph, options, paths[0][row, : paths[1][row]])
+            found.append(Hypothesis(tuple(words[first:end]), of_path[self._tuneable], score, links))
             first = end
         return found
+
+    def _links(self, graph: Graph, options: Options, path: Integers) -> bytes | None:
+        """Return the word alignments of a path, the last phrase first; None if not asked for."""
+        if not self._alignments:
+            return None
+        parts, written = [], 0
+        for step in graph.hypotheses[path[::-1]]:
+            option, start = int(step["option"]), int(step["start"])
+            parts.append(shifted(self._options.links[option], start, written))
+            target = options.target[option]
+            written += int(options.word_offsets[target + 1] - options.word_offsets[target])
+        return b" ".join(part for part in parts if part)

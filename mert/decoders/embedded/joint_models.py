@@ -49,6 +49,19 @@ def affiliations_of(
     return offsets, found, _affiliate_all(text, ends, source_words, offsets, found)
 
 
+def shifted(links: bytes, source: int, target: int) -> bytes:
+    """Return the links of a phrase pair as those of a sentence pair.
+
+    Args:
+        links: of the phrase pair.
+        source: source words before it.
+        target: target words before it.
+    """
+    places = (link.split(b"-") for link in links.split())
+    pairs = sorted((int(of_source), int(of_target)) for of_source, of_target in places)
+    return b" ".join(b"%d-%d" % (source + s, target + t) for s, t in pairs)
+
+
 @compiled
 def _affiliate_all(
     text: Bytes, ends: Integers, source_words: Integers, offsets: Integers, found: Integers

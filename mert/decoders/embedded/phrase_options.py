@@ -13,7 +13,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mert.decoders.embedded.joint_models import affiliations_of, links_error
 from mert.decoders.embedded.language_model import BUFFER, LanguageModels
@@ -51,6 +50,7 @@ class PhraseOptions:
 
     Attributes:
         spans: of each sentence, (n, longest) numbers of the source phrases; see `SourcePhrases`.
+        links: (options,) word alignments of the phrase pairs, if they are needed.
         windows: of each sentence, (joint models, n) numbers of the windows around its words.
         models: the language models, which know all words of the options, joint models last.
         target_words: the target words by number.
@@ -66,8 +66,7 @@ class PhraseOptions:
         longest = system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE)
         sources = SourcePhrases(sentences, min(longest, WINDOW))
         self._targets = TargetPhrases()
-        with_links = bool(system.joint_models)
-        tables = system.tables
+        tables, with_links = system.tables, system.reads_links
         rows = [read_table(table, sources, self._targets, with_links) for table in tables]
         rows.append(self._unknown_words(sentences, sources, rows))
         self._sources_of = [part.source for part in rows]
@@ -84,7 +83,8 @@ class PhraseOptions:
         self.spans = sources.spans()
         self.layout = self._layout([part.scores for part in rows], sources)
         self._forward_class = _classes(self.layout.forward)
-        self._affiliate(np.concatenate([part.links for part in rows])[order], sources)
+        self.links = np.concatenate([part.links for part in rows])[order]
+        self._affiliate(sources)
         joint = [model.load() for model in system.joint_models]
         self.windows = _windows(joint, sentences)
         plain = [model.load() for model in system.language_models]
@@ -109,18 +109,18 @@ class PhraseOptions:
             np.full(len(unknown), b"0-0", dtype=object),
         )
 
-    def _affiliate(self, links: NDArray[np.object_], sources: SourcePhrases) -> None:
+    def _affiliate(self, sources: SourcePhrases) -> None:
         """Find the source words that the target words of all options belong to.
 
         Raises:
             FormatError: a phrase pair without links, or with bad ones.
         """
         self._affiliation_offsets = self._affiliations = np.zeros(0, dtype=np.int64)
-        if not self._system.joint_models:
+        if not self._system.reads_links:
             return
         of_phrase = [sources.phrase(n).count(b" ") + 1 for n in range(len(sources))]
         words = np.array(of_phrase, dtype=np.int64)[self._source]
-        offsets, found, bad = affiliations_of(links, words, self._target, self._word_offsets)
+        offsets, found, bad = affiliations_of(self.links, words, self._target, self._word_offsets)
         if bad >= 0:
             pair = sources.phrase(self._source[bad]), self._targets.phrases.of(self._target[bad])
             raise links_error(self._system.tables, *pair)

@@ -56,6 +56,7 @@ KEYS = {
 """Classes of feature functions that can be decoded, and the keys that they may have."""
 KEYS_OF_ALL = {"tuneable", "tuneable-components"}
 AT_MOST_ONCE = ("Distortion", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
+ALIGNMENTS = "print-alignment-info-in-n-best"
 LANGUAGE_MODELS = ("BilingualNPLM", "KENLM", "NeuralLM")
 NO_EFFECT = (
     "feature",
@@ -67,6 +68,7 @@ NO_EFFECT = (
     "search-algorithm",
     "cube-pruning-diversity",
     "n-best-list",
+    ALIGNMENTS,
 )
 DEFAULT_DISTORTION_LIMIT = 6
 DEFAULT_TABLE_LIMIT = 20
@@ -165,6 +167,8 @@ class System:
         distortion_limit: the longest jump in source words.
         settings: numbers from other sections: `stack`, `cube-pruning-pop-limit`,
             `max-phrase-length`.
+        alignments: whether n-best lists have word alignments
+            (`print-alignment-info-in-n-best`).
     """
 
     features: FeatureSet
@@ -175,6 +179,12 @@ class System:
     names: dict[str, str]
     distortion_limit: int
     settings: dict[str, int]
+    alignments: bool = False
+
+    @property
+    def reads_links(self) -> bool:
+        """Whether the links of phrase pairs are needed."""
+        return self.alignments or bool(self.joint_models)
 
     @classmethod
     def of_ini(cls, ini: MosesIni) -> System:
@@ -215,6 +225,7 @@ class System:
             names,
             WINDOW if limit < 0 else min(limit, WINDOW),
             settings,
+            ini.settings.get(ALIGNMENTS, ["false"]) in (["true"], ["1"], []),
         )
 
 
