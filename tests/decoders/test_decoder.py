@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers.files import SHARED, needs_shared
-from helpers.toy import TYPE, Toy, all_derivations, features_of, make_toy
+from helpers.toy import (
+    TYPE,
+    Toy,
+    all_derivations,
+    features_of,
+    joint_score,
+    links_of_steps,
+    make_toy,
+    plain_affiliations,
+)
 
 from mert.bleu import References, corpus_bleu
 from mert.decoders.embedded import kenlm_library, language_model
@@ -24,6 +34,8 @@ from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.lm import feed_forward
 from moses_feature.lm.scorer import NeuralLM
 from moses_feature.moses.ini import MosesIni
+from moses_feature.rescoring.joint import JointFeature
+from moses_feature.rescoring.source import SourceText
 
 WIDE = SearchLimits(pops=20_000, stack=20_000)
 
@@ -107,6 +119,49 @@ def test_features_are_those_of_the_derivation(tmp_path, types):
         total = [values @ features.weights for values in choices]
         assert np.abs(np.array(total) - hypothesis.score).min() < 1e-6
     assert compared > 50
+
+
+def test_word_alignments_of_nbest_lists_and_joint_models_that_rescore_them(tmp_path):
+    """Against the links of the derivations; the joint model by the links of whole sentences."""
+    toy = make_toy(tmp_path / "toy", joint=1, options=2)
+    system = replace(System.of_ini(toy.ini), alignments=True)
+    sentence = ["b", "c", "x", "d"]
+    tokens = [word.encode() for word in sentence]
+    decoder = EmbeddedDecoder(system, [tokens], SearchLimits(1000, 1000))
+    by_text: dict[bytes, set[str]] = {}
+    for steps in all_derivations(toy, sentence):
+        text = " ".join(step.target for step in steps).encode()
+        by_text.setdefault(text, set()).add(links_of_steps(toy, sentence, steps))
+    found = decoder.translate(0, 150)
+    assert len(found) == 150
+    for hypothesis in found:
+        assert hypothesis.links is not None
+        assert hypothesis.links.decode() in by_text[b" ".join(hypothesis.words)]
+    feature = JointFeature("N", str(toy.folder / "joint0"), SourceText([b" ".join(tokens)], "text"))
+    for hypothesis, score in zip(found, feature.scores(0, found), strict=True):
+        words = [word.decode() for word in hypothesis.words]
+        places = plain_affiliations((hypothesis.links or b"").decode(), len(words))
+        assert score == pytest.approx(joint_score(toy.joint[0], sentence, words, places), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("links", "message"),
+    [
+        ("", "table0 at line 1: expected word alignments, such as 0-0 1-1, found none"),
+        (" 0:0", "table0 at line 1: expected word alignments, such as 0-0 1-1, found '0:0'"),
+        (" 0-7", "table0 at line 1: expected links between 1 source and .* target words"),
+    ],
+)
+def test_a_table_without_word_alignments_has_no_joint_scores(tmp_path, links, message):
+    toy = make_toy(tmp_path / "toy", joint=1)
+    table = tmp_path / "toy" / "table0"
+    first, *lines = table.read_text().splitlines(keepends=True)
+    fields = first.split(" |||")
+    fields[3] = links
+    table.write_text(" |||".join(fields) + "".join(lines))
+    with pytest.raises(FormatError, match=message):
+        decoder_of(toy, ["a b", "b"])
+    decoder_of(toy, ["b c"])  # the line is not needed
 
 
 def buffered(toy: Toy, sentences: list[str], buffer: int) -> EmbeddedDecoder:

@@ -406,6 +406,19 @@ def features_of(toy: Toy, sentence: list[str], steps: list[Step]) -> np.ndarray:
     return values
 
 
+def links_of_steps(toy: Toy, sentence: list[str], steps: list[Step]) -> str:
+    """Return the word alignment of a derivation as Moses writes it."""
+    parts = []
+    written = 0
+    for step in steps:
+        phrase = " ".join(sentence[step.start : step.end + 1])
+        links = toy.links[step.table][phrase, step.target] if step.table >= 0 else "0-0"
+        pairs = sorted(tuple(map(int, link.split("-"))) for link in links.split())
+        parts += [f"{step.start + s}-{written + t}" for s, t in pairs]
+        written += len(step.target.split())
+    return " ".join(parts)
+
+
 def affiliated(toy: Toy, sentence: list[str], steps: list[Step]) -> list[int]:
     """Return the source place of each target word of a derivation."""
     places = []

@@ -19,7 +19,7 @@ from mert.decoders.embedded.system import PhraseTable
 from mert.decoders.embedded.tables import links_of
 from mert.source_phrases import surface_words
 from moses_feature.arrays import Bytes, Integers
-from moses_feature.compiled import compiled, inner
+from moses_feature.compiled import compiled, compiler
 from moses_feature.errors import FormatError
 from moses_feature.joint.affiliation import affiliate, affiliations
 from moses_feature.moses.lines import LineReader
@@ -94,7 +94,7 @@ def links_error(tables: Sequence[PhraseTable], source: bytes, target: bytes) -> 
     raise AssertionError("the pair was read before")
 
 
-@inner
+@compiler(_nrt=False)
 def score_beside(
     lookups: Lookups, options: Options, windows: Integers, option: int, start: int, state: int
 ) -> tuple[float, int]:
