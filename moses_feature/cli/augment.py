@@ -28,9 +28,10 @@ from moses_feature.cli.training_options import TrainingOptions, training_options
 from moses_feature.errors import UsageError
 from moses_feature.files import STANDARD_STREAM, without_compression_suffix
 from moses_feature.models.sizes import Dtype
+from moses_feature.models.table_words import TableWords
 from moses_feature.moses.words import WordOptions
 from moses_feature.tables.add_to_ini import add_to_ini
-from moses_feature.tables.settings import AugmentSettings, TableWords
+from moses_feature.tables.settings import AugmentSettings
 from moses_feature.tables.shards import Shard
 
 if TYPE_CHECKING:

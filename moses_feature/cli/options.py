@@ -22,9 +22,9 @@ from moses_feature.models.sizes import (
     SearchSizes,
     Sizes,
 )
+from moses_feature.models.table_words import TableWords
 from moses_feature.moses.words import WordOptions
 from moses_feature.search.settings import SearchSettings
-from moses_feature.tables.settings import TableWords
 from moses_feature.training.settings import (
     TrainingSettings,
 )

@@ -19,9 +19,9 @@ from moses_feature.cli.paths import READ_MODEL
 from moses_feature.errors import FormatError, shown
 from moses_feature.files import STANDARD_STREAM
 from moses_feature.models.sizes import Dtype
+from moses_feature.models.table_words import TableWords
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordError, WordOptions
-from moses_feature.tables.settings import TableWords
 
 
 @click.command("score", cls=Command, no_args_is_help=True)

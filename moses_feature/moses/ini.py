@@ -40,6 +40,7 @@ _SINGLE_SCORES = frozenset(
         "KENLM",
         "NeuralLM",
         "PhrasePenalty",
+        "RNNsearch",
         "UnknownWordPenalty",
         "WordPenalty",
     )

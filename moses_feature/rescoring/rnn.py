@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 
 from moses_feature.models.cross_fitting import load_any_model
+from moses_feature.models.table_words import TableWords
 from moses_feature.rescoring.nbest import AnyTranslation
 from moses_feature.rescoring.source import SourceText
 from moses_feature.scoring.of_model import scorer_of
-from moses_feature.tables.settings import TableWords
 
 
 class RnnScorer:

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from moses_feature.errors import UsageError
+from moses_feature.models.table_words import TableWords
 from moses_feature.rescoring.nbest import AnyTranslation
 from moses_feature.rescoring.source import SourceText
 from moses_feature.search.scorer import SearchScorer
-from moses_feature.tables.settings import TableWords
 
 
 class SearchFeature:

@@ -81,6 +81,7 @@ class SearchNetwork:
 
     Attributes:
         words: V.
+        width: S.
         target_embedding: (V, E).
     """
 
@@ -102,7 +103,7 @@ class SearchNetwork:
         self._matrices = {name: Matrix(array.T) for name, array in matrices.items()}
         self._source_embedding = weights["source_embedding.weight"]
         self.target_embedding = weights["target_embedding.weight"]
-        self.words = len(self._output)
+        self.words, self.width = self._output.shape
 
     def word_log_probs(
         self,

@@ -15,11 +15,11 @@ from moses_feature.models.cross_fitting import CrossFittedModel, load_any_model
 from moses_feature.models.folds import Folds, phrase_hashes
 from moses_feature.models.phrase_model import load_model
 from moses_feature.models.phrases import Phrases
+from moses_feature.models.table_words import TableWords
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
 from moses_feature.scoring.of_model import packer_of, scorer_of
-from moses_feature.tables.settings import TableWords
 from moses_feature.training.control import RunControl
 from moses_feature.training.phrase_pairs import PairCollection, read_pairs
 from moses_feature.training.phrases import train

@@ -9,27 +9,28 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mert.decoders.embedded.records import Contexts
+from mert.decoders.embedded.records import TREE, WITH_BASE, Contexts
+from moses_feature.arrays import Integers
 from moses_feature.compiled import compiled, inner
 from moses_feature.hash_table import first_place, mixed, next_place
 
 SLOTS_PER_ROW = 4
 
 
-def new_contexts(room: int, widths: NDArray[np.int64], has_base: NDArray[np.bool_]) -> Contexts:
+def new_contexts(room: int, widths: NDArray[np.int64], kinds: Integers) -> Contexts:
     """Return contexts with room for so many (a power of two)."""
     return Contexts(
         np.zeros((room, 1 + max(1, widths.max(initial=0))), dtype=np.int32),
         np.zeros(SLOTS_PER_ROW * room, dtype=np.int32),
         np.zeros(1, dtype=np.int64),
         widths,
-        has_base,
+        kinds,
     )
 
 
 def copied(contexts: Contexts, room: int, count: int) -> Contexts:
     """Return the first contexts, `count` of them, with their numbers and with room for others."""
-    new = new_contexts(room, contexts.widths, contexts.has_base)
+    new = new_contexts(room, contexts.widths, contexts.kinds)
     new.rows[:count] = contexts.rows[:count]
     _renumber(new, count)
     return new
@@ -60,12 +61,14 @@ def number_after(contexts: Contexts, before: int, word: int) -> int:
         return -1
     old, new = contexts.rows[before], contexts.rows[count]
     last = len(new) - 1
+    kind, unused = contexts.kinds[old[0]], last - contexts.widths[old[0]]
     new[0] = old[0]
-    unused = last - contexts.widths[old[0]]
     for place in range(1, last):
-        new[place] = old[place + 1] if place > unused else 0
-    if contexts.has_base[old[0]]:
+        new[place] = old[place + 1] if place > unused and kind != TREE else 0
+    if kind == WITH_BASE:
         new[unused + 1] = 0
+    elif kind == TREE:
+        new[last - 1] = before
     new[last] = word
     return number_last(contexts)
 
@@ -104,3 +107,29 @@ def number_last(contexts: Contexts) -> int:
     contexts.slots[slot] = count + 1
     contexts.used[0] += 1
     return count
+
+
+@inner
+def same_end(contexts: Contexts, one: int, other: int, words: int) -> bool:
+    """Return whether two nodes of a tree end with the same words, as many as are given."""
+    last = contexts.rows.shape[1] - 1
+    for _ in range(words):
+        if one == other or (one < 0 and other < 0):
+            return True
+        if one < 0 or other < 0 or contexts.rows[one, last] != contexts.rows[other, last]:
+            return False
+        one, other = contexts.rows[one, last - 1], contexts.rows[other, last - 1]
+    return True
+
+
+@inner
+def hash_of_end(contexts: Contexts, node: int, words: int) -> int:
+    """Return a hash of what `same_end` compares."""
+    last = contexts.rows.shape[1] - 1
+    hashed = 0
+    for _ in range(words):
+        if node < 0:
+            break
+        hashed = mixed(hashed, contexts.rows[node, last])
+        node = contexts.rows[node, last - 1]
+    return hashed

@@ -170,8 +170,14 @@ class EmbeddedDecoder:
 
     def _search(self, sentence: int, options: Options, reference: Integers, forced: bool) -> Graph:
         models = self._options.models
-        of_sentence = self._options.spans[sentence], self._options.windows[sentence]
-        task = Task(*of_sentence, self._limits, reference, forced)
+        task = Task(
+            self._options.spans[sentence],
+            self._options.windows[sentence],
+            self._options.roots[sentence],
+            self._limits,
+            reference,
+            forced,
+        )
         most = most_hypotheses(len(task.phrases), self._limits)
         if most > len(self._room.records):
             self._room = room_for(most, len(models))
@@ -185,8 +191,8 @@ class EmbeddedDecoder:
             return []
         most = count * PATHS_PER_HYPOTHESIS if distinct and count > 1 else count
         paths = best_paths(graph, options, count, most, distinct)
-        layout, windows = self._options.layout, self._options.windows[sentence]
-        of_paths = partial(features_of_paths, graph, options, *paths, layout, windows)
+        beside = self._options.windows[sentence], self._options.roots[sentence]
+        of_paths = partial(features_of_paths, graph, options, *paths, self._options.layout, *beside)
         values = self._options.models.settled(of_paths)
         numbers, ends = words_of_paths(graph, options, *paths)
         words = [self._options.target_words[number] for number in numbers.tolist()]
@@ -196,7 +202,9 @@ class EmbeddedDecoder:
             links = self._links(graph, options, paths[0][row, : paths[1][row]])
             found.append(Hypothesis(tuple(words[first:end]), of_path[self._tuneable], score, links))
             first = end
-        return found
+        # Where a model of trees has recombined what it can tell apart, true scores have another
+        # order than those of the search.
+        return sorted(found, key=lambda h: -h.score) if len(self._options.roots[0]) else found
 
     def _links(self, graph: Graph, options: Options, path: Integers) -> bytes | None:
         """Return the word alignments of a path, the last phrase first; None if not asked for."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mert.decoders.embedded.contexts import number_with_base
-from mert.decoders.embedded.lookups import score_word
+from mert.decoders.embedded.lookups import END_OF_SENTENCE, score_word
 from mert.decoders.embedded.records import Lookups, Options
 from mert.decoders.embedded.system import PhraseTable
 from mert.decoders.embedded.tables import links_of
@@ -92,6 +92,21 @@ def links_error(tables: Sequence[PhraseTable], source: bytes, target: bytes) -> 
                     expected, found = error.args
                     return FormatError(table.path, expected, found, reader.line_number)
     raise AssertionError("the pair was read before")
+
+
+@compiler(_nrt=False)
+def score_words(
+    lookups: Lookups, options: Options, target: int, state: int, complete: bool
+) -> tuple[float, int]:
+    """Return the score of a target phrase by a model of trees after a node, and the last node."""
+    total = 0.0
+    for place in range(options.word_offsets[target], options.word_offsets[target + 1]):
+        score, state = score_word(lookups, state, options.words[place])
+        total += score
+    if complete:
+        score, _ = score_word(lookups, state, END_OF_SENTENCE)
+        total += score
+    return total, state
 
 
 @compiler(_nrt=False)

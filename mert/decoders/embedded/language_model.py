@@ -31,11 +31,17 @@ from mert.decoders.embedded.lookups import (
     copy_entries,
     put_scores,
 )
-from mert.decoders.embedded.ngram_scorer import NgramScorer, all_the_same, has_a_base
-from mert.decoders.embedded.records import ENTRY, Lookups
+from mert.decoders.embedded.ngram_scorer import (
+    NgramScorer,
+    TreeScorer,
+    all_the_same,
+    kind_of,
+)
+from mert.decoders.embedded.records import ENTRY, PLAIN, TREE, Lookups
 from moses_feature.arrays import Integers
 from moses_feature.errors import MosesFeatureError
 from moses_feature.lm.kernels import NETWORK
+from moses_feature.search.in_search import root_of
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +56,8 @@ PAIRS = 1 << 20
 BUFFER = 4096
 """N-grams that are scored together, at most; 0 for each as it is asked."""
 
+TREE_COLUMNS = 2
+"""The node before, and the last word."""
 FILLED_WITH = {"begin": "begin", "empty": "null"}
 """The word of which the first contexts of a neural model are full."""
 
@@ -57,7 +65,7 @@ T = TypeVar("T")
 
 
 class LanguageModels:
-    """Language models over a common numbering of target words.
+    """Language models over a common numbering of target words, those of trees last.
 
     Attributes:
         begin: (models,) the states at the beginning of a sentence.
@@ -65,8 +73,14 @@ class LanguageModels:
         asked: (models,) look-ups in search, of which most are remembered.
     """
 
-    def __init__(self, models: Sequence[KenlmModel | NgramScorer], buffer: int = BUFFER) -> None:
+    def __init__(
+        self,
+        models: Sequence[KenlmModel | NgramScorer],
+        buffer: int = BUFFER,
+        trees: Sequence[TreeScorer] = (),
+    ) -> None:
         self._models = list(models)
+        self._trees = dict(enumerate(trees, len(models)))
         self._words = 0
         of_kenlm = {n: model for n, model in enumerate(models) if isinstance(model, KenlmModel)}
         known = {n: model.addresses for n, model in of_kenlm.items() if model.addresses is not None}
@@ -74,17 +88,19 @@ class LanguageModels:
         self._in_python = KenlmStates(of_kenlm)
         self._error: BaseException | None = None
         widths = [0 if isinstance(model, KenlmModel) else model.columns for model in models]
-        has_base = np.array([not isinstance(m, KenlmModel) and has_a_base(m) for m in models], bool)
-        self._contexts = new_contexts(FIRST_CONTEXTS, np.array(widths, dtype=np.int64), has_base)
+        widths += [TREE_COLUMNS] * len(trees)
+        kinds = [PLAIN if isinstance(model, KenlmModel) else kind_of(model) for model in models]
+        kinds += [TREE] * len(trees)
+        of_all = np.array([widths, kinds], dtype=np.int64)
+        self._contexts = new_contexts(FIRST_CONTEXTS, *of_all)
         width = max((len(model.begin) for model in known.values()), default=0)
         room = FIRST_CONTEXTS if self._addresses else 2
-        no_base = np.zeros(len(models), dtype=np.bool_)
-        self._states = new_contexts(room, np.full(len(models), width, dtype=np.int64), no_base)
-        self._ids = np.zeros((len(models), 0), dtype=np.int32)
-        self._guesses = np.zeros((len(models), 0))
-        self.asked = np.zeros(len(models), dtype=np.int64)
+        self._states = new_contexts(room, np.full(len(self), width), np.full(len(self), PLAIN))
+        self._ids = np.zeros((len(self), 0), dtype=np.int32)
+        self._guesses = np.zeros((len(self), 0))
+        self.asked = np.zeros(len(self), dtype=np.int64)
         self._scored = np.zeros(1, dtype=np.int64)
-        self._networks = np.zeros(len(models), dtype=NETWORK)
+        self._networks = np.zeros(len(self), dtype=NETWORK)
         for number, model in enumerate(models):
             if not isinstance(model, KenlmModel) and model.network is not None:
                 self._networks[number] = model.network[0]
@@ -103,7 +119,7 @@ class LanguageModels:
         self.add_words([b"</s>"])
 
     def __len__(self) -> int:
-        return len(self._models)
+        return len(self._models) + len(self._trees)
 
     @property
     def scored(self) -> int:
@@ -130,9 +146,25 @@ class LanguageModels:
                 ids[number, END_OF_SENTENCE] = model.end
             out_of_context = np.tile(all_the_same(model, model.null), (len(words), 1))
             guesses[number] = model.log_probs(out_of_context, ids[number].astype(np.int64))
+        for number, tree in self._trees.items():
+            ids[number] = tree.ids(words)
+            if first == 0:
+                ids[number, END_OF_SENTENCE] = tree.end
+            guesses[number] = tree.guesses(ids[number].astype(np.int64))
         self._ids = np.hstack([self._ids, ids])
         self._guesses = np.hstack([self._guesses, guesses])
         self._table = self._table._replace(ids=self._ids, guesses=self._guesses)
+
+    def roots(self, sentences: int) -> Integers:
+        """Return (sentences, models of trees) the states at the beginning of each sentence."""
+        states = np.zeros((sentences, len(self._trees)), dtype=np.int64)
+        for sentence, place in np.ndindex(states.shape):
+            if self._contexts.used[0] == len(self._contexts.rows):
+                self._make_numbers(len(self._states.rows), 2 * len(self._contexts.rows))
+            row = np.zeros(self._contexts.rows.shape[1], dtype=np.int32)
+            row[[0, -2]] = len(self._models) + place, root_of(sentence)
+            states[sentence, place] = 2 * number_of(self._contexts, row) + 1
+        return states
 
     def keep_states(self) -> None:
         """Never forget the states that are known now; others may be forgotten from now on."""
@@ -214,12 +246,16 @@ class LanguageModels:
             states, words = waiting[:count].T
             contexts = self._contexts.rows[states >> 1]
             for number in np.unique(contexts[:, 0]).tolist():
-                model = self._models[number]
-                assert not isinstance(model, KenlmModel)  # noqa: S101
                 chosen = np.flatnonzero(contexts[:, 0] == number)
                 ids = self._ids[number, words[chosen]].astype(np.int64)
-                scores = model.log_probs(contexts[chosen, -model.columns :], ids)
-                self._results[chosen] = scores
+                if number in self._trees:
+                    tree = self._contexts.rows[: self._contexts.used[0], -TREE_COLUMNS:]
+                    nodes = states[chosen] >> 1
+                    self._results[chosen] = self._trees[number].log_probs(tree, nodes, ids)
+                    continue
+                model = self._models[number]
+                assert not isinstance(model, KenlmModel)  # noqa: S101
+                self._results[chosen] = model.log_probs(contexts[chosen, -model.columns :], ids)
             put_scores(self._table, states, words, self._results)
             self._scored[0] += count
             self._buffered[0] = 0
@@ -281,6 +317,8 @@ class LanguageModels:
 
     def _forget(self, states: int, in_python: int, contexts: int) -> None:
         """Forget all but the first states and contexts."""
+        for tree in self._trees.values():
+            tree.forget()
         self._in_python.forget(in_python)
         self._states = copied(self._states, len(self._states.rows), states)
         self._contexts = copied(self._contexts, len(self._contexts.rows), contexts)

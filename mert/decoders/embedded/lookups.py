@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 from mert.decoders.embedded.contexts import number_after, number_last
 from mert.decoders.embedded.kenlm_library import clean
-from mert.decoders.embedded.records import Lookups
+from mert.decoders.embedded.records import WITH_BASE, Lookups
 from moses_feature.arrays import Floats, Integers, Records
 from moses_feature.compiled import compiled, inner
 from moses_feature.hash_table import FACTOR, first_place, mixed, next_place
@@ -201,7 +201,9 @@ def _pair(lookups: Lookups, state: int, word: int) -> int:
     contexts = lookups.contexts
     row = contexts.rows[state >> 1]
     model = row[0]
-    before = row[len(row) - contexts.widths[model]] if contexts.has_base[model] else row[-1]
+    before = row[-1]
+    if contexts.kinds[model] == WITH_BASE:
+        before = row[len(row) - contexts.widths[model]]
     hashed = mixed(mixed(mixed(0, model), before), lookups.ids[model, word])
     return first_place(hashed, len(lookups.pairs))
 

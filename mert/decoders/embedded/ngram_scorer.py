@@ -1,4 +1,4 @@
-"""What the decoder needs of a neural language model."""
+"""What the decoder needs of a neural model, whatever its contexts are (`records.Contexts`)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mert.decoders.embedded.records import PLAIN, WITH_BASE
 from moses_feature.arrays import Integers, Records
 
 
@@ -45,14 +46,44 @@ class NgramScorer(Protocol):
         """Return log p (n,) of words (n,) after contexts (n, columns), the nearest word last."""
 
 
-def has_a_base(model: NgramScorer) -> bool:
-    """Return whether the contexts of a model begin with the number of a base."""
-    return model.columns == model.order
+class TreeScorer(Protocol):
+    """Scores words after nodes of a tree: natural logs.
+
+    Attributes:
+        end: the id of the end of a sentence.
+    """
+
+    end: int
+
+    def ids(self, words: Sequence[bytes]) -> list[int]:
+        """Return the ids of words."""
+
+    def guesses(self, words: Integers) -> NDArray[np.floating]:
+        """Return about what words (n,) score, wherever they stand."""
+
+    def log_probs(
+        self, tree: NDArray[np.int32], nodes: Integers, words: Integers
+    ) -> NDArray[np.floating]:
+        """Return log p (n,) of words (n,) after nodes (n,) of a tree.
+
+        Args:
+            tree: (all nodes, 2) of each node the one before, or its root, and the id of its word.
+            nodes: of one sentence.
+            words: ids.
+        """
+
+    def forget(self) -> None:
+        """Forget all nodes."""
+
+
+def kind_of(model: NgramScorer) -> int:
+    """Return the kind of a model's contexts."""
+    return WITH_BASE if model.columns == model.order else PLAIN
 
 
 def all_the_same(model: NgramScorer, word: int) -> Integers:
     """Return a context (columns,) of one word again and again, and no base."""
     context = np.full(model.columns, word, dtype=np.int64)
-    if has_a_base(model):
+    if kind_of(model) == WITH_BASE:
         context[0] = 0
     return context

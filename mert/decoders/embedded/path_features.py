@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mert.decoders.embedded.joint_models import score_beside
+from mert.decoders.embedded.joint_models import score_beside, score_words
 from mert.decoders.embedded.lookups import END_OF_SENTENCE, score_word
 from mert.decoders.embedded.records import Graph, Layout, Lookups, Options
 from mert.decoders.embedded.search import orientation
@@ -20,6 +20,7 @@ def features_of_paths(
     lengths: Integers,
     layout: Layout,
     windows: Integers,
+    roots: Integers,
     lookups: Lookups,
 ) -> Floats:
     """Return the feature values (paths, features) of paths, natural logs or minus counts.
@@ -31,12 +32,13 @@ def features_of_paths(
         lengths: (paths,) how many they are.
         layout: where the values of which feature stand.
         windows: (joint models, words) numbers of the windows around the words of the sentence.
+        roots: (models of trees,) their states at the beginning of the sentence.
         lookups: of the language models.
     """
     values = np.zeros((len(paths), layout.size))
     for row in range(len(paths)):
         path = paths[row, : lengths[row]]
-        _add_features(values[row], graph, options, path, layout, windows, lookups)
+        _add_features(values[row], graph, options, path, layout, windows, roots, lookups)
     return values
 
 
@@ -71,11 +73,12 @@ def _add_features(
     path: Integers,
     layout: Layout,
     windows: Integers,
+    roots: Integers,
     lookups: Lookups,
 ) -> None:
     """Add the feature values of one path to some."""
     previous_start = previous_end = last_option = -1
-    states = options.begin_states.copy()
+    states = np.concatenate((options.begin_states, roots))
     for hypothesis in path[::-1]:
         last = graph.hypotheses[hypothesis]
         option, start, end = last.option, last.start, last.end
@@ -92,32 +95,45 @@ def _add_features(
             if column >= 0 and last_option >= 0:
                 values[column] += layout.forward[last_option, table, how]
         previous_start, previous_end, last_option = start, end, option
-        _add_models(
-            values, states[: options.joint], options.target[option], options, lookups, layout
-        )
-        for model in range(options.joint, len(states)):
-            score, states[model] = score_beside(
-                lookups, options, windows[model - options.joint], option, start, states[model]
-            )
-            values[layout.lm_columns[model]] += score
-    last_target = options.target[last_option]
-    if options.word_offsets[last_target + 1] > options.word_offsets[last_target]:
-        for model in range(options.joint):
-            score, _ = score_word(lookups, states[model], END_OF_SENTENCE)
-            values[layout.lm_columns[model]] += score
+        _add_models(values, states, option, start, options, layout, windows, lookups)
+    _add_ends(values, states, options.target[last_option], options, layout, lookups)
 
 
 @inner
 def _add_models(
     values: Floats,
     states: Integers,
-    target: int,
+    option: int,
+    start: int,
     options: Options,
-    lookups: Lookups,
     layout: Layout,
+    windows: Integers,
+    lookups: Lookups,
 ) -> None:
-    """Add the language models' scores of a target phrase to the values, and move the states."""
+    """Add the models' scores of an option at a place to the values, and move the states."""
     for model in range(len(states)):
-        for place in range(options.word_offsets[target], options.word_offsets[target + 1]):
-            score, states[model] = score_word(lookups, states[model], options.words[place])
+        if options.joint <= model < options.trees:
+            beside = windows[model - options.joint]
+            score, state = score_beside(lookups, options, beside, option, start, states[model])
+        else:
+            target = options.target[option]
+            score, state = score_words(lookups, options, target, states[model], False)
+        states[model] = state
+        values[layout.lm_columns[model]] += score
+
+
+@inner
+def _add_ends(
+    values: Floats,
+    states: Integers,
+    last_target: int,
+    options: Options,
+    layout: Layout,
+    lookups: Lookups,
+) -> None:
+    """Add the scores of the end of the sentence; Moses has none after a phrase without words."""
+    has_words = options.word_offsets[last_target + 1] > options.word_offsets[last_target]
+    for model in range(len(states)):
+        if model >= options.trees or (model < options.joint and has_words):
+            score, _ = score_word(lookups, states[model], END_OF_SENTENCE)
             values[layout.lm_columns[model]] += score

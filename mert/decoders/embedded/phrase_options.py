@@ -52,7 +52,9 @@ class PhraseOptions:
         spans: of each sentence, (n, longest) numbers of the source phrases; see `SourcePhrases`.
         links: (options,) word alignments of the phrase pairs, if they are needed.
         windows: of each sentence, (joint models, n) numbers of the windows around its words.
-        models: the language models, which know all words of the options, joint models last.
+        roots: (sentences, models of trees) their states at the beginning of each.
+        models: the language models, which know all words of the options; then joint models, then
+            models of trees.
         target_words: the target words by number.
 
     Args:
@@ -88,7 +90,9 @@ class PhraseOptions:
         joint = [model.load() for model in system.joint_models]
         self.windows = _windows(joint, sentences)
         plain = [model.load() for model in system.language_models]
-        self.models = LanguageModels([*plain, *joint], buffer)
+        trees = [model.load(sentences) for model in system.networks]
+        self.models = LanguageModels([*plain, *joint], buffer, trees)
+        self.roots = self.models.roots(len(sentences))
         self.models.add_words(self.target_words[1:])
         self._score_without_context()
 
@@ -131,7 +135,7 @@ class PhraseOptions:
         fixed = self._fixed_values(scores)
         used = np.flatnonzero(fixed.any(axis=0))
         distortion = system.names.get("Distortion")
-        of_models = system.language_models, system.joint_models
+        of_models = system.language_models, system.joint_models, system.networks
         names = [model.name for models in of_models for model in models]
         lm_columns = [features.columns(name)[0] for name in names]
         shape = (len(system.reordering_tables), 4)
@@ -201,7 +205,8 @@ class PhraseOptions:
     def _score_without_context(self) -> None:
         """Score all target phrases with the language models, from no context at all.
 
-        A joint model, without its window, would say little: it is not in estimates, as in Moses.
+        Models that see the source would say little without it: they are not in estimates, as in
+        Moses.
         """
         plain = len(self._system.language_models)
         shape = (plain, len(self._words))
@@ -258,6 +263,8 @@ class PhraseOptions:
             empty_states=self._empty_states,
             left=self._left,
             joint=plain,
+            trees=len(self.models.begin),
+            history=np.array([model.history for model in self._system.networks], dtype=np.int64),
             affiliation_offsets=self._affiliation_offsets,
             affiliations=self._affiliations,
             lm_weights=lm_weights,

@@ -11,6 +11,8 @@ from moses_feature.arrays import Floats, Integers, Records
 
 WINDOW = 60
 """Source words behind the first gap that may be covered."""
+PLAIN, WITH_BASE, TREE = range(3)
+"""Kinds of contexts of neural models; see `Contexts`."""
 MONOTONE, SWAP, DISCONTINUOUS_LEFT, DISCONTINUOUS_RIGHT = range(4)
 """Orientations as `mslr` models tell them apart; the others put some of them together."""
 
@@ -31,7 +33,9 @@ class Options(NamedTuple):
         empty_states: (m, words) states after each word, the phrase without any context.
         left: (m, words) scores of the words of the phrase behind this one, likewise. Joint models
             have neither.
-        joint: the number of the first joint model; all behind it are joint models, too.
+        joint: the number of the first joint model.
+        trees: that of the first model whose contexts are trees, behind the joint ones.
+        history: (trees,) words before by which their hypotheses recombine.
         affiliation_offsets: (n + 1,) where the affiliations of each option begin.
         affiliations: of the target words of all options, the source word that each belongs to,
             counted from the first one of the span.
@@ -55,6 +59,8 @@ class Options(NamedTuple):
     empty_states: Integers
     left: Floats
     joint: int
+    trees: int
+    history: Integers
     affiliation_offsets: Integers
     affiliations: Integers
     lm_weights: Floats
@@ -196,6 +202,7 @@ class Task(NamedTuple):
         phrases: (n, longest) source phrase that begins at a word and has 1, 2, … words; -1 where
             there is none.
         windows: (joint models, n) numbers of the windows around the words.
+        roots: (models of trees,) their states at the beginning of the sentence.
         windows: (joint models, n) numbers of the windows around the words.
         limits: how far to go.
         reference: words of the only translation that is wanted, if `forced`.
@@ -204,6 +211,7 @@ class Task(NamedTuple):
 
     phrases: Integers
     windows: Integers
+    roots: Integers
     limits: Limits
     reference: Integers
     forced: bool
@@ -219,15 +227,16 @@ class Contexts(NamedTuple):
         slots: row and one; 0 where there is none.
         used: (1,) rows in use.
         widths: (models,) numbers of a context of each model; 0 if it has none here.
-        has_base: (models,) whether the first of them is that of a base, 0 for none
-            (`moses_feature.lm.feed_forward`).
+        kinds: (models,) `PLAIN`, the words before; `WITH_BASE`, in front of them the number of a
+            base, 0 for none (`moses_feature.lm.feed_forward`); or `TREE`, the number of the context
+            before and the last word, -1 and less before the first (`moses_feature.search`).
     """
 
     rows: NDArray[np.int32]
     slots: NDArray[np.int32]
     used: NDArray[np.int64]
     widths: NDArray[np.int64]
-    has_base: NDArray[np.bool_]
+    kinds: Integers
 
 
 class Lookups(NamedTuple):

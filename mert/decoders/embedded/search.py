@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mert.decoders.embedded.contexts import hash_of_end, same_end
 from mert.decoders.embedded.heap import grown, heapify, pop, push, sink
-from mert.decoders.embedded.joint_models import score_beside
+from mert.decoders.embedded.joint_models import score_beside, score_words
 from mert.decoders.embedded.lookups import END_OF_SENTENCE, flush, score_word
 from mert.decoders.embedded.records import (
     CUBE,
@@ -60,7 +61,7 @@ def search(task: Task, options: Options, hypotheses: Hypotheses, lookups: Lookup
         future_scores(task.phrases, options), _future_of_the_rest(task.phrases, options)
     )
     # The empty hypothesis, alone in its stack and in its group.
-    _make_empty(hypotheses, options)
+    _make_empty(hypotheses, options, task.roots)
     groups = _no_groups(1 + size * min(limits.stack, limits.pops), size)
     table = np.empty(size_for(limits.pops), np.int64)
     best = np.zeros(1, np.int64)
@@ -99,9 +100,10 @@ def room_for(count: int, models: int) -> Hypotheses:
 
 
 @compiled
-def _make_empty(hypotheses: Hypotheses, options: Options) -> None:
+def _make_empty(hypotheses: Hypotheses, options: Options, roots: Integers) -> None:
     """Make the first hypothesis, which is empty."""
-    hypotheses.states[0] = options.begin_states
+    hypotheses.states[0, : options.trees] = options.begin_states
+    hypotheses.states[0, options.trees :] = roots
     first = hypotheses.records[0]
     first.score = first.total = 0.0
     first.previous = first.option = first.start = first.end = first.next_worse = -1
@@ -362,7 +364,7 @@ def _fill_stack(
             in_heap -= 1
         if item.score > -np.inf:  # else it is not what the reference goes on with
             _add_hypothesis(made, number, problem, hypotheses, groups, frontier)
-            _recombine(made, table, hypotheses, options)
+            _recombine(made, table, hypotheses, problem)
             made += 1
     return made
 
@@ -437,6 +439,8 @@ def _score(
         state = hypotheses.states[hypothesis, model]
         if model < options.joint:
             of_model, state = _language_model_score(problem, model, target, state, complete)
+        elif model >= options.trees:
+            of_model, state = score_words(problem.lookups, options, target, state, complete)
         else:
             windows = problem.task.windows[model - options.joint]
             of_model, state = score_beside(
@@ -506,22 +510,31 @@ def _same_future(one: Record, other: Record, options: Options) -> bool:
 
 
 @inner
-def _recombine(new: int, table: Integers, hypotheses: Hypotheses, options: Options) -> None:
+def _recombine(new: int, table: Integers, hypotheses: Hypotheses, problem: Problem) -> None:
     """Put a hypothesis into a hash table, and together with others of the same future.
 
-    The table holds the best of those that recombine, -1 where there is none.
+    The table holds the best of those that recombine, -1 where there is none. Models of trees see
+    all words: that those before the last ones make no difference is an approximation.
     """
-    records, states = hypotheses.records, hypotheses.states
+    records, states, options = hypotheses.records, hypotheses.states, problem.options
+    contexts = problem.lookups.contexts
     made = records[new]
     hashed = mixed(_cube_hash(made), made.written)
-    for model in range(states.shape[1]):
+    for model in range(options.trees):
         hashed = mixed(hashed, states[new, model])
+    for model in range(options.trees, states.shape[1]):
+        words = options.history[model - options.trees]
+        hashed = mixed(hashed, hash_of_end(contexts, states[new, model] >> 1, words))
     slot = first_place(hashed, len(table))
     while table[slot] >= 0:
         best = table[slot]
         same = _same_future(records[best], made, options)
-        for model in range(states.shape[1]):
+        for model in range(options.trees):
             same = same and states[best, model] == states[new, model]
+        for model in range(options.trees, states.shape[1]):
+            one, other = states[best, model] >> 1, states[new, model] >> 1
+            words = options.history[model - options.trees]
+            same = same and same_end(contexts, one, other, words)
         if same:
             break
         slot = next_place(slot, len(table))

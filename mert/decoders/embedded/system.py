@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +12,14 @@ from mert.decoders.embedded.ngram_scorer import NgramScorer
 from mert.decoders.embedded.records import WINDOW
 from mert.decoders.embedded.reordering import ReorderingType
 from mert.features import FeatureSet, log_score
+from mert.source_phrases import Sentence
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import is_readable_file
 from moses_feature.joint.nplm import JointFiles, load_joint_model
 from moses_feature.joint.scorer import JointModel
 from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.moses.ini import Feature, MosesIni
+from moses_feature.search.in_search import SearchInSearch
 
 KEYS = {
     "Distortion": {"num-features"},
@@ -50,6 +53,7 @@ KEYS = {
         "verbosity",
     },
     "PhrasePenalty": {"num-features"},
+    "RNNsearch": {"path", "history", "num-features"},
     "UnknownWordPenalty": {"num-features"},
     "WordPenalty": {"num-features"},
 }
@@ -57,7 +61,9 @@ KEYS = {
 KEYS_OF_ALL = {"tuneable", "tuneable-components"}
 AT_MOST_ONCE = ("Distortion", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
 ALIGNMENTS = "print-alignment-info-in-n-best"
-LANGUAGE_MODELS = ("BilingualNPLM", "KENLM", "NeuralLM")
+LANGUAGE_MODELS = ("BilingualNPLM", "KENLM", "NeuralLM", "RNNsearch")
+DEFAULT_HISTORY = 4
+LONGEST_HISTORY = 1 << 20
 NO_EFFECT = (
     "feature",
     "weight",
@@ -154,6 +160,31 @@ class JointModelFile:
 
 
 @dataclass(frozen=True)
+class SearchModelFile:
+    """An RNNsearch: its directory, its feature function.
+
+    Attributes:
+        path: of the model.
+        name: of the feature function.
+        history: hypotheses recombine if so many of their last words are the same.
+    """
+
+    path: str
+    name: str
+    history: int
+
+    def load(self, sentences: Sequence[Sentence]) -> SearchInSearch:
+        """Read the model, for some sentences.
+
+        Raises:
+            MosesFeatureError: it cannot be read, or has another direction.
+        """
+        model = SearchInSearch(Path(self.path))
+        model.read(sentences)
+        return model
+
+
+@dataclass(frozen=True)
 class System:
     """A phrase-based system.
 
@@ -163,6 +194,7 @@ class System:
         reordering_tables: lexicalised reordering models.
         language_models: language models.
         joint_models: those that see source words, too.
+        networks: those that read the whole sentence.
         names: of the feature functions that a system has at most once, by their class.
         distortion_limit: the longest jump in source words.
         settings: numbers from other sections: `stack`, `cube-pruning-pop-limit`,
@@ -176,6 +208,7 @@ class System:
     reordering_tables: tuple[ReorderingTable, ...]
     language_models: tuple[LanguageModelFile, ...]
     joint_models: tuple[JointModelFile, ...]
+    networks: tuple[SearchModelFile, ...]
     names: dict[str, str]
     distortion_limit: int
     settings: dict[str, int]
@@ -197,7 +230,8 @@ class System:
         for feature in ini.features:
             _check_feature(ini, feature)
         _check_mapping(ini)
-        tables, reordering_tables, language_models, joint_models = [], [], [], []
+        tables, reordering_tables, language_models = [], [], []
+        joint_models, networks = [], []
         names: dict[str, str] = {}
         for feature in ini.features:
             if feature.kind == "PhraseDictionaryMemory":
@@ -210,6 +244,8 @@ class System:
                 language_models.append(_neural_lm(ini, feature))
             elif feature.kind == "BilingualNPLM":
                 joint_models.append(_joint_model(ini, feature))
+            elif feature.kind == "RNNsearch":
+                networks.append(_search_model(ini, feature))
             else:
                 names[feature.kind] = feature.name
         if not tables:
@@ -222,6 +258,7 @@ class System:
             tuple(reordering_tables),
             tuple(language_models),
             tuple(joint_models),
+            tuple(networks),
             names,
             WINDOW if limit < 0 else min(limit, WINDOW),
             settings,
@@ -332,6 +369,17 @@ def _joint_model(ini: MosesIni, feature: Feature) -> JointModelFile:
         return JointModelFile(JointFiles(path, *sizes), feature.name)
     lists = (_file(ini, feature, key) for key in ("source_vocab", "target_vocab"))
     return JointModelFile(JointFiles(_file(ini, feature), *sizes, *lists), feature.name)
+
+
+def _search_model(ini: MosesIni, feature: Feature) -> SearchModelFile:
+    path = feature.arguments.get("path")
+    if path is None or not Path(path).is_dir():
+        raise ini.error(feature.line_number, f"a model directory for {feature.name}", f"{path}")
+    history = LONGEST_HISTORY
+    if feature.arguments.get("history") != "all":
+        feature.arguments.setdefault("history", str(DEFAULT_HISTORY))
+        history = _number(ini, feature, "history", 0)
+    return SearchModelFile(path, feature.name, history)
 
 
 def _number(ini: MosesIni, feature: Feature, key: str, least: int) -> int:

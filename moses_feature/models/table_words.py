@@ -1,0 +1,44 @@
+"""How the tokens of a table, or of a text beside it, become words of a model; free of torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from moses_feature.models.any_model import AnyModel
+from moses_feature.moses.words import WordOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableWords:
+    """How the tokens of a table become words of a model's vocabularies.
+
+    Attributes:
+        escaped: whether the table's tokens are escaped; `auto` takes them as Moses does (`yes`).
+        source_factor, target_factor: factors to score; None for those of the model.
+        hierarchical: score hierarchical rules too.
+    """
+
+    escaped: Literal["auto", "yes", "no"] = "auto"
+    source_factor: int | None = None
+    target_factor: int | None = None
+    hierarchical: bool = False
+
+    def words(self, model: AnyModel) -> WordOptions:
+        """Return what makes words of the model out of the table's tokens."""
+        options = replace(
+            model.words,
+            escaping=self._escaping(model),
+            hierarchical=self.hierarchical or model.words.hierarchical,
+        )
+        if self.source_factor is not None:
+            options = replace(options, source_factor=self.source_factor)
+        if self.target_factor is not None:
+            options = replace(options, target_factor=self.target_factor)
+        return options
+
+    def _escaping(self, model: AnyModel) -> Literal["as-is", "unescape", "escape"]:
+        """Return what to do to tokens that are escaped or not, for the model that reads them."""
+        if self.escaped == "no":
+            return "escape" if model.escaped else "as-is"
+        return "as-is" if model.escaped else "unescape"
