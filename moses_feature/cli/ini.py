@@ -10,12 +10,7 @@ from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import ANY_NUMBER
 from moses_feature.cli.paths import READ, READ_MODEL, WRITE_INI
 from moses_feature.errors import UsageError
-from moses_feature.tables.add_to_ini import (
-    START_WEIGHT,
-    add_joint_model,
-    add_language_model,
-    add_to_ini,
-)
+from moses_feature.tables.add_to_ini import START_WEIGHT, add_model, add_to_ini
 
 
 @click.group("ini")
@@ -32,6 +27,11 @@ def ini_group() -> None:
 )
 @click.option("--joint", type=READ_MODEL, help="A joint language model: a model directory.")
 @click.option(
+    "--rnnsearch",
+    type=READ_MODEL,
+    help="An RNNsearch, for the embedded decoder: a model directory.",
+)
+@click.option(
     "--table-name", metavar="NAME", help="Name of the phrase table in the ini, if it has several."
 )
 @click.option(
@@ -40,21 +40,7 @@ def ini_group() -> None:
     type=ANY_NUMBER,
     multiple=True,
     help="Start weight of a new score, in order; 0.1 each by default. A score of weight 0 is not "
-    "tuned and takes no part. Repeatable.",
-)
-@click.option(
-    "--cslm-weight",
-    type=ANY_NUMBER,
-    default=START_WEIGHT,
-    show_default=True,
-    help="Start weight of --cslm.",
-)
-@click.option(
-    "--joint-weight",
-    type=ANY_NUMBER,
-    default=START_WEIGHT,
-    show_default=True,
-    help="Start weight of --joint.",
+    "tuned and takes no part. Repeatable, for the scores of a table.",
 )
 @debug_option
 def ini_add_command(
@@ -63,12 +49,11 @@ def ini_add_command(
     table: str | None,
     cslm: str | None,
     joint: str | None,
+    rnnsearch: str | None,
     table_name: str | None,
     weights: tuple[float, ...],
-    cslm_weight: float,
-    joint_weight: float,
 ) -> None:
-    """Rewrite a moses.ini for an augmented table, or with a neural language model.
+    """Rewrite a moses.ini for an augmented table, or with one more neural model.
 
     All else stays as it is, to the byte.
 
@@ -79,18 +64,19 @@ def ini_add_command(
       moses-feature ini add rnn.ini cslm+rnn.ini --cslm french.cslm
       moses-feature ini add moses.ini nnjm.ini --joint en-fr.joint
     """
-    if sum(given is not None for given in (table, cslm, joint)) != 1:
-        raise UsageError("expected --table, --cslm or --joint, one of them")
     files = Path(ini), Path(output)
+    kinds = {"cslm": cslm, "joint": joint, "rnnsearch": rnnsearch}
+    models = {kind: Path(path) for kind, path in kinds.items() if path is not None}
+    if len(models) + (table is not None) != 1:
+        raise UsageError("expected --table, --cslm, --joint or --rnnsearch, one of them")
     if table is not None:
         report_ini(output, add_to_ini(*files, Path(table), table_name, weights))
         return
-    if table_name or weights:
-        raise UsageError("--table-name and --weight are for --table")
-    if cslm is not None:
-        feature, weight = add_language_model(*files, Path(cslm), cslm_weight), cslm_weight
-    else:
-        feature, weight = add_joint_model(*files, Path(joint or ""), joint_weight), joint_weight
+    if table_name or len(weights) > 1:
+        raise UsageError("--table-name, and more than one --weight, are for --table")
+    ((kind, model),) = models.items()
+    weight = weights[0] if weights else START_WEIGHT
+    feature = add_model(*files, kind, model, weight)
     click.echo(f"{output}: {feature} with start weight {weight:g}", err=True)
     say_how_to_tune(output)
 

@@ -26,6 +26,8 @@ from moses_feature.search.scorer import SearchScorer
 MOST_STATES = 1 << 15
 """States of a sentence that are kept, at 5 kB each with `small`."""
 NO_STATE = -1
+DEFAULT_HISTORY = 4
+"""Last words that two hypotheses must have in common to be taken for one."""
 
 
 def root_of(sentence: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
@@ -14,6 +14,7 @@ from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.moses.ini import MosesIni, moses_path
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import SCORES, count_scores, split_fields
+from moses_feature.search.in_search import DEFAULT_HISTORY, SearchInSearch
 from moses_feature.tables.features_json import features_json, read_columns
 
 START_WEIGHT = 0.1
@@ -64,48 +65,20 @@ def add_to_ini(
     return start
 
 
-def add_language_model(ini_path: Path, output: Path, model: Path, weight: float) -> str:
-    """Write an ini with one more feature, a neural language model, and return its name.
+def add_model(ini_path: Path, output: Path, kind: str, model: Path, weight: float) -> str:
+    """Write an ini with one more feature, a neural model, and return its name.
 
     Args:
         ini_path: an ini.
         output: where to write the changed ini; may be `ini_path`.
-        model: a model directory, for the embedded decoder, or a file in NPLM's format, for
-            Moses, too.
+        kind: one of `MODELS`.
+        model: a model directory, for the embedded decoder; of a `cslm` a file in NPLM's format,
+            for Moses, too. (`moses-feature joint export-nplm` says what line Moses takes.)
         weight: start weight.
 
     Raises:
         MosesFeatureError: the model cannot be read, or Moses could not read its path.
     """
-
-    def line(name: str, path: str) -> str:
-        return f"NeuralLM name={name} factor=0 order={load_neural_lm(model).order} path={path}"
-
-    return _add_model(ini_path, output, model, weight, "CSLM", line)
-
-
-def add_joint_model(ini_path: Path, output: Path, model: Path, weight: float) -> str:
-    """Write an ini with one more feature, a joint model for the embedded decoder; see above.
-
-    For Moses, `moses-feature joint export-nplm` says what line to add.
-    """
-
-    def line(name: str, path: str) -> str:
-        sizes = JointModel.load(model).sizes
-        return JointFiles(path, sizes.order, sizes.source_window).line(name)
-
-    return _add_model(ini_path, output, model, weight, "NNJM", line)
-
-
-def _add_model(
-    ini_path: Path,
-    output: Path,
-    model: Path,
-    weight: float,
-    kind: str,
-    line: Callable[[str, str], str],
-) -> str:
-    """Write an ini with one more feature, whose line is made of its name and the path."""
     if not math.isfinite(weight):
         raise UsageError(f"expected a finite weight, found {weight}")
     ini = MosesIni.read(ini_path)
@@ -114,10 +87,33 @@ def _add_model(
     for feature in ini.features:
         if feature.arguments.get("path") == path:
             raise UsageError(f"{ini_path} has {path} already, as {feature.name}")
+    prefix, line = MODELS[kind]
     names = {feature.name for feature in ini.features}
-    name = next(name for n in itertools.count() if (name := f"{kind}{n}") not in names)
-    ini.with_feature(line(name, path), name, [weight]).write(output)
+    name = next(name for n in itertools.count() if (name := f"{prefix}{n}") not in names)
+    ini.with_feature(line(name, path, model), name, [weight]).write(output)
     return name
+
+
+def _language_model_line(name: str, path: str, model: Path) -> str:
+    return f"NeuralLM name={name} factor=0 order={load_neural_lm(model).order} path={path}"
+
+
+def _joint_line(name: str, path: str, model: Path) -> str:
+    sizes = JointModel.load(model).sizes
+    return JointFiles(path, sizes.order, sizes.source_window).line(name)
+
+
+def _search_line(name: str, path: str, model: Path) -> str:
+    SearchInSearch(model)
+    return f"RNNsearch name={name} path={path} history={DEFAULT_HISTORY}"
+
+
+MODELS: Mapping[str, tuple[str, Callable[[str, str, Path], str]]] = {
+    "cslm": ("CSLM", _language_model_line),
+    "joint": ("NNJM", _joint_line),
+    "rnnsearch": ("RNNsearch", _search_line),
+}
+"""Kinds of neural models: how their names begin, and the line of a name, a path and a model."""
 
 
 def first_line_scores(table: Path) -> int:

@@ -36,6 +36,7 @@ from moses_feature.lm.scorer import NeuralLM
 from moses_feature.moses.ini import MosesIni
 from moses_feature.rescoring.joint import JointFeature
 from moses_feature.rescoring.source import SourceText
+from moses_feature.search import in_search
 
 WIDE = SearchLimits(pops=20_000, stack=20_000)
 
@@ -77,6 +78,8 @@ SYSTEMS = [
     {"types": (), "models": 0, "neural": 2},
     {"joint": 1, "tables": 2},
     {"joint": 2, "neural": 1, "models": 0},
+    {"networks": 1, "joint": 1, "models": 0},
+    {"networks": 2, "types": ()},
 ]
 
 
@@ -93,7 +96,7 @@ def test_nbest_lists_against_full_enumeration(tmp_path, settings, distinct):
         expected = ranked(toy, sentence, distinct)[:100]
         found = decoder.translate(number, 100, distinct)
         scores = [hypothesis.score for hypothesis in found]
-        accuracy = 1e-5 if {"neural", "joint"} & settings.keys() else 1e-6  # float32
+        accuracy = 1e-5 if {"neural", "joint", "networks"} & settings.keys() else 1e-6  # float32
         np.testing.assert_allclose(scores, [score for score, _ in expected], atol=accuracy)
         assert b" ".join(found[0].words) == expected[0][1]
 
@@ -205,7 +208,7 @@ def test_small_networks_answer_at_once(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("only_large_networks")
 def test_buffered_and_unbuffered_decoding_are_the_same(tmp_path, monkeypatch):
     """To the bit, with a table that is too small and a buffer that runs over."""
-    toy = make_toy(tmp_path / "toy", neural=1, joint=1, options=5)
+    toy = make_toy(tmp_path / "toy", neural=1, joint=1, networks=1, history="1", options=5)
     sentences = ["a b c d a c", "d c x b a a b", "b"]
     plain = buffered(toy, sentences, 0)
     expected = [plain.translate(number, 30) for number in range(3)]
@@ -260,10 +263,11 @@ def test_what_goes_wrong_in_a_neural_model_is_raised(tmp_path, monkeypatch):
 @pytest.mark.parametrize("at_once", [0, feed_forward.MOST_AT_ONCE])
 def test_what_is_forgotten_is_asked_again(tmp_path, monkeypatch, at_once):
     monkeypatch.setattr(feed_forward, "MOST_AT_ONCE", at_once)
-    toy = make_toy(tmp_path / "toy", neural=1, joint=1, models=2)
+    toy = make_toy(tmp_path / "toy", neural=1, joint=1, networks=1, models=2)
     sentences = ["a b c d", "d c b a", "a a b b"]
     expected = [decoder_of(toy, sentences).translate(number, 20) for number in range(3)]
     monkeypatch.setattr(language_model, "MOST_CONTEXTS", 50)
+    monkeypatch.setattr(in_search, "MOST_STATES", 20)
     decoder = decoder_of(toy, sentences)
     for _ in range(2):
         for number in range(3):

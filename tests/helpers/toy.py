@@ -11,6 +11,7 @@ from pathlib import Path
 import kenlm
 import numpy as np
 
+from helpers.models import SEARCH_SIZES, random_model
 from mert.decoders.embedded.decoder import EmbeddedDecoder
 from mert.decoders.embedded.reordering import ReorderingType
 from mert.decoders.embedded.system import System
@@ -20,6 +21,7 @@ from moses_feature.lm.scorer import VOCABULARY
 from moses_feature.lm.sizes import LM_ARCHITECTURE as ARCHITECTURE
 from moses_feature.lm.sizes import LmSizes
 from moses_feature.models.files import ModelFiles, write_model_files
+from moses_feature.models.phrase_model import save_model
 from moses_feature.models.vocabulary import (
     END,
     SOURCE_VOCABULARY,
@@ -27,6 +29,7 @@ from moses_feature.models.vocabulary import (
     Vocabulary,
 )
 from moses_feature.moses.ini import MosesIni
+from moses_feature.search.scorer import SearchScorer
 
 SOURCE = ["a", "b", "c", "d"]
 TARGET = ["A", "B", "C", "D", "E"]
@@ -47,6 +50,7 @@ class Toy:
         neural: files of neural language models.
         links: of each phrase table, word alignments by source and target phrase.
         joint: files of joint language models.
+        networks: RNNsearch models, as they score whole sentences.
     """
 
     folder: Path
@@ -58,6 +62,9 @@ class Toy:
     neural: list[ModelFiles] = field(default_factory=list)
     links: list[dict[tuple[str, str], str]] = field(default_factory=list)
     joint: list[ModelFiles] = field(default_factory=list)
+    networks: list[SearchScorer] = field(default_factory=list)
+    history: str = "all"
+    network_scores: dict[tuple[int, str, str], float] = field(default_factory=dict)
 
     @property
     def ini(self) -> MosesIni:
@@ -74,6 +81,8 @@ def make_toy(
     models: int = 1,
     neural: int = 0,
     joint: int = 0,
+    networks: int = 0,
+    history: str = "all",
     limit: int = 6,
     longest: int = 3,
     options: int = 3,
@@ -81,7 +90,7 @@ def make_toy(
     """Write a random system: all source phrases up to a length over four words."""
     folder.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng(seed)
-    toy = Toy(folder, [], types=list(types), limit=limit)
+    toy = Toy(folder, [], types=list(types), limit=limit, history=history)
     for number in range(tables):
         table: dict[str, dict[str, list[float]]] = {}
         for length in range(1, longest + 1):
@@ -114,6 +123,9 @@ def make_toy(
     for number in range(joint):
         toy.joint.append(random_joint_model(np.random.default_rng([seed, number])))
         write_model_files(folder / f"joint{number}", JOINT_ARCHITECTURE, toy.joint[-1])
+    for number in range(networks):
+        save_model(folder / f"network{number}", random_model(SEARCH_SIZES, seed + number))
+        toy.networks.append(SearchScorer(folder / f"network{number}"))
     (folder / "moses.ini").write_text(_ini(toy, generator))
     return toy
 
@@ -327,6 +339,10 @@ def _ini(toy: Toy, generator) -> str:
             f"source_window={JOINT_SIZES.source_window} path={toy.folder}/joint{number}"
         )
         lines.append(f"NNJM{number}= {weights(1)}")
+    for number in range(len(toy.networks)):
+        path = f"{toy.folder}/network{number}"
+        features.append(f"RNNsearch name=S{number} path={path} history={toy.history}")
+        lines.append(f"S{number}= {weights(1)}")
     mapping = "\n".join(f"{number} T {number}" for number in range(len(toy.tables)))
     return (
         f"[input-factors]\n0\n\n[mapping]\n{mapping}\n\n[distortion-limit]\n{toy.limit}\n\n"
@@ -403,7 +419,19 @@ def features_of(toy: Toy, sentence: list[str], steps: list[Step]) -> np.ndarray:
     for number, files in enumerate(toy.joint):
         places = affiliated(toy, sentence, steps)
         add(f"NNJM{number}", 0, joint_score(files, sentence, text.split(), places))
+    for number in range(len(toy.networks)):
+        add(f"S{number}", 0, network_score(toy, number, " ".join(sentence), text))
     return values
+
+
+def network_score(toy: Toy, number: int, source: str, target: str) -> float:
+    """Return log p of a sentence pair under an RNNsearch."""
+    known = toy.network_scores
+    if (number, source, target) not in known:
+        scorer = toy.networks[number]
+        ids = scorer.ids(source.encode().split(), target.encode().split())
+        known[number, source, target] = scorer.log_probs([ids]).item()
+    return known[number, source, target]
 
 
 def links_of_steps(toy: Toy, sentence: list[str], steps: list[Step]) -> str:

@@ -378,7 +378,7 @@ def test_commands(tmp_path, run):
         f"source_vocab={tmp_path}/nplm.source target_vocab={tmp_path}/nplm.target\n"
     )
     (tmp_path / "moses.ini").write_text("[feature]\nWordPenalty\n\n[weight]\nWordPenalty0= -1\n")
-    run("ini", "add", "moses.ini", "new.ini", "--joint", "m", "--joint-weight", "0.2")
+    run("ini", "add", "moses.ini", "new.ini", "--joint", "m", "--weight", "0.2")
     assert (tmp_path / "new.ini").read_text() == (
         f"[feature]\nWordPenalty\nBilingualNPLM name=NNJM0 order=4 source_window=5 "
         f"path={tmp_path}/m\n\n[weight]\nWordPenalty0= -1\nNNJM0= 0.2\n"

@@ -182,7 +182,7 @@ def test_commands(tmp_path, run):
     ini = run("cslm", "export-nplm", "lm", "nplm").stdout
     assert ini == f"NeuralLM name=CSLM0 factor=0 order=3 path={tmp_path / 'nplm'}\n"
     (tmp_path / "moses.ini").write_text("[feature]\nWordPenalty\n\n[weight]\nWordPenalty0= -1\n")
-    run("ini", "add", "moses.ini", "two.ini", "--cslm", "lm", "--cslm-weight", "0.2")
+    run("ini", "add", "moses.ini", "two.ini", "--cslm", "lm", "--weight", "0.2")
     run("ini", "add", "two.ini", "two.ini", "--cslm", "nplm")
     assert (tmp_path / "two.ini").read_text() == (
         f"[feature]\nWordPenalty\nNeuralLM name=CSLM0 factor=0 order=3 path={tmp_path}/lm\n"

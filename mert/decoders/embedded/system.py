@@ -19,7 +19,7 @@ from moses_feature.joint.nplm import JointFiles, load_joint_model
 from moses_feature.joint.scorer import JointModel
 from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.moses.ini import Feature, MosesIni
-from moses_feature.search.in_search import SearchInSearch
+from moses_feature.search.in_search import DEFAULT_HISTORY, SearchInSearch
 
 KEYS = {
     "Distortion": {"num-features"},
@@ -62,7 +62,6 @@ KEYS_OF_ALL = {"tuneable", "tuneable-components"}
 AT_MOST_ONCE = ("Distortion", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
 ALIGNMENTS = "print-alignment-info-in-n-best"
 LANGUAGE_MODELS = ("BilingualNPLM", "KENLM", "NeuralLM", "RNNsearch")
-DEFAULT_HISTORY = 4
 LONGEST_HISTORY = 1 << 20
 NO_EFFECT = (
     "feature",
