@@ -2,11 +2,12 @@
 
     python benchmarks/neural_decoding.py INI INPUT [--sentences 300] [--pops 200] [--older CHECKOUT]
 
-INI has a NeuralLM line. One core; the models are read before, and the same sentences are
-translated each time: without the model; with it, asked n-gram by n-gram as small models are; again
-with other weights, as in the next iteration of tuning; the same two with many n-grams at a time, as
-large models are asked; and with scores that are normalised over all words. An older checkout, whose
-benchmark has the same name, runs first.
+INI has a NeuralLM, BilingualNPLM or RNNsearch line. One core; the models are read before, and the
+same sentences are translated each time: without the model; with it, asked word by word as small
+models are; again with other weights, as in the next iteration of tuning; the same two with many
+words at a time, as large models are asked; and with scores that are normalised over all words. Of
+an RNNsearch, which is always asked so, the first two alone. An older checkout, whose benchmark has
+the same name, runs first.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from mert.decoders.embedded.language_model import BUFFER
 from mert.decoders.embedded.system import System
 from mert.source_phrases import Sentence
 from moses_feature.lm import feed_forward
-from moses_feature.lm.scorer import NeuralLM
+from moses_feature.lm.feed_forward import FeedForward
 from moses_feature.moses.ini import MosesIni
 
 
@@ -52,7 +53,7 @@ class Asked:
         finally:
             feed_forward.MOST_AT_ONCE = most
         for model in decoder._options.models._models:
-            if normalised and isinstance(model, NeuralLM):
+            if normalised and isinstance(model, FeedForward):
                 model.normalised = True
         return decoder
 
@@ -61,7 +62,8 @@ def measure_twice(name: str, decoder: EmbeddedDecoder, count: int, baseline: flo
     """Measure a decoder, and again with another weight of the neural models."""
     measure(name, decoder, count, baseline)
     weights = decoder.features.weights[decoder.features.tuneable]
-    weights[[feature.startswith("CSLM") for feature in decoder.features.names]] *= 1.5
+    neural = ("CSLM", "NNJM", "RNNsearch")
+    weights[[feature.startswith(neural) for feature in decoder.features.names]] *= 1.5
     decoder._use(decoder.features.with_weights(weights))
     measure("  again, weight of it times 1.5", decoder, count, baseline)
 
@@ -69,8 +71,6 @@ def measure_twice(name: str, decoder: EmbeddedDecoder, count: int, baseline: flo
 def measure(name: str, decoder: EmbeddedDecoder, count: int, baseline: float | None) -> float:
     """Translate all sentences; print and return sentences a second."""
     models = decoder._options.models
-    asked = models.asked.copy()
-    neural = [n for n, m in enumerate(models._models) if isinstance(m, NeuralLM)]
     scored = models.scored
     start = time.perf_counter()
     for sentence in range(count):
@@ -78,12 +78,9 @@ def measure(name: str, decoder: EmbeddedDecoder, count: int, baseline: float | N
     rate = count / (time.perf_counter() - start)
     line = f"{name:38} {rate:7.1f} sentences/s"
     if baseline is not None:
+        new = models.scored - scored
         line += f", {rate / baseline:.2f} of the rate without"
-    new = models.scored - scored
-    if neural:
-        total = sum((models.asked - asked)[neural])
-        line += f"; {new / count:6.0f} n-grams scored a sentence, {1 - new / total:.1%} of "
-        line += "look-ups answered from memory"
+        line += f"; {new / count:6.0f} words scored a sentence"
     print(line)
     return rate
 
@@ -106,9 +103,12 @@ def main() -> None:
     plain = tuple(model for model in system.language_models if model.order is None)
     asked = Asked(system, sentences, arguments.pops)
     asked.at_once().translate(0)  # compiles
-    without = Asked(replace(system, language_models=plain), sentences, arguments.pops).at_once()
+    plain_system = replace(system, language_models=plain, joint_models=(), networks=())
+    without = Asked(plain_system, sentences, arguments.pops).at_once()
     rate = measure("without", without, count, None)
     measure_twice("with it", asked.at_once(), count, rate)
+    if system.networks:
+        return
     measure_twice(f"with it, {BUFFER:,} n-grams at a time", asked.together(), count, rate)
     measure("with it, normalised", asked.together(normalised=True), count, rate)
 

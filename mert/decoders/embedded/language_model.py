@@ -70,7 +70,6 @@ class LanguageModels:
     Attributes:
         begin: (models,) the states at the beginning of a sentence.
         empty: (models,) the states without any context.
-        asked: (models,) look-ups in search, of which most are remembered.
     """
 
     def __init__(
@@ -98,7 +97,6 @@ class LanguageModels:
         self._states = new_contexts(room, np.full(len(self), width), np.full(len(self), PLAIN))
         self._ids = np.zeros((len(self), 0), dtype=np.int32)
         self._guesses = np.zeros((len(self), 0))
-        self.asked = np.zeros(len(self), dtype=np.int64)
         self._scored = np.zeros(1, dtype=np.int64)
         self._networks = np.zeros(len(self), dtype=NETWORK)
         for number, model in enumerate(models):
@@ -283,7 +281,6 @@ class LanguageModels:
             buffered=self._buffered,
             guessed=self._guessed,
             crowded=self._crowded,
-            asked=self.asked,
             scored=self._scored,
             ask=ask,
             flush=flush,

@@ -264,7 +264,6 @@ class Lookups(NamedTuple):
         buffered: (1,) how many they are.
         guessed: (1,) answers that were guesses, since it was last set to 0.
         crowded: (1,) whether the table or the contexts were full.
-        asked: (models,) look-ups of each model in search.
         scored: (1,) n-grams that neural models have scored.
         ask: address of the function that Python answers with.
         flush: address of the function that scores what is in the buffer.
@@ -286,7 +285,6 @@ class Lookups(NamedTuple):
     buffered: Integers
     guessed: Integers
     crowded: Integers
-    asked: Integers
     scored: Integers
     ask: int
     flush: int

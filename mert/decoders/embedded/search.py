@@ -222,7 +222,6 @@ def _language_model_score(
     options, lookups = problem.options, problem.lookups
     total = 0.0
     first, last = options.word_offsets[target], options.word_offsets[target + 1]
-    place = first - 1
     for place in range(first, last):
         score, state = score_word(lookups, state, options.words[place])
         total += score
@@ -233,7 +232,6 @@ def _language_model_score(
     if complete and last > first:  # Moses scores no </s> after a phrase without words
         score, _ = score_word(lookups, state, END_OF_SENTENCE)
         total += score
-    lookups.asked[model] += place + 1 - first
     return total, state
 
 
