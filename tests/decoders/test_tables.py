@@ -60,7 +60,7 @@ def random_table(generator: random.Random, count: int) -> bytes:
         space = generator.choice([" ", " ", " ", "  ", "\t"])
         scores = space.join(number_text(generator) for _ in range(2))
         around = generator.choice([" ||| ", " ||| ", "|||", "\t||| "])
-        fields = [space.join(words), space.join(target), scores, "0-0", "1 1 1"]
+        fields = [space.join(words), space.join(target), scores, f"0-{len(rows)}", "1 1 1"]
         line = around.join(fields[: generator.randint(3, 5)])
         rows.append(line + generator.choice(["", "", " ", "\t", "\r"]) + "\n")
     return "".join(rows).encode()
@@ -69,7 +69,7 @@ def random_table(generator: random.Random, count: int) -> bytes:
 def as_text(rows, sources: SourcePhrases, targets: TargetPhrases):
     return [
         (sources.phrase(source), targets.phrases.of(target), scores)
-        for source, target, scores in zip(*(part.tolist() for part in rows), strict=True)
+        for source, target, scores in zip(*(part.tolist() for part in rows[:3]), strict=True)
     ]
 
 
@@ -82,11 +82,16 @@ def test_phrase_table_against_plain_python(tmp_path, monkeypatch, seed):
         monkeypatch.setattr(lines, "BLOCK", 256)
     (tmp_path / "t").write_bytes(content)
     sources, targets = SourcePhrases(SENTENCES, LONGEST), TargetPhrases()
-    rows = read_table(PhraseTable(str(tmp_path / "t"), "T", 2, 20), sources, targets)
+    table = PhraseTable(str(tmp_path / "t"), "T", 2, 20)
+    rows = read_table(table, sources, targets, with_links=True)
     found = as_text(rows, sources, targets)
     expected = plain_rows(content)
     assert len(expected) > 50
     assert found == expected  # to the bit
+    lines_wanted = [line for line in content.split(b"\n") if plain_rows(line + b"\n")]
+    assert rows.links.tolist() == [
+        fields[3].strip() if len(fields := line.split(b"|||")) > 3 else b"" for line in lines_wanted
+    ]
     words, offsets = targets.split()
     for number in range(len(offsets) - 1):
         mine = [targets.words.of(word) for word in words[offsets[number] : offsets[number + 1]]]

@@ -38,7 +38,7 @@ class Lengths:
 
     def scores(self, sentence, translations):
         """Return the features."""
-        return [100 * sentence + len(words) + 0.125 for words in translations]
+        return [100 * sentence + len(of.words) + 0.125 for of in translations]
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_the_command(tmp_path, run, model_directory):
     expected = run("score", model_directory, stdin=b"a b\tA B\n").stdout
     assert float(first[8]) == pytest.approx(float(expected), abs=1e-4)
     for arguments, message in (
-        ((), "expected --cslm, --rnn, --rnnsearch or --weights"),
+        ((), "expected --cslm, --rnn, --rnnsearch, --joint or --weights"),
         (("--rnn", "m"), "go together"),
         (("--cslm", "lm", "--cslm", "lm"), "expected different names"),
     ):

@@ -326,10 +326,11 @@ def compare_arguments(task: Path, work: Path, *more: object) -> list[object]:
 def other_system(task) -> None:
     """A system whose table has a third score, of random noise."""
     generator = np.random.default_rng(1)
-    lines = (task / "toy" / "table0").read_text().splitlines()
-    grown = [
-        line.replace(" ||| 0-0", f" {generator.uniform(0.1, 1):.3f} ||| 0-0") for line in lines
-    ]
+    grown = []
+    for line in (task / "toy" / "table0").read_text().splitlines():
+        source, target, scores, *others = line.split(" ||| ")
+        scores = f"{scores} {generator.uniform(0.1, 1):.3f}"
+        grown.append(" ||| ".join([source, target, scores, *others]))
     (task / "grown").write_text("\n".join(grown) + "\n")
     ini = MosesIni.read(task / "bad.ini")
     ini.with_scores(ini.table("TM0"), task / "grown", [0.1]).write(task / "other.ini")
