@@ -29,6 +29,8 @@ COMMANDS = [
     ["cslm", "train"],
     ["cslm", "score"],
     ["cslm", "export-nplm"],
+    ["joint", "train"],
+    ["joint", "export-nplm"],
     ["rescore"],
     ["search", "train"],
     ["search", "translate"],
