@@ -29,7 +29,7 @@ def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> Non
     filled = [n for n, sentence in enumerate(corpus.sentences) if sentence]
     step = max(1, len(filled) // PROBES)
     probes = filled[::step][:PROBES]
-    decoder = replace(settings, jobs=None, ray=None).make(
+    decoder = replace(settings, jobs=None, ray=None, cache=None).make(
         ini, [corpus.sentences[n] for n in probes]
     )
     try:

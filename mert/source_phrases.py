@@ -96,6 +96,11 @@ class SourcePhrases:
         """Return the words of a phrase, with a space between two."""
         return self._strings.of(number)
 
+    @property
+    def gathered(self) -> int:
+        """The length of the longest phrases that are numbered, in words."""
+        return len(self._of_length)
+
     def gather(self, length: int) -> None:
         """Number the phrases of up to so many words."""
         for words in range(len(self._of_length) + 1, length + 1):

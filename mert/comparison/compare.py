@@ -34,6 +34,7 @@ from mert.tune import TUNED_INI
 from mert.tune_rescored import tune_system
 from mert.tuning_state import (
     SEARCH,
+    TABLES,
     TuningSettings,
     TuningState,
     identity_of,
@@ -166,7 +167,8 @@ class _SystemRuns:
     def __init__(self, candidate: Candidate, task: _Task) -> None:
         self._candidate = candidate
         self._task = task
-        self._settings = candidate.decoder(task.decoder)
+        settings = replace(task.decoder, cache=str(task.directory / TABLES))
+        self._settings = candidate.decoder(settings)
         self._home = task.directory / candidate.name
         self._home.mkdir(parents=True, exist_ok=True)
         self.times = Times(self._home / TIMES)

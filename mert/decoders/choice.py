@@ -39,6 +39,7 @@ class DecoderSettings:
         moses: how to run Moses.
         rescoring: features that the decoder has not, and the models that they are of: NAME and
             path.
+        cache: a directory in which the embedded decoder keeps what it read of the tables.
     """
 
     decoder: str = "embedded"
@@ -47,6 +48,7 @@ class DecoderSettings:
     ray: str | None = None
     moses: MosesSettings = field(default_factory=MosesSettings)
     rescoring: tuple[tuple[str, str], ...] = ()
+    cache: str | None = None
 
     def __post_init__(self) -> None:
         if self.decoder not in DECODERS:
@@ -69,7 +71,7 @@ class DecoderSettings:
     def _decoder(self, ini: MosesIni, sentences: Sequence[Sentence]) -> Decoder:
         if self.ray is None:
             return self._on_this_machine(ini, sentences)
-        make = partial(replace(self, jobs=None)._on_this_machine, ini)
+        make = partial(replace(self, jobs=None, cache=None)._on_this_machine, ini)
         cores = self.moses.threads if self.decoder == "moses" else 1
         return ClusterDecoder(self.ray, make, self._features(ini), sentences, cores, self.jobs)
 
@@ -78,7 +80,8 @@ class DecoderSettings:
     ) -> Decoder:
         if self.decoder == "moses":
             return MosesDecoder(ini, sentences, self.moses, first)
-        return embedded_decoder(System.of_ini(ini), sentences, self.limits, self.jobs or 1, first)
+        system = replace(System.of_ini(ini), cache=self.cache)
+        return embedded_decoder(system, sentences, self.limits, self.jobs or 1, first)
 
     def _features(self, ini: MosesIni) -> FeatureSet:
         if self.decoder == "embedded":

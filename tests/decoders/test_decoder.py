@@ -21,7 +21,7 @@ from helpers.toy import (
 )
 
 from mert.bleu import References, corpus_bleu
-from mert.decoders.embedded import kenlm_library, language_model
+from mert.decoders.embedded import kenlm_library, language_model, phrase_options
 from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
 from mert.decoders.embedded.kenlm_model import KenlmModel
 from mert.decoders.embedded.reordering import ReorderingType
@@ -165,6 +165,55 @@ def test_a_table_without_word_alignments_has_no_joint_scores(tmp_path, links, me
     with pytest.raises(FormatError, match=message):
         decoder_of(toy, ["a b", "b"])
     decoder_of(toy, ["b c"])  # the line is not needed
+
+
+@pytest.mark.parametrize("joint", [0, 1])
+def test_what_was_read_of_tables_is_kept(tmp_path, monkeypatch, joint):
+    """The same to the bit; not read again unless the table, the text or the file is another."""
+    toy = make_toy(tmp_path / "toy", tables=2, types=(TYPE, TYPE), joint=joint, options=4)
+    sentences = ["a b c d a c", "b x"]
+    system = System.of_ini(toy.ini)
+    kept = replace(system, cache=str(tmp_path / "kept" / "here"))
+    read: list[str] = []
+    plain = phrase_options.read_table, phrase_options.read_reordering
+
+    def counted(function):
+        def count(table, *arguments):
+            read.append(table.name)
+            return function(table, *arguments)
+
+        return count
+
+    monkeypatch.setattr(phrase_options, "read_table", counted(plain[0]))
+    monkeypatch.setattr(phrase_options, "read_reordering", counted(plain[1]))
+
+    def lists(of: System, texts: list[str] = sentences) -> list[list[tuple]]:
+        tokens = [text.encode().split() for text in texts]
+        decoder = EmbeddedDecoder(of, tokens, SearchLimits(100, 100))
+        return [
+            [(h.words, h.score, h.features.tobytes()) for h in decoder.translate(n, 20)]
+            for n in range(len(texts))
+        ]
+
+    expected = lists(system)
+    names = ["TM0", "TM1", "LR0", "LR1"]
+    assert read == names
+    for reads in (names, []):  # and then again
+        read.clear()
+        assert lists(kept) == expected
+        assert read == reads
+    assert len(list((tmp_path / "kept" / "here").iterdir())) == 4
+    assert lists(kept, ["b x"]) == lists(system, ["b x"])
+    for file in (tmp_path / "kept" / "here").iterdir():
+        file.write_bytes(file.read_bytes()[:-7])
+    read.clear()
+    assert lists(kept) == expected
+    assert read == names
+    table = tmp_path / "toy" / "table1"
+    table.write_text(table.read_text().replace("0.1", "0.2"))
+    read.clear()
+    assert lists(kept) == lists(system) != expected
+    assert read == ["TM1", "LR0", "LR1", *names]
 
 
 def buffered(toy: Toy, sentences: list[str], buffer: int) -> EmbeddedDecoder:

@@ -18,7 +18,8 @@ from mert.decoders.embedded.joint_models import affiliations_of, links_error
 from mert.decoders.embedded.language_model import BUFFER, LanguageModels
 from mert.decoders.embedded.lookups import score_word
 from mert.decoders.embedded.records import WINDOW, Layout, Lookups, Options
-from mert.decoders.embedded.system import MOST_OPTIONS, ReorderingTable, System
+from mert.decoders.embedded.system import MOST_OPTIONS, PhraseTable, ReorderingTable, System
+from mert.decoders.embedded.table_cache import TableCache
 from mert.decoders.embedded.tables import Rows, TargetPhrases, read_reordering, read_table
 from mert.source_phrases import Sentence, SourcePhrases
 from moses_feature.arrays import Floats, Integers
@@ -68,8 +69,8 @@ class PhraseOptions:
         longest = system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE)
         sources = SourcePhrases(sentences, min(longest, WINDOW))
         self._targets = TargetPhrases()
-        tables, with_links = system.tables, system.reads_links
-        rows = [read_table(table, sources, self._targets, with_links) for table in tables]
+        self._cache = TableCache(system.cache, sentences)
+        rows = [self._rows(table, sources) for table in system.tables]
         rows.append(self._unknown_words(sentences, sources, rows))
         self._sources_of = [part.source for part in rows]
         source = np.concatenate([part.source for part in rows])
@@ -95,6 +96,12 @@ class PhraseOptions:
         self.roots = self.models.roots(len(sentences))
         self.models.add_words(self.target_words[1:])
         self._score_without_context()
+
+    def _rows(self, table: PhraseTable, sources: SourcePhrases) -> Rows:
+        targets, with_links = self._targets, self._system.reads_links
+        asked = f"{table.scores} scores, links: {with_links}"
+        read = partial(read_table, table, sources, targets, with_links)
+        return self._cache.rows(table.path, asked, sources, targets, read)
 
     def _unknown_words(
         self, sentences: Sequence[Sentence], sources: SourcePhrases, rows: Sequence[Rows]
@@ -188,7 +195,9 @@ class PhraseOptions:
     def _reordering_scores(self, model: ReorderingTable, sources: SourcePhrases) -> Floats:
         """Return (options, scores of the model); zero, or the default, where it has none."""
         scores = np.tile(model.default or (0.0,) * model.type.scores, (len(self._source), 1))
-        rows = read_reordering(model, sources, self._targets)
+        read = partial(read_reordering, model, sources, self._targets)
+        asked = f"reordering, {model.type.scores} scores, {model.type.on_target}"
+        rows = self._cache.rows(model.path, asked, sources, self._targets, read)
         if not len(rows.source):
             return scores
         # Of several lines for a pair the last one counts.

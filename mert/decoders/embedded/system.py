@@ -200,6 +200,7 @@ class System:
             `max-phrase-length`.
         alignments: whether n-best lists have word alignments
             (`print-alignment-info-in-n-best`).
+        cache: a directory for what is read of the tables; None to keep nothing.
     """
 
     features: FeatureSet
@@ -212,6 +213,7 @@ class System:
     distortion_limit: int
     settings: dict[str, int]
     alignments: bool = False
+    cache: str | None = None
 
     @property
     def reads_links(self) -> bool:
