@@ -23,9 +23,9 @@ from helpers.toy import (
 from mert.bleu import References, corpus_bleu
 from mert.decoders.embedded import kenlm_library, language_model, phrase_options
 from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
+from mert.decoders.embedded.estimates import future_scores
 from mert.decoders.embedded.kenlm_model import KenlmModel
 from mert.decoders.embedded.reordering import ReorderingType
-from mert.decoders.embedded.search import future_scores
 from mert.decoders.embedded.system import System
 from mert.decoders.embedded.workers import Workers
 from mert.features import FeatureSet

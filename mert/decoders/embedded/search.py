@@ -15,10 +15,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from mert.decoders.embedded.contexts import hash_of_end, same_end
+from mert.decoders.embedded.estimates import (
+    future_of_the_rest,
+    future_scores,
+    uncovered_score,
+    words_to_skip,
+)
+from mert.decoders.embedded.groups import add_groups, no_groups
 from mert.decoders.embedded.heap import grown, heapify, pop, push, sink
 from mert.decoders.embedded.joint_models import score_beside, score_words
 from mert.decoders.embedded.lookups import END_OF_SENTENCE, flush, score_word
+from mert.decoders.embedded.recombination import best_first, recombine
 from mert.decoders.embedded.records import (
     CUBE,
     DISCONTINUOUS_LEFT,
@@ -39,9 +46,9 @@ from mert.decoders.embedded.records import (
     Problem,
     Task,
 )
-from moses_feature.arrays import Floats, Integers, Record, Records
+from moses_feature.arrays import Integers, Record, Records
 from moses_feature.compiled import compiled, inner
-from moses_feature.hash_table import first_place, mixed, next_place, size_for
+from moses_feature.hash_table import size_for
 
 
 @compiled
@@ -58,14 +65,14 @@ def search(task: Task, options: Options, hypotheses: Hypotheses, lookups: Lookup
     limits = task.limits
     problem = Problem(task, options, lookups)
     estimates = Estimates(
-        future_scores(task.phrases, options), _future_of_the_rest(task.phrases, options)
+        future_scores(task.phrases, options), future_of_the_rest(task.phrases, options)
     )
     # The empty hypothesis, alone in its stack and in its group.
     _make_empty(hypotheses, options, task.roots)
-    groups = _no_groups(1 + size * min(limits.stack, limits.pops), size)
+    groups = no_groups(1 + size * min(limits.stack, limits.pops), size)
     table = np.empty(size_for(limits.pops), np.int64)
     best = np.zeros(1, np.int64)
-    _group(best, 0, table, hypotheses, groups)
+    add_groups(best, 0, table, hypotheses, groups)
     made = 1
     cubes = np.empty(1024, CUBE)
     for stack in range(1, size + 1):
@@ -84,8 +91,8 @@ def search(task: Task, options: Options, hypotheses: Hypotheses, lookups: Lookup
         if lookups.crowded[0]:
             break  # to be done again with more room
         # What recombines is together in the table; the best go on.
-        best = _best_first(table, hypotheses.records)
-        _group(best[: limits.stack], stack, table, hypotheses, groups)
+        best = best_first(table, hypotheses.records)
+        add_groups(best[: limits.stack], stack, table, hypotheses, groups)
     return Graph(hypotheses.records[:made], best)
 
 
@@ -110,14 +117,6 @@ def _make_empty(hypotheses: Hypotheses, options: Options, roots: Integers) -> No
     first.gap = first.mask = first.written = 0
 
 
-@compiled
-def _no_groups(room: int, size: int) -> Groups:
-    """Return groups with room for so many hypotheses of a sentence of so many words."""
-    return Groups(
-        np.zeros(room, np.int64), np.zeros(room + 1, np.int64), np.zeros(size + 2, np.int64)
-    )
-
-
 @inner
 def orientation(previous_start: int, previous_end: int, start: int, end: int) -> int:
     """Return how a span follows the one before (`LRModel::GetOrientation`)."""
@@ -128,90 +127,6 @@ def orientation(previous_start: int, previous_end: int, start: int, end: int) ->
     if end + 1 == previous_start:
         return SWAP
     return DISCONTINUOUS_RIGHT if start > previous_end else DISCONTINUOUS_LEFT
-
-
-@compiled
-def future_scores(phrases: Integers, options: Options) -> Floats:
-    """Estimate what the words of a sentence add at best, whatever phrases translate them.
-
-    Args:
-        phrases: (n, longest) source phrases, as in `Task`.
-        options: of them.
-
-    Returns:
-        (n + 1, WINDOW + 1): the estimate for 0, 1, … words from a word on.
-    """
-    size, width = phrases.shape
-    future = np.full((size + 1, WINDOW + 1), -np.inf)
-    future[:, 0] = 0.0
-    for start in range(size - 1, -1, -1):
-        for count in range(1, min(WINDOW, size - start) + 1):
-            for length in range(1, min(width, count) + 1):
-                phrase = phrases[start, length - 1]
-                if phrase >= 0 and options.size[phrase] > 0:
-                    best = options.estimate[options.order[options.first[phrase]]]
-                    joined = best + future[start + length, count - length]
-                    future[start, count] = max(future[start, count], joined)
-    return future
-
-
-@compiled
-def _future_of_the_rest(phrases: Integers, options: Options) -> Floats:
-    """Return (n + 1,): the estimate for all words from a word on."""
-    size, width = phrases.shape
-    rest = np.full(size + 1, -np.inf)
-    rest[size] = 0.0
-    for start in range(size - 1, -1, -1):
-        for length in range(1, min(width, size - start) + 1):
-            phrase = phrases[start, length - 1]
-            if phrase >= 0 and options.size[phrase] > 0:
-                best = options.estimate[options.order[options.first[phrase]]]
-                rest[start] = max(rest[start], best + rest[start + length])
-    return rest
-
-
-@inner
-def _uncovered_score(estimates: Estimates, gap: int, mask: int) -> float:
-    """Return the estimate for all words that are not covered."""
-    total = 0.0
-    place = gap
-    while mask != 0:
-        begin = place
-        while mask & 1 == 0:
-            mask >>= 1
-            place += 1
-        total += estimates.future[begin, place - begin]
-        while mask & 1 == 1:
-            mask >>= 1
-            place += 1
-    return total + estimates.rest[place]
-
-
-@inner
-def _words_to_skip(gap: int, mask: int, after: int, size: int) -> int:
-    """Return the words that jumps skip when what is not covered is translated in order.
-
-    A hypothesis that has jumped ahead will pay for the way back (Moore and Quirk 2007).
-
-    Args:
-        gap: the first word that is not covered.
-        mask: bits of the covered words from there on.
-        after: the word behind the last span.
-        size: words of the sentence.
-    """
-    skipped = abs(after - gap)
-    place = gap
-    while mask != 0:
-        while mask & 1 == 0:
-            mask >>= 1
-            place += 1
-        begin = place
-        while mask & 1 == 1:
-            mask >>= 1
-            place += 1
-        if place < size:  # nothing is behind the last words
-            skipped += place - begin
-    return skipped
 
 
 @inner
@@ -296,8 +211,8 @@ def _cubes_into(
                     new_gap += 1
                 cube.gap = new_gap
                 cube.mask = new_mask
-                to_skip = _words_to_skip(new_gap, new_mask, start + length, size)
-                of_words = _uncovered_score(estimates, new_gap, new_mask)
+                to_skip = words_to_skip(new_gap, new_mask, start + length, size)
+                of_words = uncovered_score(estimates, new_gap, new_mask)
                 cube.future = of_words - options.distortion_weight * to_skip
                 count += 1
     return cubes, count
@@ -362,7 +277,7 @@ def _fill_stack(
             in_heap -= 1
         if item.score > -np.inf:  # else it is not what the reference goes on with
             _add_hypothesis(made, number, problem, hypotheses, groups, frontier)
-            _recombine(made, table, hypotheses, problem)
+            recombine(made, table, hypotheses, problem)
             made += 1
     return made
 
@@ -482,113 +397,3 @@ def _add_hypothesis(
         made.written = hypotheses.records[hypothesis].written + length
     for model in range(hypotheses.states.shape[1]):
         hypotheses.states[new, model] = frontier.states[number, model]
-
-
-@inner
-def _same_cubes(one: Record, other: Record) -> bool:
-    """Return whether two hypotheses have the same coverage and end at the same word."""
-    return bool(one.gap == other.gap and one.mask == other.mask and one.end == other.end)
-
-
-@inner
-def _cube_hash(hypothesis: Record) -> int:
-    """Return a hash of what `_same_cubes` compares."""
-    return mixed(mixed(mixed(0, hypothesis.gap), hypothesis.mask), hypothesis.end)
-
-
-@inner
-def _same_future(one: Record, other: Record, options: Options) -> bool:
-    """Return whether no phrase that follows can tell two hypotheses apart."""
-    same = _same_cubes(one, other) and one.written == other.written
-    if options.orientation:
-        same = same and one.start == other.start
-        class_of_other = options.forward_class[other.option]
-        same = same and options.forward_class[one.option] == class_of_other
-    return same
-
-
-@inner
-def _recombine(new: int, table: Integers, hypotheses: Hypotheses, problem: Problem) -> None:
-    """Put a hypothesis into a hash table, and together with others of the same future.
-
-    The table holds the best of those that recombine, -1 where there is none. Models of trees see
-    all words: that those before the last ones make no difference is an approximation.
-    """
-    records, states, options = hypotheses.records, hypotheses.states, problem.options
-    contexts = problem.lookups.contexts
-    made = records[new]
-    hashed = mixed(_cube_hash(made), made.written)
-    for model in range(options.trees):
-        hashed = mixed(hashed, states[new, model])
-    for model in range(options.trees, states.shape[1]):
-        words = options.history[model - options.trees]
-        hashed = mixed(hashed, hash_of_end(contexts, states[new, model] >> 1, words))
-    slot = first_place(hashed, len(table))
-    while table[slot] >= 0:
-        best = table[slot]
-        same = _same_future(records[best], made, options)
-        for model in range(options.trees):
-            same = same and states[best, model] == states[new, model]
-        for model in range(options.trees, states.shape[1]):
-            one, other = states[best, model] >> 1, states[new, model] >> 1
-            words = options.history[model - options.trees]
-            same = same and same_end(contexts, one, other, words)
-        if same:
-            break
-        slot = next_place(slot, len(table))
-    best = table[slot]
-    if best < 0:
-        table[slot] = new
-    elif made.score > records[best].score:
-        made.next_worse = best
-        table[slot] = new
-    else:
-        made.next_worse = records[best].next_worse
-        records[best].next_worse = new
-
-
-@compiled
-def _best_first(table: Integers, hypotheses: Records) -> Integers:
-    """Return the hypotheses in a hash table; of equal ones the one made earlier comes first."""
-    found = np.sort(table[table >= 0])
-    best: Integers = found[np.argsort(-hypotheses["total"][found], kind="mergesort")]
-    return best
-
-
-@compiled
-def _group(
-    kept: Integers, stack: int, table: Integers, hypotheses: Hypotheses, groups: Groups
-) -> None:
-    """Add the groups of a stack, of hypotheses that are given best first.
-
-    The table, of the hypotheses before, is free to be used.
-    """
-    # Which group each belongs to; the table holds the first member of each.
-    table[:] = -1
-    group_of = np.empty(len(kept), np.int64)
-    sizes = np.zeros(len(kept), np.int64)
-    count = 0
-    for index in range(len(kept)):
-        hypothesis = hypotheses.records[kept[index]]
-        slot = first_place(_cube_hash(hypothesis), len(table))
-        while table[slot] >= 0:
-            if _same_cubes(hypotheses.records[kept[table[slot]]], hypothesis):
-                break
-            slot = next_place(slot, len(table))
-        if table[slot] < 0:
-            table[slot] = index
-            group_of[index] = count
-            count += 1
-        else:
-            group_of[index] = group_of[table[slot]]
-        sizes[group_of[index]] += 1
-    # Their members, group after group, in the order that they had.
-    known = groups.of_stack[stack]
-    for group in range(count):
-        groups.first[known + group + 1] = groups.first[known + group] + sizes[group]
-    sizes[:] = 0
-    for index in range(len(kept)):
-        group = group_of[index]
-        groups.members[groups.first[known + group] + sizes[group]] = kept[index]
-        sizes[group] += 1
-    groups.of_stack[stack + 1] = known + count
