@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from mert.decoders.embedded.kenlm_model import KenlmModel
-from mert.decoders.embedded.ngram_scorer import NgramScorer
+from mert.decoders.embedded.model_files import (
+    JointModelFile,
+    LanguageModelFile,
+    SearchModelFile,
+    file_of,
+    joint_model_of,
+    neural_lm_of,
+    search_model_of,
+)
 from mert.decoders.embedded.records import WINDOW
 from mert.decoders.embedded.reordering import ReorderingType
 from mert.features import FeatureSet, log_score
-from mert.source_phrases import Sentence
 from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.files import is_readable_file
-from moses_feature.joint.nplm import JointFiles, load_joint_model
-from moses_feature.joint.scorer import JointModel
-from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.moses.ini import Feature, MosesIni
-from moses_feature.search.in_search import DEFAULT_HISTORY, SearchInSearch
 
 KEYS = {
     "Distortion": {"num-features"},
@@ -62,7 +61,6 @@ KEYS_OF_ALL = {"tuneable", "tuneable-components"}
 AT_MOST_ONCE = ("Distortion", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
 ALIGNMENTS = "print-alignment-info-in-n-best"
 LANGUAGE_MODELS = ("BilingualNPLM", "KENLM", "NeuralLM", "RNNsearch")
-LONGEST_HISTORY = 1 << 20
 NO_EFFECT = (
     "feature",
     "weight",
@@ -109,78 +107,6 @@ class ReorderingTable:
     type: ReorderingType
     on_target: bool
     default: tuple[float, ...] | None
-
-
-@dataclass(frozen=True)
-class LanguageModelFile:
-    """A language model: its file, its feature function, and whether it is a neural one.
-
-    Attributes:
-        path: the file, or the model directory of a neural one.
-        name: of the feature function.
-        order: that a neural one must have.
-    """
-
-    path: str
-    name: str
-    order: int | None = None
-
-    def load(self) -> KenlmModel | NgramScorer:
-        """Read the model.
-
-        Raises:
-            MosesFeatureError: it cannot be read, or has another order.
-        """
-        if self.order is None:
-            return KenlmModel(self.path)
-        scorer = load_neural_lm(self.path)
-        if scorer.order != self.order:
-            raise MosesFeatureError(
-                f"{self.path}: expected a model of order {self.order} as the ini says, found "
-                f"{scorer.order}"
-            )
-        return scorer
-
-
-@dataclass(frozen=True)
-class JointModelFile:
-    """A joint language model: its files, and its feature function."""
-
-    files: JointFiles
-    name: str
-
-    def load(self) -> JointModel:
-        """Read the model.
-
-        Raises:
-            MosesFeatureError: it cannot be read, or has other sizes.
-        """
-        return load_joint_model(self.files)
-
-
-@dataclass(frozen=True)
-class SearchModelFile:
-    """An RNNsearch: its directory, its feature function.
-
-    Attributes:
-        path: of the model.
-        name: of the feature function.
-        history: hypotheses recombine if so many of their last words are the same.
-    """
-
-    path: str
-    name: str
-    history: int
-
-    def load(self, sentences: Sequence[Sentence]) -> SearchInSearch:
-        """Read the model, for some sentences.
-
-        Raises:
-            MosesFeatureError: it cannot be read, or has another direction.
-        """
-        model = SearchInSearch(Path(self.path))
-        model.read(sentences)
-        return model
 
 
 @dataclass(frozen=True)
@@ -240,13 +166,13 @@ class System:
             elif feature.kind == "LexicalReordering":
                 reordering_tables.append(_reordering_table(ini, feature))
             elif feature.kind == "KENLM":
-                language_models.append(LanguageModelFile(_file(ini, feature), feature.name))
+                language_models.append(LanguageModelFile(file_of(ini, feature), feature.name))
             elif feature.kind == "NeuralLM":
-                language_models.append(_neural_lm(ini, feature))
+                language_models.append(neural_lm_of(ini, feature))
             elif feature.kind == "BilingualNPLM":
-                joint_models.append(_joint_model(ini, feature))
+                joint_models.append(joint_model_of(ini, feature))
             elif feature.kind == "RNNsearch":
-                networks.append(_search_model(ini, feature))
+                networks.append(search_model_of(ini, feature))
             else:
                 names[feature.kind] = feature.name
         if not tables:
@@ -323,7 +249,7 @@ def _phrase_table(ini: MosesIni, feature: Feature) -> PhraseTable:
     limit = feature.arguments.get("table-limit", str(DEFAULT_TABLE_LIMIT))
     if not re.fullmatch("[0-9]{1,9}", limit):
         raise ini.error(feature.line_number, "table-limit: a number", repr(limit))
-    return PhraseTable(_file(ini, feature), feature.name, feature.score_count, int(limit))
+    return PhraseTable(file_of(ini, feature), feature.name, feature.score_count, int(limit))
 
 
 def _reordering_table(ini: MosesIni, feature: Feature) -> ReorderingTable:
@@ -353,48 +279,4 @@ def _reordering_table(ini: MosesIni, feature: Feature) -> ReorderingTable:
     if kind.on_target and not on_target:
         expected = f"output-factor=0 for {feature.arguments['type']}"
         raise ini.error(feature.line_number, expected, "none")
-    return ReorderingTable(_file(ini, feature), feature.name, kind, on_target, default)
-
-
-def _neural_lm(ini: MosesIni, feature: Feature) -> LanguageModelFile:
-    order = _number(ini, feature, "order", 1)
-    path = feature.arguments.get("path", "")
-    path = path if Path(path).is_dir() else _file(ini, feature)
-    return LanguageModelFile(path, feature.name, order)
-
-
-def _joint_model(ini: MosesIni, feature: Feature) -> JointModelFile:
-    sizes = _number(ini, feature, "order", 2), _number(ini, feature, "source_window", 0)
-    path = feature.arguments.get("path", "")
-    if Path(path).is_dir():
-        return JointModelFile(JointFiles(path, *sizes), feature.name)
-    lists = (_file(ini, feature, key) for key in ("source_vocab", "target_vocab"))
-    return JointModelFile(JointFiles(_file(ini, feature), *sizes, *lists), feature.name)
-
-
-def _search_model(ini: MosesIni, feature: Feature) -> SearchModelFile:
-    path = feature.arguments.get("path")
-    if path is None or not Path(path).is_dir():
-        raise ini.error(feature.line_number, f"a model directory for {feature.name}", f"{path}")
-    history = LONGEST_HISTORY
-    if feature.arguments.get("history") != "all":
-        feature.arguments.setdefault("history", str(DEFAULT_HISTORY))
-        history = _number(ini, feature, "history", 0)
-    return SearchModelFile(path, feature.name, history)
-
-
-def _number(ini: MosesIni, feature: Feature, key: str, least: int) -> int:
-    text = feature.arguments.get(key, "")
-    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < least:
-        raise ini.error(feature.line_number, f"{key}=… for {feature.name}", repr(text))
-    return int(text)
-
-
-def _file(ini: MosesIni, feature: Feature, key: str = "path") -> str:
-    path = feature.arguments.get(key)
-    if path is None:
-        raise ini.error(feature.line_number, f"{key}=… for {feature.name}", "none")
-    for candidate in (path, f"{path}.gz"):
-        if is_readable_file(candidate):
-            return candidate
-    raise ini.error(feature.line_number, f"a file for {feature.name}", f"none at {path}")
+    return ReorderingTable(file_of(ini, feature), feature.name, kind, on_target, default)
