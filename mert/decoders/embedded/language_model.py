@@ -50,8 +50,8 @@ FIRST_SLOTS = 1 << 16
 FIRST_CONTEXTS = 1 << 15
 MOST_STATES = 1 << 22
 """States of KenLM that are remembered, at about 65 bytes each; beyond, most are forgotten."""
-MOST_CONTEXTS = 1 << 23
-"""The same for neural models, at about 250 bytes with their scores."""
+MOST_CONTEXTS = 1 << 22
+"""The same for neural models, at about 500 bytes with their scores and room to grow."""
 PAIRS = 1 << 20
 BUFFER = 4096
 """N-grams that are scored together, at most; 0 for each as it is asked."""
