@@ -50,7 +50,8 @@ from moses_feature.moses.ini import MosesIni
 @click.option(
     "--alignments",
     is_flag=True,
-    help="Have word alignments in the n-best lists, as Moses' -print-alignment-info-in-n-best.",
+    help="Have word alignments in the n-best lists, as Moses' -print-alignment-info-in-n-best; the "
+    "phrase tables must have them.",
 )
 @search_options
 @debug_option

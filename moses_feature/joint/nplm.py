@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_feature.errors import FormatError, MosesFeatureError
+from moses_feature.errors import FormatError, MosesFeatureError, UsageError, shown
 from moses_feature.files import whole_file
 from moses_feature.joint.scorer import JointModel
 from moses_feature.joint.sizes import JointSizes
@@ -22,7 +22,9 @@ from moses_feature.lm.nplm import check_words
 from moses_feature.lm.nplm_format import BEGIN, NULL, NplmNetwork, read_network, write_network
 from moses_feature.lm.sizes import LmSizes
 from moses_feature.models.vocabulary import END, SYMBOLS, UNKNOWN, Vocabulary
+from moses_feature.moses.ini import moses_path
 from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import tokens
 
 END_WORD, UNKNOWN_WORD = SYMBOLS
 SOURCE_SUFFIX, TARGET_SUFFIX = ".source", ".target"
@@ -65,6 +67,11 @@ def write_joint_nplm(path: Path, model: JointModel) -> JointFiles:
     """
     for vocabulary in (model.source, model.target):
         check_words(vocabulary)
+    moses_path(path)
+    for suffix in (SOURCE_SUFFIX, TARGET_SUFFIX):
+        beside = path.with_name(path.name + suffix)
+        if beside.exists() and not _is_list(beside):
+            raise UsageError(f"{beside} is there already, and no list of words: give another name")
     outputs = [UNKNOWN_WORD, END_WORD, *model.target.shortlist]
     target = [*outputs, BEGIN, NULL]
     source = [UNKNOWN_WORD, BEGIN, END_WORD, *model.source.shortlist]
@@ -93,6 +100,14 @@ def write_joint_nplm(path: Path, model: JointModel) -> JointFiles:
     return JointFiles(network, sizes.order, sizes.source_window, of_source, of_target)
 
 
+def _is_list(path: Path) -> bool:
+    """Return whether a file may be a list of words that was exported before."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.readline().strip() == UNKNOWN_WORD
+
+
 def load_joint_model(files: JointFiles) -> JointModel:
     """Read a model directory, or the files that Moses reads; the latter are not normalised.
 
@@ -115,9 +130,11 @@ def load_joint_model(files: JointFiles) -> JointModel:
 def _read_joint_nplm(path: Path, files: JointFiles) -> JointModel:
     network = read_network(path)
     read = network.sizes
-    sizes = JointSizes(
-        files.order, read.projection, read.first, read.second, source_window=files.source_window
-    )
+    layers = read.projection, read.first, read.second
+    try:
+        sizes = JointSizes(files.order, *layers, source_window=files.source_window)
+    except ValueError as error:
+        raise MosesFeatureError(f"{path}: {error}, in the ini") from None
     if sizes.positions + 1 != read.order:
         expected = f"n-grams of {sizes.positions + 1} words as the ini says"
         raise FormatError(path, expected, f"{read.order}")
@@ -125,6 +142,10 @@ def _read_joint_nplm(path: Path, files: JointFiles) -> JointModel:
     if len(target) + len(source) != len(network.inputs):
         expected = f"{len(network.inputs)} words in both lists, as in {path}"
         raise FormatError(files.target_vocab, expected, f"{len(target) + len(source)}")
+    numbered = all(word.isdigit() for word in network.inputs)  # as Moses' own tools write them
+    if not numbered and list(network.inputs) != [*target, *source]:
+        expected = f"the words of {path}, in their order"
+        raise FormatError(files.target_vocab, expected, f"others here or in {files.source_vocab}")
     of_target = _ids(files.target_vocab, target, (BEGIN,))
     of_source = _ids(files.source_vocab, source, (BEGIN, END_WORD))
     outputs = len(network.outputs)
@@ -152,11 +173,20 @@ def _read_joint_nplm(path: Path, files: JointFiles) -> JointModel:
 
 
 def _read_words(path: str) -> list[bytes]:
+    words: dict[bytes, None] = {}
     with LineReader(path) as reader:
-        words = [line.strip() for line in reader]
+        for line in reader:
+            word = tokens(line)
+            if len(word) != 1 or word[0] in words:
+                expected = "one word, which no other line has"
+                raise FormatError(path, expected, shown(line), reader.line_number)
+            if not words and word[0] != UNKNOWN_WORD:
+                expected = f"{UNKNOWN_WORD.decode()}, which all unknown words are"
+                raise FormatError(path, expected, shown(word[0]), 1)
+            words[word[0]] = None
     if not words:
         raise FormatError(path, "a word on each line", "an empty file")
-    return words
+    return list(words)
 
 
 def _ids(path: str, words: Sequence[bytes], needed: Sequence[bytes]) -> dict[bytes, int]:

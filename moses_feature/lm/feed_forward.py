@@ -127,6 +127,8 @@ class FeedForward:
         rows: NDArray[np.int32] = np.ascontiguousarray(contexts, dtype=np.int32)
         words = words.astype(np.int64)
         scores = np.empty(len(words), dtype=np.float32)
+        if not len(words):
+            return scores
         if self.network is not None:
             log_probs_of(self.network[0], rows, words, scores)
             return scores

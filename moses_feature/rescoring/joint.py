@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_feature.errors import MosesFeatureError
+from moses_feature.arrays import Integers
 from moses_feature.joint.affiliation import affiliations
 from moses_feature.joint.scorer import JointModel
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.rescoring.nbest import AnyTranslation
+from moses_feature.rescoring.nbest import AnyTranslation, BadTranslationError
 from moses_feature.rescoring.source import SourceText
 
 
@@ -36,16 +36,16 @@ class JointFeature:
         """Return log p of each translation.
 
         Raises:
-            MosesFeatureError: one has no word alignment, or a bad one.
+            BadTranslationError: one has no word alignment, or a bad one.
         """
         model = self._model
         source = tokens(self._source.sentence(sentence))
         (windows,) = model.read([source])
         before = model.order - 1
         contexts, words = [], []
-        for translation in translations:
+        for number, translation in enumerate(translations):
             ids = [model.begin] * before + model.ids(translation.words)
-            places = self._affiliations(sentence, source, translation)
+            places = self._affiliations(number, source, translation)
             contexts += [
                 [window, *ids[n : n + before]] for n, window in enumerate(windows[places].tolist())
             ]
@@ -58,20 +58,19 @@ class JointFeature:
         return [float(part.sum(dtype=np.float64)) for part in np.split(found, ends[:-1])]
 
     def _affiliations(
-        self, sentence: int, source: Sequence[bytes], translation: AnyTranslation
-    ) -> np.ndarray:
-        if translation.links is None:
-            raise MosesFeatureError(
-                f"{self.name}: sentence {sentence}: expected n-best lists with word alignments "
-                "(Moses' -print-alignment-info-in-n-best, mert-decode --alignments), found none"
+        self, number: int, source: Sequence[bytes], translation: AnyTranslation
+    ) -> Integers:
+        links = translation.links
+        if links is None and translation.words:
+            expected = (
+                "word alignments behind the total (Moses' -print-alignment-info-in-n-best, "
+                "mert-decode --alignments)"
             )
+            raise BadTranslationError(number, expected, "none")
         try:
-            return affiliations(translation.links, len(source), len(translation.words))
+            return affiliations(links or b"", len(source), len(translation.words))
         except ValueError as error:
-            expected, found = error.args
-            raise MosesFeatureError(
-                f"{self.name}: sentence {sentence} (from 0): expected {expected}, found {found}"
-            ) from None
+            raise BadTranslationError(number, *error.args) from None
 
     def finish(self) -> None:
         """Check that the source has no more sentences than the lists."""

@@ -41,6 +41,20 @@ class AnyTranslation(Protocol):
         """Its word alignment, source and target place; None if the list has none."""
 
 
+class BadTranslationError(Exception):
+    """A translation that a feature cannot score.
+
+    Args:
+        number: which of those that it was given, from 0.
+        expected: what should be there.
+        found: what is.
+    """
+
+    def __init__(self, number: int, expected: str, found: str) -> None:
+        super().__init__(expected, found)
+        self.number = number
+
+
 class SentenceScorer(Protocol):
     """A feature of whole translations.
 
@@ -51,7 +65,11 @@ class SentenceScorer(Protocol):
     name: str
 
     def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
-        """Return the value, a natural log, of each translation of a sentence (from 0)."""
+        """Return the value, a natural log, of each translation of a sentence (from 0).
+
+        Raises:
+            BadTranslationError: one has not what it needs.
+        """
 
     def finish(self) -> None:
         """Check, after the last sentence, that lists and model belong together."""
@@ -137,7 +155,11 @@ def rescore(
     for sentence, lines in groupby(_lines(reader), key=lambda line: line.sentence):
         group = list(lines)
         for scorer in scorers:
-            for line, value in zip(group, scorer.scores(sentence, group), strict=True):
+            try:
+                values = scorer.scores(sentence, group)
+            except BadTranslationError as error:
+                raise group[error.number].error(*error.args) from None
+            for line, value in zip(group, values, strict=True):
                 line.append(scorer.name, value)
         if weights is not None:
             for line in group:
@@ -158,7 +180,7 @@ class Translation:
         try:
             self._parsed = NbestLine.parse(text)
         except ValueError:
-            raise self._error(EXPECTED, shown(line)) from None
+            raise self.error(EXPECTED, shown(line)) from None
 
     @property
     def sentence(self) -> int:
@@ -185,7 +207,7 @@ class Translation:
         fields = self._parsed.fields
         label = f"{name}=".encode()
         if label in fields[VALUES].split():
-            raise self._error(f"no feature {name} yet", shown(fields[VALUES]))
+            raise self.error(f"no feature {name} yet", shown(fields[VALUES]))
         fields[VALUES] = b"%b %b %.6g " % (fields[VALUES].rstrip(), label, value)
 
     def weigh(self, weights: Weights) -> None:
@@ -194,20 +216,20 @@ class Translation:
         try:
             values = labelled_values(fields[VALUES])
         except ValueError:
-            raise self._error("Name= value …", shown(fields[VALUES])) from None
+            raise self.error("Name= value …", shown(fields[VALUES])) from None
         for name in sorted({*values, *weights}):
             here, there = len(values.get(name, ())), len(weights.get(name, ()))
             if here and not there:
-                raise self._error(f"a weight of {name}", "none in the weights")
+                raise self.error(f"a weight of {name}", "none in the weights")
             if here != there and not (here == 0 and name in UNTUNEABLE):
-                raise self._error(f"as many values of {name} as it has weights, {there}", f"{here}")
+                raise self.error(f"as many values of {name} as it has weights, {there}", f"{here}")
         self._parsed.total = sum(
             weight * value
             for name, of_name in values.items()
             for weight, value in zip(weights.get(name, ()), of_name, strict=True)
         )
         if not math.isfinite(self._parsed.total):
-            raise self._error("a finite total", f"{self._parsed.total:g}")
+            raise self.error("a finite total", f"{self._parsed.total:g}")
         end = b" " if len(fields) > TOTAL + 1 else b""
         fields[TOTAL] = b" %.6g%b" % (self.total, end)
 
@@ -215,7 +237,8 @@ class Translation:
         """Return the line."""
         return b"|||".join(self._parsed.fields) + self._end
 
-    def _error(self, expected: str, found: str) -> FormatError:
+    def error(self, expected: str, found: str) -> FormatError:
+        """Return an error that names the line."""
         path, line_number = self._place
         return FormatError(path, expected, found, line_number)
 

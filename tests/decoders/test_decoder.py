@@ -167,6 +167,18 @@ def test_a_table_without_word_alignments_has_no_joint_scores(tmp_path, links, me
     decoder_of(toy, ["b c"])  # the line is not needed
 
 
+def test_sentences_without_words_and_tokens_that_are_none(tmp_path):
+    """A bar alone is a factor without a word; joint models and alignments pass it by."""
+    toy = make_toy(tmp_path / "toy", joint=1, networks=1)
+    system = replace(System.of_ini(toy.ini), alignments=True)
+    for sentences in ([], [[]], [[b"|"]], [[], [b"a", b"|", b"b"], []]):
+        decoder = EmbeddedDecoder(system, sentences)
+        for number, sentence in enumerate(sentences):
+            (best,) = decoder.translate(number)
+            assert best.links is not None
+            assert bool(best.words) == (len(sentence) > 1)
+
+
 @pytest.mark.parametrize("joint", [0, 1])
 def test_what_was_read_of_tables_is_kept(tmp_path, monkeypatch, joint):
     """The same to the bit; not read again unless the table, the text or the file is another."""

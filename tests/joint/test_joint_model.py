@@ -336,12 +336,20 @@ def test_moses_reads_what_is_exported(files, tmp_path):
         ({"source_vocab": "short"}, "expected .* words in both lists"),
         ({"target_vocab": "empty"}, "expected a word on each line, found an empty file"),
         ({"source_vocab": "missing"}, "missing: No such file"),
+        ({"order": 33}, "order: expected 2 to 32, found 33, in the ini"),
+        ({"source_vocab": "nnjm.target", "target_vocab": "nnjm.source"}, "in their order, found"),
+        ({"target_vocab": "twice"}, "twice at line 3: expected one word, which no other line has"),
+        ({"target_vocab": "words"}, "words at line 2: expected one word, .* found 'a b"),
+        ({"target_vocab": "other"}, "other at line 1: expected <unk>, which .* found 'A'"),
     ],
 )
 def test_files_that_do_not_belong_together(files, tmp_path, change, message):
     exported = write_joint_nplm(tmp_path / "nnjm", model_of(files))
     (tmp_path / "short").write_text("<unk>\n<s>\n</s>\n")
     (tmp_path / "empty").write_text("")
+    (tmp_path / "twice").write_text("<unk>\n<s>\n<s>\n")
+    (tmp_path / "words").write_text("<unk>\na b\n")
+    (tmp_path / "other").write_text("A\n<unk>\n")
     changed = {
         name: str(tmp_path / value) if isinstance(value, str) else value
         for name, value in change.items()
@@ -395,12 +403,21 @@ def test_commands(tmp_path, run):
     line = (tmp_path / "out").read_text()
     assert line == f"0 ||| t2 t1  ||| LM0= 1 NNJM0= {expected:.6g} ||| -3 ||| 1-0 0-1 \n"
     for links, message in (
-        ("", "expected n-best lists with word alignments"),
-        ("||| 0=0 1=1", "expected n-best lists with word alignments"),
-        ("||| 0=0 ||| 2-0", "expected links between 2 source and 2 target words"),
+        ("", "list at line 1: expected word alignments behind the total"),
+        ("||| 0=0 1=1", "list at line 1: expected word alignments behind the total"),
+        ("||| 0=0 ||| 2-0", "list at line 1: expected links between 2 source and 2 target words"),
     ):
         (tmp_path / "list").write_text(f"0 ||| t2 t1 ||| LM0= 1 ||| -3 {links}\n")
         failed = run("rescore", "list", "x", "--joint", "m", "--source", "text", exit_code=1)
         assert message in failed.stderr
         assert not (tmp_path / "x").exists()
     run("rescore", "list", "x", "--joint", "m", exit_code=2)
+    (tmp_path / "text").write_text("\n")
+    (tmp_path / "list").write_text("0 |||  ||| LM0= 0 ||| 0 |||  \n")
+    run("rescore", "list", "out", "--joint", "m", "--source", "text")
+    assert (tmp_path / "out").read_text() == "0 |||  ||| LM0= 0 NNJM0= 0 ||| 0 |||  \n"
+    (tmp_path / "train.source").write_text("precious\n")
+    assert "no list of words" in run("joint", "export-nplm", "m", "train", exit_code=2).stderr
+    run("joint", "export-nplm", "m", "a name", exit_code=1)
+    assert not (tmp_path / "a name").exists()
+    run("joint", "export-nplm", "m", "nplm")  # again

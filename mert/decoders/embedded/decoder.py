@@ -129,7 +129,8 @@ class EmbeddedDecoder:
 
     def _translate(self, sentence: int, count: int, distinct: bool) -> list[Hypothesis]:
         if not len(self._options.spans[sentence]):
-            return [Hypothesis((), np.zeros(int(self._tuneable.sum())), 0.0)]
+            links = b"" if self._alignments else None
+            return [Hypothesis((), np.zeros(int(self._tuneable.sum())), 0.0, links)]
         graph = self._search(sentence, self._weighted, np.empty(0, np.int64), forced=False)
         return self._best(sentence, graph, self._weighted, count, distinct)
 

@@ -102,7 +102,7 @@ def neural_lm_of(ini: MosesIni, feature: Feature) -> LanguageModelFile:
     """
     order = _number(ini, feature, "order", 1)
     path = feature.arguments.get("path", "")
-    path = path if Path(path).is_dir() else file_of(ini, feature)
+    path = path if path and Path(path).is_dir() else file_of(ini, feature)
     return LanguageModelFile(path, feature.name, order)
 
 
@@ -114,7 +114,7 @@ def joint_model_of(ini: MosesIni, feature: Feature) -> JointModelFile:
     """
     sizes = _number(ini, feature, "order", 2), _number(ini, feature, "source_window", 0)
     path = feature.arguments.get("path", "")
-    if Path(path).is_dir():
+    if path and Path(path).is_dir():
         return JointModelFile(JointFiles(path, *sizes), feature.name)
     lists = (file_of(ini, feature, key) for key in ("source_vocab", "target_vocab"))
     return JointModelFile(JointFiles(file_of(ini, feature), *sizes, *lists), feature.name)
@@ -127,8 +127,9 @@ def search_model_of(ini: MosesIni, feature: Feature) -> SearchModelFile:
         FormatError: there is none, or its history is no number.
     """
     path = feature.arguments.get("path")
-    if path is None or not Path(path).is_dir():
-        raise ini.error(feature.line_number, f"a model directory for {feature.name}", f"{path}")
+    if not path or not Path(path).is_dir():
+        expected = f"path=…, a model directory for {feature.name}"
+        raise ini.error(feature.line_number, expected, path or "none")
     history = LONGEST_HISTORY
     if feature.arguments.get("history") != "all":
         history = _number(ini, feature, "history", 0, f"{DEFAULT_HISTORY}")
@@ -138,7 +139,8 @@ def search_model_of(ini: MosesIni, feature: Feature) -> SearchModelFile:
 def _number(ini: MosesIni, feature: Feature, key: str, least: int, default: str = "") -> int:
     text = feature.arguments.get(key, default)
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) < least:
-        raise ini.error(feature.line_number, f"{key}=… for {feature.name}", repr(text))
+        expected = f"{key}=… for {feature.name}, a number of {least} or more"
+        raise ini.error(feature.line_number, expected, repr(text))
     return int(text)
 
 

@@ -117,7 +117,8 @@ class PhraseOptions:
             numbers[unknown],
             np.array(targets, dtype=np.int64),
             np.empty((len(unknown), 0)),
-            np.full(len(unknown), b"0-0", dtype=object),
+            # A token may be no word at all, such as `|`.
+            np.array([b"0-0" if words[number] else b"" for number in unknown], dtype=object),
         )
 
     def _affiliate(self, sources: SourcePhrases) -> None:
