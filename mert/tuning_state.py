@@ -19,8 +19,6 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.run_identity import difference
 
 STATE = "state.json"
-TABLES = ".tables"
-"""The folder for what the embedded decoder read of the tables."""
 SEARCH = "search"
 """The folder of the run that tunes a decoder by itself, before its lists are rescored."""
 

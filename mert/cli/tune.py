@@ -14,7 +14,7 @@ from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
 from mert.tune import RESCORING_WEIGHTS, TUNED_INI
 from mert.tune_rescored import tune_system
-from mert.tuning_state import TABLES, TuningSettings, identity_of
+from mert.tuning_state import TuningSettings, identity_of
 from moses_feature import __version__
 from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE
@@ -80,8 +80,7 @@ def mert_tune(
     decoder_choice = replace(decoder_choice, rescoring=rescoring)
     check_chain(system, corpus, decoder_choice)
     identity = {**identity_of(system, corpus), "decoder": decoder_choice.identity()}
-    cached = replace(decoder_choice, cache=str(Path(work_dir) / TABLES))
-    decoder = cached.make(system, corpus.sentences)
+    decoder = decoder_choice.make(system, corpus.sentences)
     try:
         with Progress(has_end=True) as bar:
             state = tune_system(

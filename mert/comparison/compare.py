@@ -34,7 +34,6 @@ from mert.tune import TUNED_INI
 from mert.tune_rescored import tune_system
 from mert.tuning_state import (
     SEARCH,
-    TABLES,
     TuningSettings,
     TuningState,
     identity_of,
@@ -53,6 +52,8 @@ logger = logging.getLogger(__name__)
 RESULTS = "comparison.json"
 PAGE = "comparison.html"
 IDENTITY = "identity.json"
+TABLES = ".tables"
+"""The folder for what the embedded decoder read of the tables."""
 AVERAGE_INI, TIMES = "average.ini", "times.json"
 TEST_NBEST, TEST_OUT = "test.nbest.gz", "test.out"
 
