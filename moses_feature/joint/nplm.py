@@ -162,10 +162,8 @@ def _read_joint_nplm(path: Path, files: JointFiles) -> JointModel:
     weights["source_projection.weight"] = projection[len(target) :][
         [of_source[END_WORD], *source_rows, 0]
     ]
-    predicted = [
-        of_target.get(END_WORD, 0) if of_target.get(END_WORD, 0) < outputs else 0,
-        *rows[1:],
-    ]
+    end = of_target.get(END_WORD, outputs)
+    predicted = [end if end < outputs else 0, *rows[1:]]  # it is never asked for
     for name in ("output.weight", "output.bias"):
         weights[name] = np.ascontiguousarray(weights[name][predicted])
     vocabularies = Vocabulary(tuple(words)), Vocabulary(tuple(known))

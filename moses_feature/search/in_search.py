@@ -73,6 +73,7 @@ class SearchInSearch:
         self._sentence = NO_STATE
         self._count = 0
         self._after = np.zeros(0, dtype=np.int32)
+        self._reached: list[NDArray[np.integer]] = []
 
     def ids(self, words: Sequence[bytes]) -> list[int]:
         """Return the ids of target words."""
@@ -114,7 +115,9 @@ class SearchInSearch:
             return
         self._sentence = sentence
         self._sources: Sources = self._network.encode([self._sentences[sentence]])
-        self._after[:] = NO_STATE
+        for nodes in self._reached:
+            self._after[nodes] = NO_STATE
+        self._reached = []
         self._count = 0
         start = self._sources.start
         first = self._network.align(start, np.zeros(len(start), dtype=np.int64), self._sources)
@@ -164,6 +167,7 @@ class SearchInSearch:
             of_used = self._some(used)
             following = self._network.next_states(of_used, state, inputs, last, self._sources)
             self._after[new] = self._keep(following)
+            self._reached.append(new)
 
 
 def _with_room(array: Floats32, rows: int) -> Floats32:

@@ -216,6 +216,9 @@ def test_what_was_read_of_tables_is_kept(tmp_path, monkeypatch, joint):
         assert read == reads
     assert len(list((tmp_path / "kept" / "here").iterdir())) == 4
     assert lists(kept, ["b x"]) == lists(system, ["b x"])
+    short = {"max-phrase-length": 1}
+    of_words = lists(replace(system, settings=short))
+    assert lists(replace(kept, settings=short)) == of_words != expected
     for file in (tmp_path / "kept" / "here").iterdir():
         file.write_bytes(file.read_bytes()[:-7])
     read.clear()

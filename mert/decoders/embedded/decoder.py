@@ -12,8 +12,8 @@ from xopen import xopen
 
 from mert.decoders.decoder import SearchErrors
 from mert.decoders.embedded.best_paths import best_paths
-from mert.decoders.embedded.joint_models import shifted
 from mert.decoders.embedded.language_model import BUFFER
+from mert.decoders.embedded.links import shifted
 from mert.decoders.embedded.path_features import features_of_paths, words_of_paths
 from mert.decoders.embedded.phrase_options import PhraseOptions
 from mert.decoders.embedded.records import Graph, Limits, Options, Task

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mert.decoders.embedded.joint_models import score_beside, score_words
 from mert.decoders.embedded.lookups import END_OF_SENTENCE, score_word
+from mert.decoders.embedded.phrase_scores import score_beside, score_words
 from mert.decoders.embedded.records import Graph, Layout, Lookups, Options
 from mert.decoders.embedded.search import orientation
 from moses_feature.arrays import Floats, Integers

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mert.decoders.embedded.joint_models import affiliations_of, links_error
 from mert.decoders.embedded.language_model import BUFFER, LanguageModels
+from mert.decoders.embedded.links import affiliations_of, links_error
 from mert.decoders.embedded.lookups import score_word
 from mert.decoders.embedded.records import WINDOW, Layout, Lookups, Options
 from mert.decoders.embedded.system import MOST_OPTIONS, PhraseTable, ReorderingTable, System
@@ -66,10 +66,10 @@ class PhraseOptions:
 
     def __init__(self, system: System, sentences: Sequence[Sentence], buffer: int = BUFFER) -> None:
         self._system = system
-        longest = system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE)
-        sources = SourcePhrases(sentences, min(longest, WINDOW))
+        longest = min(system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE), WINDOW)
+        sources = SourcePhrases(sentences, longest)
         self._targets = TargetPhrases()
-        self._cache = TableCache(system.cache, sentences)
+        self._cache = TableCache(system.cache, sentences, longest)
         rows = [self._rows(table, sources) for table in system.tables]
         rows.append(self._unknown_words(sentences, sources, rows))
         self._sources_of = [part.source for part in rows]

@@ -23,8 +23,8 @@ from mert.decoders.embedded.estimates import (
 )
 from mert.decoders.embedded.groups import add_groups, no_groups
 from mert.decoders.embedded.heap import grown, heapify, pop, push, sink
-from mert.decoders.embedded.joint_models import score_beside, score_words
 from mert.decoders.embedded.lookups import END_OF_SENTENCE, flush, score_word
+from mert.decoders.embedded.phrase_scores import score_beside, score_words
 from mert.decoders.embedded.recombination import best_first, recombine
 from mert.decoders.embedded.records import (
     CUBE,

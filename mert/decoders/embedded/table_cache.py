@@ -1,8 +1,8 @@
 """What was read of tables, kept on disk for the next one who reads them for the same sentences.
 
 A file is known by what its content follows from: the table's own content, the sentences, what was
-asked of the table, and the tables before it, whose target phrases have numbers. A file
-that is not whole, or of another version of this program, counts for nothing.
+asked of the table, and the tables before it, whose target phrases have numbers. A file that is not
+whole, or of another version of this program, counts for nothing.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ class TableCache:
     Args:
         directory: made when something is kept; None to keep nothing.
         sentences: for which the tables are read, one after the other.
+        longest: words of a source phrase, at most.
     """
 
-    def __init__(self, directory: str | None, sentences: Sequence[Sentence]) -> None:
+    def __init__(self, directory: str | None, sentences: Sequence[Sentence], longest: int) -> None:
         self._directory = directory
-        self._key = hashlib.sha256(f"{FORMAT} {__version__}".encode())
+        self._key = hashlib.sha256(f"{FORMAT} {__version__} {longest}\n".encode())
         if directory is not None:
             for sentence in sentences:
                 self._key.update(b" ".join(sentence) + b"\n")
@@ -70,7 +71,7 @@ class TableCache:
         rows = _kept(kept, sources, targets)
         if rows is None:
             rows = read()
-            with suppress(OutputError):  # a full disk is no reason to end
+            with suppress(OSError, OutputError):  # a full disk is no reason to end
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 _keep(kept, rows, sources, targets)
         return rows

@@ -1,9 +1,4 @@
-"""Joint models in search: which source words stand beside each target word (`BilingualLM.cpp`).
-
-A target word belongs to a source word of its phrase pair, by the links that the phrase table has.
-Beside it the model sees a window of the sentence, which has a number; a context is this number and
-the words before.
-"""
+"""The word alignments of phrase pairs, and the source words that target words belong to by them."""
 
 from __future__ import annotations
 
@@ -12,14 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mert.decoders.embedded.contexts import number_with_base
-from mert.decoders.embedded.lookups import END_OF_SENTENCE, score_word
-from mert.decoders.embedded.records import Lookups, Options
 from mert.decoders.embedded.system import PhraseTable
 from mert.decoders.embedded.tables import links_of
 from mert.source_phrases import surface_words
 from moses_feature.arrays import Bytes, Integers
-from moses_feature.compiled import compiled, compiler
+from moses_feature.compiled import compiled
 from moses_feature.errors import FormatError
 from moses_feature.joint.affiliation import affiliate, affiliations
 from moses_feature.moses.lines import LineReader
@@ -92,47 +84,3 @@ def links_error(tables: Sequence[PhraseTable], source: bytes, target: bytes) -> 
                     expected, found = error.args
                     return FormatError(table.path, expected, found, reader.line_number)
     raise AssertionError("the pair was read before")
-
-
-@compiler(_nrt=False)
-def score_words(
-    lookups: Lookups, options: Options, target: int, state: int, complete: bool
-) -> tuple[float, int]:
-    """Return the score of a target phrase by a model of trees after a node, and the last node."""
-    total = 0.0
-    for place in range(options.word_offsets[target], options.word_offsets[target + 1]):
-        score, state = score_word(lookups, state, options.words[place])
-        total += score
-    if complete:
-        score, _ = score_word(lookups, state, END_OF_SENTENCE)
-        total += score
-    return total, state
-
-
-@compiler(_nrt=False)
-def score_beside(
-    lookups: Lookups, options: Options, windows: Integers, option: int, start: int, state: int
-) -> tuple[float, int]:
-    """Return the score of an option's words by a joint model after a state, and the state then.
-
-    Args:
-        lookups: of all models.
-        options: the phrase options.
-        windows: (n,) of the words of the sentence, for this model.
-        option: whose target phrase is scored.
-        start: first source word of the span.
-        state: of the model.
-    """
-    target = options.target[option]
-    first, last = options.word_offsets[target], options.word_offsets[target + 1]
-    affiliation = options.affiliation_offsets[option] - first
-    total = 0.0
-    for place in range(first, last):
-        window = windows[start + options.affiliations[affiliation + place]]
-        beside = number_with_base(lookups.contexts, state >> 1, window)
-        if beside < 0:
-            lookups.crowded[0] = 1
-            return total, state
-        score, state = score_word(lookups, 2 * beside + 1, options.words[place])
-        total += score
-    return total, state
