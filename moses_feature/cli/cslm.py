@@ -4,84 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import click
 import numpy as np
-import torch
 
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.nplm import warn_of_log_norms
-from moses_feature.cli.option_types import Gathered, Given, WholeRange, taken
+from moses_feature.cli.option_types import WholeRange
 from moses_feature.cli.options import DeviceOptions, device_options
 from moses_feature.cli.paths import READ, READ_MODEL, WRITE, WRITE_DIRECTORY
-from moses_feature.cli.training_options import (
-    SizeOptions,
-    held_out_option,
-    run_options,
-    self_normalisation_option,
-    shortlist_options,
-    size_options,
-)
+from moses_feature.cli.training_options import NgramOptions, ngram_options
 from moses_feature.files import STANDARD_STREAM
 from moses_feature.lm.nplm import load_neural_lm, write_nplm
 from moses_feature.lm.scorer import NeuralLM
-from moses_feature.lm.settings import LmData, LmSettings
-from moses_feature.lm.sizes import LARGEST_ORDER, LM_PRESETS, LmSizes
+from moses_feature.lm.settings import LmData
+from moses_feature.lm.sizes import LARGEST_ORDER, LM_PRESETS
 from moses_feature.models.vocabulary import UNKNOWN
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.training.settings import RunSettings
 
-DEFAULTS = LmSettings()
 SENTENCES_TOGETHER = 256
 
 
-@dataclass(frozen=True)
-class LmOptions:
-    """How the user wants a language model to be trained, before device and text are known."""
-
-    size: SizeOptions
-    run: RunSettings
-    held_out: float
-    self_normalisation: float
-    shortlist: int
-    min_count: int
-
-    @classmethod
-    def from_options(cls, given: Given) -> LmOptions:
-        """Pick them from the options of a command."""
-        size = SizeOptions.from_options(given, LmSizes)
-        return taken(cls, given, size=size, run=taken(RunSettings, given, "clip"))
-
-    def settings(self, device: torch.device) -> LmSettings:
-        """Return how to train on a device."""
-        return LmSettings(
-            **vars(self.run),
-            sizes=self.size.on(device, LM_PRESETS),
-            held_out=self.held_out,
-            self_normalisation=self.self_normalisation,
-        )
-
-    def data(self, text: str) -> LmData:
-        """Return what to train on."""
-        return LmData(text, self.shortlist, self.min_count)
-
-
-lm_options = Gathered(
-    "Training",
-    "training",
-    LmOptions.from_options,
-    size_options(
-        LM_PRESETS,
-        {
-            "projection": "projection of a context word",
-            "first": "units of the first rectified layer",
-            "second": "units of the second rectified layer",
-        },
-    ),
+lm_options = ngram_options(
+    LM_PRESETS,
+    LmData,
+    "Words",
     click.option(
         "--order",
         type=WholeRange(2, LARGEST_ORDER),
@@ -89,10 +39,6 @@ lm_options = Gathered(
         show_default=True,
         help="Words of an n-gram, the predicted one counted.",
     ),
-    shortlist_options(LmData, "Words"),
-    held_out_option(DEFAULTS, "sentences, 100 at least,"),
-    self_normalisation_option("in a decoder. Moses with NPLM never subtracts it"),
-    run_options(DEFAULTS, "n-grams", "an epoch"),
 )
 
 
@@ -112,7 +58,7 @@ def train_command(
     text: str,
     model_directory: str,
     resume: bool,
-    training: LmOptions,
+    training: NgramOptions,
     device: DeviceOptions,
 ) -> None:
     """Train a feed-forward n-gram model on a tokenised text, a sentence on each line.
@@ -129,9 +75,8 @@ def train_command(
 
     on = device.prepare()
     settings, directory = training.settings(on), Path(model_directory)
-    train_and_show(
-        train_language_model, training.data(text), settings, directory, on, resume, "n-grams"
-    )
+    data = LmData(text, training.shortlist, training.min_count)
+    train_and_show(train_language_model, data, settings, directory, on, resume, "n-grams")
 
 
 @cslm_group.command("score", cls=Command, no_args_is_help=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,74 +9,24 @@ import click
 
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.nplm import warn_of_log_norms
-from moses_feature.cli.option_types import Gathered, Given, WholeRange, taken
+from moses_feature.cli.option_types import WholeRange
 from moses_feature.cli.options import DeviceOptions, device_options
 from moses_feature.cli.paths import READ, READ_MODEL, WRITE, WRITE_DIRECTORY
-from moses_feature.cli.training_options import (
-    SizeOptions,
-    held_out_option,
-    run_options,
-    self_normalisation_option,
-    shortlist_options,
-    size_options,
-)
+from moses_feature.cli.training_options import NgramOptions, ngram_options
 from moses_feature.errors import UsageError
 from moses_feature.files import STANDARD_STREAM
 from moses_feature.joint.settings import JointData
-from moses_feature.joint.sizes import JOINT_PRESETS, JointSizes
-from moses_feature.lm.settings import LmSettings
+from moses_feature.joint.sizes import JOINT_PRESETS
 from moses_feature.lm.sizes import LARGEST_ORDER, LARGEST_WINDOW
-from moses_feature.training.settings import RunSettings
 
 if TYPE_CHECKING:
-    import torch
-
-DEFAULTS = LmSettings(sizes=JOINT_PRESETS["small"])
+    pass
 
 
-@dataclass(frozen=True)
-class JointOptions:
-    """How the user wants a joint model to be trained, before device and texts are known."""
-
-    size: SizeOptions
-    run: RunSettings
-    held_out: float
-    self_normalisation: float
-    shortlist: int
-    min_count: int
-
-    @classmethod
-    def from_options(cls, given: Given) -> JointOptions:
-        """Pick them from the options of a command."""
-        size = SizeOptions.from_options(given, JointSizes)
-        return taken(cls, given, size=size, run=taken(RunSettings, given, "clip"))
-
-    def settings(self, device: torch.device) -> LmSettings:
-        """Return how to train on a device."""
-        return LmSettings(
-            **vars(self.run),
-            sizes=self.size.on(device, JOINT_PRESETS),
-            held_out=self.held_out,
-            self_normalisation=self.self_normalisation,
-        )
-
-    def data(self, source: str, target: str, alignment: str) -> JointData:
-        """Return what to train on."""
-        return JointData(source, target, alignment, self.shortlist, self.min_count)
-
-
-joint_options = Gathered(
-    "Training",
-    "training",
-    JointOptions.from_options,
-    size_options(
-        JOINT_PRESETS,
-        {
-            "projection": "projection of a word",
-            "first": "units of the first rectified layer",
-            "second": "units of the second rectified layer",
-        },
-    ),
+joint_options = ngram_options(
+    JOINT_PRESETS,
+    JointData,
+    "Words a side",
     click.option(
         "--order",
         type=WholeRange(2, LARGEST_ORDER),
@@ -92,10 +41,6 @@ joint_options = Gathered(
         show_default=True,
         help="Source words on each side of the one that the predicted word belongs to.",
     ),
-    shortlist_options(JointData, "Words a side"),
-    held_out_option(DEFAULTS, "sentences, 100 at least,"),
-    self_normalisation_option("in a decoder. Moses with NPLM never subtracts it"),
-    run_options(DEFAULTS, "n-grams", "an epoch"),
 )
 
 
@@ -119,7 +64,7 @@ def train_command(
     alignment: str,
     model_directory: str,
     resume: bool,
-    training: JointOptions,
+    training: NgramOptions,
     device: DeviceOptions,
 ) -> None:
     """Train a feed-forward model on two tokenised texts and their word alignments.
@@ -139,7 +84,8 @@ def train_command(
 
     on = device.prepare()
     settings, directory = training.settings(on), Path(model_directory)
-    data = training.data(source, target, alignment)
+    limits = training.shortlist, training.min_count
+    data = JointData(source, target, alignment, *limits)
     train_and_show(train_joint_model, data, settings, directory, on, resume, "n-grams")
 
 

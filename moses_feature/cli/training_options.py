@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -24,7 +24,6 @@ from moses_feature.cli.option_types import (
 from moses_feature.cli.paths import READ
 from moses_feature.errors import UsageError
 from moses_feature.joint.settings import JointData
-from moses_feature.joint.sizes import JointSizes
 from moses_feature.lm.settings import LmData, LmSettings
 from moses_feature.lm.sizes import LARGEST_SIZE, LmSizes
 from moses_feature.models.folds import MOST_FOLDS
@@ -49,9 +48,10 @@ if TYPE_CHECKING:
     import torch
 
 F = TypeVar("F", bound=Callable[..., Any])
-S = TypeVar("S", Sizes, SearchSizes, LmSizes, JointSizes)
+S = TypeVar("S", Sizes, SearchSizes, LmSizes)
 
 DEFAULTS = TrainingSettings()
+LM_DEFAULTS = LmSettings()
 
 
 def run_options(defaults: RunSettings, examples: str, epoch: str) -> Callable[[F], F]:
@@ -168,7 +168,7 @@ def self_normalisation_option(where: str) -> Callable[[F], F]:
     )
 
 
-def size_options(presets: dict[str, S], what: dict[str, str]) -> Callable[[F], F]:
+def size_options(presets: Mapping[str, S], what: dict[str, str]) -> Callable[[F], F]:
     """Return the options for the sizes of layers, by the names of the fields."""
     return together(
         click.option(
@@ -205,7 +205,7 @@ class SizeOptions:
         names = dict.fromkeys(field.name for kind in kinds for field in fields(kind))
         return cls(given.pop("preset"), {name: given.pop(name) for name in names})
 
-    def on(self, device: torch.device, presets: dict[str, S]) -> S:
+    def on(self, device: torch.device, presets: Mapping[str, S]) -> S:
         """Return the sizes of a network on a device.
 
         Raises:
@@ -298,3 +298,70 @@ training_options = Gathered(
     ),
     run_options(DEFAULTS, "phrase pairs", "an epoch, 5,000 at most,"),
 )
+
+
+@dataclass(frozen=True)
+class NgramOptions:
+    """How the user wants a feed-forward model to be trained, before device and texts are known.
+
+    Attributes:
+        presets: of its sizes.
+    """
+
+    presets: Mapping[str, LmSizes]
+    size: SizeOptions
+    run: RunSettings
+    held_out: float
+    self_normalisation: float
+    shortlist: int
+    min_count: int
+
+    def settings(self, device: torch.device) -> LmSettings:
+        """Return how to train on a device."""
+        return LmSettings(
+            **vars(self.run),
+            sizes=self.size.on(device, self.presets),
+            held_out=self.held_out,
+            self_normalisation=self.self_normalisation,
+        )
+
+
+def ngram_options(
+    presets: Mapping[str, LmSizes],
+    data: type[LmData | JointData],
+    words: str,
+    *of_context: Callable[[F], F],
+) -> Gathered[NgramOptions]:
+    """Return the options of a command that trains a feed-forward model: `NgramOptions`.
+
+    Args:
+        presets: of its sizes.
+        data: what it is trained on.
+        words: whose the shortlist is.
+        of_context: options for what it sees.
+    """
+    kind = type(presets["small"])
+
+    def from_options(given: Given) -> NgramOptions:
+        size = SizeOptions.from_options(given, kind)
+        run = taken(RunSettings, given, "clip")
+        return taken(NgramOptions, given, presets=presets, size=size, run=run)
+
+    return Gathered(
+        "Training",
+        "training",
+        from_options,
+        size_options(
+            presets,
+            {
+                "projection": "projection of a word",
+                "first": "units of the first rectified layer",
+                "second": "units of the second rectified layer",
+            },
+        ),
+        *of_context,
+        shortlist_options(data, words),
+        held_out_option(LM_DEFAULTS, "sentences, 100 at least,"),
+        self_normalisation_option("in a decoder. Moses with NPLM never subtracts it"),
+        run_options(LM_DEFAULTS, "n-grams", "an epoch"),
+    )

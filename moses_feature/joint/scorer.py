@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.arrays import Floats32, Integers
-from moses_feature.errors import FormatError
 from moses_feature.files import Json
 from moses_feature.joint.sizes import JOINT_ARCHITECTURE, JointSizes
 from moses_feature.lm.feed_forward import ROWS, FeedForward, first_products
@@ -23,6 +22,7 @@ from moses_feature.models.files import (
     WEIGHTS,
     check_weights,
     read_model_files,
+    settings_of,
     trained_self_normalised,
 )
 from moses_feature.models.vocabulary import (
@@ -97,10 +97,7 @@ class JointModel(FeedForward):
         """
         names = (SOURCE_VOCABULARY, TARGET_VOCABULARY)
         files = read_model_files(directory, JOINT_ARCHITECTURE, ("sizes", "training"), names)
-        try:
-            sizes = JointSizes(**files.config["sizes"])
-        except (TypeError, ValueError) as error:
-            raise FormatError(directory / CONFIG, "sizes", f"{error}") from error
+        sizes = settings_of(JointSizes, files.config, "sizes", directory / CONFIG)
         source, target = (files.vocabularies[name] for name in names)
         shapes = sizes.joint_shapes(len(source), len(target))
         check_weights(directory / WEIGHTS, files.weights, shapes)

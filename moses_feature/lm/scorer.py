@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from moses_feature.arrays import Floats32
-from moses_feature.errors import FormatError
 from moses_feature.files import Json
 from moses_feature.lm.feed_forward import FeedForward, first_products
 from moses_feature.lm.sizes import LM_ARCHITECTURE, LmSizes
@@ -17,6 +16,7 @@ from moses_feature.models.files import (
     WEIGHTS,
     check_weights,
     read_model_files,
+    settings_of,
     trained_self_normalised,
 )
 from moses_feature.models.vocabulary import END, Vocabulary
@@ -77,10 +77,7 @@ class NeuralLM(FeedForward):
             FormatError: a file is damaged, or the files do not belong together.
         """
         files = read_model_files(directory, LM_ARCHITECTURE, ("sizes", "training"), (VOCABULARY,))
-        try:
-            sizes = LmSizes(**files.config["sizes"])
-        except (TypeError, ValueError) as error:
-            raise FormatError(directory / CONFIG, "sizes", f"{error}") from error
+        sizes = settings_of(LmSizes, files.config, "sizes", directory / CONFIG)
         vocabulary = files.vocabularies[VOCABULARY]
         check_weights(directory / WEIGHTS, files.weights, sizes.shapes(len(vocabulary)))
         training = files.config["training"]

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,10 @@ from safetensors.numpy import load_file, save_file
 
 from moses_feature.errors import FormatError, MosesFeatureError
 from moses_feature.files import Json, whole_file, write_json
-from moses_feature.json_files import read_json
+from moses_feature.json_files import read_json, record
 from moses_feature.models.vocabulary import Vocabulary
+
+T = TypeVar("T")
 
 FORMAT_VERSION = 1
 WEIGHTS = "model.safetensors"
@@ -123,6 +125,18 @@ def architecture_of(directory: Path) -> str:
     """
     _check_file(directory, CONFIG)
     return str(_read_config(directory / CONFIG).get("architecture"))
+
+
+def settings_of(kind: type[T], config: Json, name: str, path: Path) -> T:
+    """Make an object of a member of a config, such as the sizes of a network.
+
+    Raises:
+        FormatError: a value is missing, not known, or none that it can be.
+    """
+    try:
+        return record(kind, config[name], path, f"{name} of a model")
+    except ValueError as error:
+        raise FormatError(path, f"{name} of a model", f"{error}") from error
 
 
 def check_weights(
