@@ -82,6 +82,32 @@ def read_nbest(
         sentence, hypotheses = sentence + 1, []
 
 
+def first_translations(path: str | Path, sentences: int) -> list[tuple[bytes, ...]]:
+    """Return the words of each sentence's first translation, none where there is no list.
+
+    Of the other lines nothing but the number of the sentence is read.
+
+    Raises:
+        FormatError: a line that is not one of an n-best list of so many sentences.
+    """
+    first: list[tuple[bytes, ...]] = [()] * sentences
+    last = None
+    with LineReader(path) as reader:
+        for line in reader:
+            if (number := line.partition(b"|||")[0]) == last:
+                continue
+            last = number
+            try:
+                parsed = NbestLine.parse(line)
+            except ValueError:
+                raise FormatError(path, EXPECTED, shown(line), reader.line_number) from None
+            if not 0 <= parsed.sentence < sentences:
+                expected = f"a sentence from 0 to {sentences - 1}"
+                raise FormatError(path, expected, f"{parsed.sentence}", reader.line_number)
+            first[parsed.sentence] = tuple(parsed.words)
+    return first
+
+
 def _parse(line: bytes, features: FeatureSet) -> tuple[int, Hypothesis]:
     parsed = NbestLine.parse(line)
     values = np.array(features.values(parsed.fields[VALUES]))

@@ -28,7 +28,15 @@ from mert.optimisers.candidates import Candidates
 from mert.optimisers.choice import optimizer
 from mert.optimisers.space import SearchSpace, normalised
 from mert.pool import Pool
-from mert.tuning_state import STATE, Iteration, TuningSettings, TuningState, nbest_name, read_state
+from mert.tuning_state import (
+    STATE,
+    TUNED_INI,
+    Iteration,
+    TuningSettings,
+    TuningState,
+    nbest_name,
+    read_state,
+)
 from moses_feature import __version__
 from moses_feature.arrays import Floats, Integers
 from moses_feature.errors import MosesFeatureError
@@ -37,7 +45,6 @@ from moses_feature.moses.ini import MosesIni
 
 logger = logging.getLogger(__name__)
 
-TUNED_INI = "moses.ini"
 NEAR_ZERO = 0.03
 """A BLEU that even weights by chance pass, if system and references are of the same language."""
 SAMPLE, MANY_SEARCH_ERRORS = 100, 0.3

@@ -19,6 +19,8 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.run_identity import difference
 
 STATE = "state.json"
+TUNED_INI = "moses.ini"
+"""The last file that a run writes."""
 SEARCH = "search"
 """The folder of the run that tunes a decoder by itself, before its lists are rescored."""
 
@@ -133,6 +135,19 @@ def read_iterations(directory: Path) -> list[Iteration]:
     """
     path, what = directory / STATE, "the state of a tuning run"
     return _iterations(read_json(path, what), path, what)
+
+
+def has_ended(directory: Path, identity: Json, settings: TuningSettings) -> bool:
+    """Return whether a directory holds a run of the same thing that has ended.
+
+    Raises:
+        FormatError: the file is damaged.
+    """
+    if not (directory / STATE).exists() or not (directory / TUNED_INI).exists():
+        return False
+    path, what = directory / STATE, "the state of a tuning run"
+    begun = member(read_json(path, what), "identity", dict[str, Any], path, what)
+    return difference({**identity, "settings": asdict(settings)}, begun) is None
 
 
 def _iterations(content: Json, path: Path, what: str) -> list[Iteration]:

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from numba import njit
+from numba import njit, types
 from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 
@@ -31,19 +31,43 @@ _IMPORTS = re.compile(r"^from ((?:moses_feature|mert)[.\w]*) import", re.MULTILI
 _COMPILES = "moses_feature.compiled"
 
 
-class _Deferring(CPUDispatcher):
-    """A compiled function during which no signal is handled; see `moses_feature.signals`."""
+class _Dispatcher(CPUDispatcher):
+    """A compiled function, which is the same for a number that is written down and one that is not.
+
+    numba compiles f(0) and f(x) by themselves; a search would be compiled twice.
+    """
+
+    def get_call_template(self, arguments: Any, options: Any) -> Any:
+        return super().get_call_template(tuple(map(types.unliteral, arguments)), options)
+
+
+class _Entry(_Dispatcher):
+    """One that Python calls. No signal is handled during a call; see `moses_feature.signals`."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         return deferred(super().__call__, *arguments, **options)
 
 
-def compiler(**options: Any) -> Callable[[F], F]:
-    """Return a decorator that compiles a function with options of numba, and keeps its code."""
+class _Part(_Dispatcher):
+    """One that only compiled functions call: it is compiled in half the time."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:  # noqa: ARG002
+        raise TypeError(f"{self.py_func.__name__} can only be called by compiled functions")
+
+
+def compiler(*, entry: bool = True, **options: Any) -> Callable[[F], F]:
+    """Return a decorator that compiles a function with options of numba, and keeps its code.
+
+    Args:
+        entry: whether Python calls it.
+        **options: of numba.
+    """
+    if not entry:
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
     def compile_and_keep(function: F) -> F:
         dispatcher: Any = njit(**options)(function)
-        dispatcher.__class__ = _Deferring
+        dispatcher.__class__ = _Entry if entry else _Part
         _keep_code(dispatcher, Path(function.__code__.co_filename))
         result: F = dispatcher
         return result
@@ -52,9 +76,12 @@ def compiler(**options: Any) -> Callable[[F], F]:
 
 
 compiled = compiler()
-"""For functions that allocate arrays."""
+"""For functions that Python calls."""
 
-inner = compiler(_nrt=False, forceinline=True)
+part = compiler(entry=False)
+"""For functions that allocate arrays and that only compiled ones call."""
+
+inner = compiler(entry=False, _nrt=False, forceinline=True)
 """For functions that do not: without counting references to the arrays they are given, and inlined.
 
 Counting them takes atomic operations at every use of a member of a tuple of arrays; a call passes

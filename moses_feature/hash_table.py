@@ -7,7 +7,7 @@ says, or at the first free one behind it.
 from __future__ import annotations
 
 from moses_feature.arrays import Integers
-from moses_feature.compiled import inner
+from moses_feature.compiled import compiled, inner
 
 FACTOR = -7046029254386353131
 """2^64 divided by the golden ratio, as a signed number."""
@@ -46,7 +46,7 @@ def place_of(keys: Integers, key: int) -> int:
     return place
 
 
-@inner
+@compiled
 def size_for(entries: int) -> int:
     """Return the length of a table that is never more than half full."""
     size = 16

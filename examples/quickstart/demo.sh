@@ -32,10 +32,10 @@ mkdir -p "$run"
 
 say "A network for the phrase table" \
     "The corpus is generated: simple English sentences and their French translations, with the" \
-    "phrase table that was extracted from them. A network is trained on its phrase pairs for a" \
-    "minute. The held-out loss, in nats per word on phrases that it has not seen, should fall."
+    "phrase table that was extracted from them. A network is trained on its phrase pairs for less" \
+    "than a minute. The held-out loss, in nats per word on phrases that it has not seen, should fall."
 try augment-phrase-table "$data/phrase-table.gz" "$run/phrase-table.gz" \
-    --shortlist 250 --minutes 1 --evaluate-every 250 \
+    --shortlist 250 --minutes 0.8 --evaluate-every 250 \
     --ini "$data/moses.ini" --ini-out "$run/rnn+wp.ini"
 
 say "The new columns" \
@@ -86,7 +86,7 @@ try mert-compare Baseline="$data/moses.ini" RNN="$run/rnn.ini" \
     --rescore CSLM+RNN+search:RNNsearch0="$run/en-fr.search" \
     --dev "$data/dev.en" --dev-reference "$data/dev.fr" \
     --test "$data/test.en" --test-reference "$data/test.fr" \
-    --work-dir "$run/table1" --jobs 2 --max-iterations 4 \
+    --work-dir "$run/table1" --jobs 2 --max-iterations 3 \
     2> >(tee "$run/table1.log" | grep --line-buffered -E '^[^:]+, run [0-9]+ of|^tuning ended')
 
 say "What to look at" \

@@ -16,7 +16,7 @@ from grammar import Grammar, Pair
 from language_model import arpa
 from phrase_extraction import phrase_table
 
-SIZES = {"train": 3000, "dev": 300, "test": 300}
+SIZES = {"train": 3000, "dev": 250, "test": 250}
 DROPPED_LINKS = 0.03
 WRONG_LINKS = 0.02
 LANGUAGE_MODEL_ORDER = 3

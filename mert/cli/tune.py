@@ -12,9 +12,9 @@ from mert.cli.options import TUNING, decoder_options, force_option, tuning_optio
 from mert.cli.progress import DecodingProgress
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
-from mert.tune import RESCORING_WEIGHTS, TUNED_INI
+from mert.tune import RESCORING_WEIGHTS
 from mert.tune_rescored import tune_system
-from mert.tuning_state import TuningSettings, identity_of
+from mert.tuning_state import TUNED_INI, TuningSettings, identity_of
 from moses_feature import __version__
 from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE

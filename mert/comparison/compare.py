@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -28,12 +28,12 @@ from mert.decoders.choice import DecoderSettings
 from mert.decoders.decoder import Decoder
 from mert.decoders.rescored import RescoredDecoder
 from mert.features import FeatureSet
-from mert.nbest import read_nbest
+from mert.nbest import first_translations
 from mert.optimisers.space import normalised
-from mert.tune import TUNED_INI
 from mert.tune_rescored import tune_system
 from mert.tuning_state import (
     SEARCH,
+    TUNED_INI,
     TuningSettings,
     TuningState,
     identity_of,
@@ -111,7 +111,8 @@ def compare(
         UsageError: names that are not unique, no run, or a directory of another comparison.
         MosesFeatureError: a decoder fails, or a system cannot be tuned.
     """
-    _check_names([candidate.name for candidate in candidates])
+    names = [candidate.name for candidate in candidates]
+    _check_names(names)
     if runs < 1:
         raise UsageError(f"tuning runs: expected 1 or more, found {runs}")
     seeds = [replace(tuning, seed=tuning.seed + run) for run in range(runs)]
@@ -119,7 +120,7 @@ def compare(
         _check_new(candidates, dev, test, directory, decoder)
         _check_directory(directory, dev, test, decoder)
         left = TimeLeft(len(candidates) * runs)
-        task = _Task(dev, test, directory, decoder, seeds, command, force, left, report)
+        task = _Task(names, dev, test, directory, decoder, seeds, command, force, left, report)
         all_runs, times = [], []
         for candidate in candidates:
             system = _SystemRuns(candidate, task)
@@ -141,6 +142,7 @@ def compare(
 class _Task:
     """What all systems of a comparison have in common; see `compare`."""
 
+    names: Sequence[str]
     dev: Corpus
     test: Corpus
     directory: Path
@@ -187,6 +189,14 @@ class _SystemRuns:
     def _folder(self, settings: TuningSettings) -> Path:
         return self._home / f"seed-{settings.seed}"
 
+    def _other_runs(self, settings: TuningSettings) -> Iterator[Path]:
+        """Yield where runs with the same seed may be."""
+        for name in self._task.names:
+            if name != self._candidate.name:
+                folder = self._task.directory / name / self._folder(settings).name
+                yield folder
+                yield folder / SEARCH
+
     def _report(self, run: str, what: str, done: int) -> None:
         self._task.report(f"{self._candidate.name}, {run}: {what}", done)
 
@@ -213,6 +223,7 @@ class _SystemRuns:
                         command=self._task.command,
                         force=self._task.force,
                         first_lists=self._folder(first) / nbest_name(1, first),
+                        other_runs=self._other_runs(settings),
                         report=partial(self._report, run),
                     )
                 )
@@ -245,7 +256,7 @@ class _SystemRuns:
                                 self._report, f"seed {settings.seed}", "translating the test set"
                             ),
                         )
-                _write_translations(folder / TEST_NBEST, features, len(test), folder / TEST_OUT)
+                _write_translations(folder / TEST_NBEST, len(test), folder / TEST_OUT)
 
     def _run(self, features: FeatureSet, settings: TuningSettings, state: TuningState) -> Run:
         """Return what came of a run."""
@@ -255,8 +266,8 @@ class _SystemRuns:
         if self._candidate.rescoring:
             done = read_iterations(folder / SEARCH) + done
         dev_nbest = folder / nbest_name(best, settings)
-        dev_bleu, _ = self._task.dev_scorer.score(dev_nbest, features)
-        test_bleu, statistics = self._task.test_scorer.score(folder / TEST_NBEST, features)
+        dev_bleu, _ = self._task.dev_scorer.score(dev_nbest)
+        test_bleu, statistics = self._task.test_scorer.score(folder / TEST_NBEST)
         return Run(
             seed=settings.seed,
             dev_bleu=dev_bleu,
@@ -304,11 +315,8 @@ class _Lazy:
         return self._decoder
 
 
-def _write_translations(nbest: Path, features: FeatureSet, size: int, path: Path) -> None:
-    lines = [
-        b" ".join(list_[0].words) + b"\n" if list_ else b"\n"
-        for list_ in read_nbest(nbest, features, size)
-    ]
+def _write_translations(nbest: Path, size: int, path: Path) -> None:
+    lines = [b" ".join(words) + b"\n" for words in first_translations(nbest, size)]
     write_whole(path, b"".join(lines))
 
 

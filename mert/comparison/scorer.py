@@ -9,8 +9,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from mert.bleu import References
 from mert.corpus import Corpus
-from mert.features import FeatureSet
-from mert.nbest import read_nbest
+from mert.nbest import first_translations
 
 
 class BleuScorer:
@@ -26,11 +25,9 @@ class BleuScorer:
         self._number_of_references = len(corpus.references[0])
         self._references = [References(references) for references in corpus.references]
 
-    def score(self, nbest: Path, features: FeatureSet) -> tuple[float, np.ndarray]:
+    def score(self, nbest: Path) -> tuple[float, np.ndarray]:
         """Return BLEU, 0 to 100, and the statistics (sentences, 9) of the first translations."""
-        words = [
-            list_[0].words if list_ else () for list_ in read_nbest(nbest, features, self._size)
-        ]
+        words = first_translations(nbest, self._size)
         rows = [r.statistics([w]) for r, w in zip(self._references, words, strict=True)]
         statistics = np.concatenate(rows)
         matches_and_totals, reference = np.split(statistics.sum(axis=0), [-1])

@@ -56,6 +56,7 @@ class RescoredDecoder:
                 )
         self.plain = decoder
         self._search = decoder.features
+        self._lists: Path | None = None
         self._scorers = scorers
         self._sentences = sentences
         self._threads = threads
@@ -65,6 +66,7 @@ class RescoredDecoder:
 
     def search_with(self, ini: MosesIni) -> None:
         """Search with the weights of an ini from now on."""
+        self._forget_lists()
         self._search = self.plain.features.with_weights_of(ini)
 
     def write_nbest(
@@ -79,18 +81,29 @@ class RescoredDecoder:
         The weights order the lists; the search has its own.
         """
         weights = features.weights[features.tuneable]
-        plain = path.with_name(f".{path.name}.plain.gz")
-        try:
-            self.plain.write_nbest(self._search, max(count, FEWEST), plain, report)
-            with (
-                whole_file(path) as temporary,
-                xopen(temporary, "wb", format="gz", compresslevel=1, threads=0) as file,
-            ):
-                lists = read_nbest(plain, self._search, self._sentences)
-                for sentence, rescored in enumerate(self._all_rescored(lists, weights)):
-                    file.write(format_nbest(sentence, rescored[:count], features))
-        finally:
-            plain.unlink(missing_ok=True)
+        with (
+            whole_file(path) as temporary,
+            xopen(temporary, "wb", format="gz", compresslevel=1, threads=0) as file,
+        ):
+            lists = read_nbest(
+                self._searched(max(count, FEWEST), path, report), self._search, self._sentences
+            )
+            for sentence, rescored in enumerate(self._all_rescored(lists, weights)):
+                file.write(format_nbest(sentence, rescored[:count], features))
+
+    def _searched(self, count: int, path: Path, report: Callable[[int], None]) -> Path:
+        """Return the lists of the search, which are the same as long as its weights are."""
+        lists = path.with_name(f".searched.best{count}.gz")
+        if lists != self._lists:
+            self._forget_lists()
+            self.plain.write_nbest(self._search, count, lists, report)
+            self._lists = lists
+        return lists
+
+    def _forget_lists(self) -> None:
+        if self._lists is not None:
+            self._lists.unlink(missing_ok=True)
+            self._lists = None
 
     def search_errors(self, features: FeatureSet, count: int) -> None:  # noqa: ARG002
         """Count none: those of the search were counted when it was tuned."""
@@ -125,4 +138,5 @@ class RescoredDecoder:
 
     def close(self) -> None:
         """Free what the decoder holds."""
+        self._forget_lists()
         self.plain.close()

@@ -26,6 +26,7 @@ TIE = 1e-12
 _exact = compiler(nogil=True)
 _fast = compiler(nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "reassoc"})
 _inline = compiler(
+    entry=False,
     nogil=True,
     error_model="numpy",
     fastmath={"nnan", "nsz", "reassoc"},

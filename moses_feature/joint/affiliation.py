@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from moses_feature.arrays import Bytes, Integers
-from moses_feature.compiled import compiled
+from moses_feature.compiled import compiled, part
 from moses_feature.errors import shown
 
 NO_LINK, MALFORMED, OUTSIDE = -1, -2, -3
@@ -84,7 +84,7 @@ def affiliate(text: Bytes, begin: int, end: int, source: int, found: Integers) -
     return count
 
 
-@compiled
+@part
 def _read_links(
     text: Bytes, begin: int, end: int, source: int, target: int, links: Integers
 ) -> int:
@@ -108,7 +108,7 @@ def _read_links(
         count += 1
 
 
-@compiled
+@part
 def _read_place(text: Bytes, place: int, end: int) -> tuple[int, int]:
     """Return a number, -1 if there is none, and where it ends."""
     first = place
@@ -119,7 +119,7 @@ def _read_place(text: Bytes, place: int, end: int) -> tuple[int, int]:
     return number if place > first else -1, place
 
 
-@compiled
+@part
 def _take_nearest(found: Integers) -> None:
     """Give each word without a link what the nearest one has; there must be one."""
     own = found.copy()

@@ -28,12 +28,13 @@ from mert.comparison.significance import approximate_randomisation, mean_bleu, p
 from mert.corpus import Corpus
 from mert.decoders.embedded.decoder import EmbeddedDecoder
 from mert.decoders.embedded.system import System
-from mert.features import FeatureFunction, FeatureSet
+from mert.features import FeatureSet
 from mert.moses_files import read_candidates
+from mert.nbest import first_translations
 from mert.optimisers.choice import OPTIMIZERS, optimizer
 from mert.optimisers.pro import sentence_bleu
 from mert.optimisers.space import SearchSpace, normalised
-from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.files import locked_directory
 from moses_feature.lm.sizes import LM_ARCHITECTURE
 from moses_feature.models.files import write_model_files
@@ -132,6 +133,39 @@ def test_rescored_lists(task, tmp_path):
     assert best >= state["iterations"][0]["bleu"]
     again = invoke(mert_tune, rescored)
     assert again.stdout == result.stdout
+
+
+def test_systems_that_search_alike_are_tuned_once(task, tmp_path):
+    """What differs in the order of the lists alone: as if each had been tuned by itself."""
+    for seed, name in enumerate(("one", "two")):
+        files = random_neural_lm(np.random.default_rng(seed))
+        write_model_files(tmp_path / name, LM_ARCHITECTURE, files)
+    systems = [f"{name}={task / 'bad.ini'}" for name in ("first", "plain", "second")]
+    work = tmp_path / "w"
+    arguments_of = [
+        *systems,
+        *compare_arguments(task, work, "--seeds", 2, "--pops", 50)[2:],
+        "--rescore",
+        f"first:CSLM9={tmp_path / 'one'}",
+        "--rescore",
+        f"second:CSLM9={tmp_path / 'two'}",
+    ]
+    result = invoke(mert_compare, arguments_of)
+    assert f"{work}/first/seed-1/search has tuned the same already" in result.stderr
+    assert result.stderr.count("has tuned the same already") == 4
+    searches = [work / "first/seed-2/search", work / "plain/seed-2", work / "second/seed-2/search"]
+    weights = [MosesIni.read(search / "moses.ini").weights for search in searches]
+    assert weights[0] == weights[1] == weights[2]
+    alone = [*arguments(task, tmp_path / "alone", "--rescore", f"CSLM9={tmp_path / 'two'}")]
+    invoke(mert_tune, [*alone, "--seed", 2, "--max-iterations", 3, "--n-best", 20])
+    for name in ("search/moses.ini", "rescoring.weights"):
+        mine, its = (work / "second/seed-2" / name, tmp_path / "alone" / name)
+        assert weights_of(mine) == weights_of(its)
+    assert not list(work.rglob(".searched*"))
+
+
+def weights_of(path: Path) -> list[str]:
+    return [line for line in path.read_text().splitlines() if not line.startswith("#")]
 
 
 def test_what_is_left_in_the_work_directory(task, tmp_path):
@@ -376,16 +410,30 @@ def test_mert_compare(task, tmp_path):
     assert "One run of each system cannot tell" in more.stdout
 
 
+def test_first_translations(tmp_path):
+    """The first line of each sentence; the others are not read."""
+    lists = tmp_path / "lists"
+    lists.write_text("1 ||| a b  ||| T0= 1 ||| 1\n1 ||| damaged\n3 ||| c ||| T0= 1 ||| 1\n")
+    assert first_translations(lists, 4) == [(), (b"a", b"b"), (), (b"c",)]
+    with pytest.raises(FormatError, match="line 3: expected a sentence from 0 to 2, found 3"):
+        first_translations(lists, 3)
+    lists.write_text("-1 ||| a ||| T0= 1 ||| 1\n")
+    with pytest.raises(FormatError, match="line 1: expected a sentence from 0 to 2, found -1"):
+        first_translations(lists, 3)
+    lists.write_text("0 ||| a ||| T0= 1 ||| 1\n1 ||| damaged\n")
+    with pytest.raises(FormatError, match="line 2: expected sentence"):
+        first_translations(lists, 3)
+
+
 def test_shown_bleu_and_p_values_count_the_same_tokens(tmp_path):
     """A token with U+00A0 is one token for Moses, and two for Python's `split`."""
     words = ["a\u00a0b", "c", "d", "e", "f"]
     (tmp_path / "source").write_text("x\n")
     (tmp_path / "reference").write_text(" ".join(words) + "\n")
     corpus = Corpus.read(tmp_path / "source", [tmp_path / "reference"])
-    features = FeatureSet((FeatureFunction("T0", (1.0,), (True,)),))
     line = f"0 ||| {' '.join(words[:4])} g ||| T0= 1 ||| 1\n"
     (tmp_path / "lists").write_text(line)
-    bleu, statistics = BleuScorer(corpus).score(tmp_path / "lists", features)
+    bleu, statistics = BleuScorer(corpus).score(tmp_path / "lists")
     assert statistics.tolist() == [[4, 5, 3, 4, 2, 3, 1, 2, 5]]
     assert bleu == pytest.approx(100 * corpus_bleu(statistics[0]))
 

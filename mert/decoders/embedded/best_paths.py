@@ -15,7 +15,7 @@ import numpy as np
 from mert.decoders.embedded.heap import grown, pop, push
 from mert.decoders.embedded.records import Graph, Options
 from moses_feature.arrays import Floats, Integers, Record, Records
-from moses_feature.compiled import compiled, inner
+from moses_feature.compiled import compiled, inner, part
 from moses_feature.hash_table import mixed, place_of, size_for
 
 CANDIDATE = np.dtype(
@@ -122,7 +122,7 @@ def _sort_worse(best: int, hypotheses: Records) -> None:
             hypotheses[before].next_worse = moved
 
 
-@compiled
+@part
 def _add(
     candidates: OpenPaths, graph: Graph, hypothesis: int, around: float, parent: int, place: int
 ) -> OpenPaths:

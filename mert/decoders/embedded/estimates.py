@@ -6,7 +6,7 @@ import numpy as np
 
 from mert.decoders.embedded.records import WINDOW, Estimates, Options
 from moses_feature.arrays import Floats, Integers
-from moses_feature.compiled import compiled, inner
+from moses_feature.compiled import compiled, inner, part
 
 
 @compiled
@@ -34,7 +34,7 @@ def future_scores(phrases: Integers, options: Options) -> Floats:
     return future
 
 
-@compiled
+@part
 def future_of_the_rest(phrases: Integers, options: Options) -> Floats:
     """Return (n + 1,): the estimate for all words from a word on."""
     size, width = phrases.shape

@@ -6,11 +6,11 @@ import numpy as np
 
 from mert.decoders.embedded.records import Groups, Hypotheses
 from moses_feature.arrays import Integers, Record
-from moses_feature.compiled import compiled, inner
+from moses_feature.compiled import inner, part
 from moses_feature.hash_table import first_place, mixed, next_place
 
 
-@compiled
+@part
 def no_groups(room: int, size: int) -> Groups:
     """Return groups with room for so many hypotheses of a sentence of so many words."""
     return Groups(
@@ -18,7 +18,7 @@ def no_groups(room: int, size: int) -> Groups:
     )
 
 
-@compiled
+@part
 def add_groups(
     kept: Integers, stack: int, table: Integers, hypotheses: Hypotheses, groups: Groups
 ) -> None:

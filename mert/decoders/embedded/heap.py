@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.arrays import Floats, Integers
-from moses_feature.compiled import compiled, inner
+from moses_feature.compiled import inner, part
 
 A = TypeVar("A", bound=NDArray[Any])
 
@@ -62,7 +62,7 @@ def heapify(heap: Integers, priority: Floats, used: int) -> None:
         sink(heap, priority, used, place)
 
 
-@compiled
+@part
 def grown(array: A, size: int) -> A:
     """Return a copy of an array with room for more."""
     larger = np.empty(size, array.dtype)

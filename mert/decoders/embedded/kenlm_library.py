@@ -88,7 +88,6 @@ def addresses_of(model: Any) -> KenlmAddresses | None:
     )
 
 
-@inner
 def clean(state: NDArray[np.int32]) -> None:
     """Set to 0 what stands behind the length of a state: words, as many weights, the length."""
     last = len(state) - 1
@@ -96,6 +95,9 @@ def clean(state: NDArray[np.int32]) -> None:
     most = last // 2
     for place in range(state[last], most):
         state[place] = state[place + most] = 0
+
+
+compiled_clean = inner(clean)
 
 
 @cache

@@ -17,7 +17,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from mert.decoders.embedded.contexts import number_after, number_last
-from mert.decoders.embedded.kenlm_library import clean
+from mert.decoders.embedded.kenlm_library import compiled_clean
 from mert.decoders.embedded.records import WITH_BASE, Lookups
 from moses_feature.arrays import Floats, Integers, Records
 from moses_feature.compiled import compiled, inner
@@ -134,7 +134,7 @@ def _kenlm_score(lookups: Lookups, state: int, word: int) -> tuple[float, int]:
         after.ctypes.data + after.itemsize,
     )
     after[0] = model
-    clean(after[1:])
+    compiled_clean(after[1:])
     return np.float64(score) * LOG_10, 2 * number_last(states)
 
 

@@ -9,7 +9,7 @@ from mert.decoders.embedded.phrase_scores import score_beside, score_words
 from mert.decoders.embedded.records import Graph, Layout, Lookups, Options
 from mert.decoders.embedded.search import orientation
 from moses_feature.arrays import Floats, Integers
-from moses_feature.compiled import compiled, inner
+from moses_feature.compiled import compiled, inner, part
 
 
 @compiled
@@ -65,7 +65,7 @@ def words_of_paths(
     return words, ends
 
 
-@compiled
+@part
 def _add_features(
     values: Floats,
     graph: Graph,

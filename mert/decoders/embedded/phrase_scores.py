@@ -13,7 +13,7 @@ from moses_feature.arrays import Integers
 from moses_feature.compiled import compiler
 
 
-@compiler(_nrt=False)
+@compiler(entry=False, _nrt=False)
 def score_words(
     lookups: Lookups, options: Options, target: int, state: int, complete: bool
 ) -> tuple[float, int]:
@@ -36,7 +36,7 @@ def score_words(
     return total, state
 
 
-@compiler(_nrt=False)
+@compiler(entry=False, _nrt=False)
 def score_beside(
     lookups: Lookups, options: Options, windows: Integers, option: int, start: int, state: int
 ) -> tuple[float, int]:

@@ -8,7 +8,7 @@ from mert.decoders.embedded.contexts import hash_of_end, same_end
 from mert.decoders.embedded.groups import hash_of_cubes, same_cubes
 from mert.decoders.embedded.records import Hypotheses, Options, Problem
 from moses_feature.arrays import Integers, Record, Records
-from moses_feature.compiled import compiled, inner
+from moses_feature.compiled import inner, part
 from moses_feature.hash_table import first_place, mixed, next_place
 
 
@@ -63,7 +63,7 @@ def recombine(new: int, table: Integers, hypotheses: Hypotheses, problem: Proble
         records[best].next_worse = new
 
 
-@compiled
+@part
 def best_first(table: Integers, hypotheses: Records) -> Integers:
     """Return the hypotheses in a hash table; of equal ones the one made earlier comes first."""
     found = np.sort(table[table >= 0])

@@ -47,7 +47,7 @@ from mert.decoders.embedded.records import (
     Task,
 )
 from moses_feature.arrays import Integers, Record, Records
-from moses_feature.compiled import compiled, inner
+from moses_feature.compiled import compiled, inner, part
 from moses_feature.hash_table import size_for
 
 
@@ -106,7 +106,7 @@ def room_for(count: int, models: int) -> Hypotheses:
     return Hypotheses(np.empty(count, HYPOTHESIS), np.empty((count, models), dtype=np.int64))
 
 
-@compiled
+@part
 def _make_empty(hypotheses: Hypotheses, options: Options, roots: Integers) -> None:
     """Make the first hypothesis, which is empty."""
     hypotheses.states[0, : options.trees] = options.begin_states
@@ -164,7 +164,7 @@ def _may_follow(problem: Problem, position: int, target: int, complete: bool) ->
     return True
 
 
-@compiled
+@part
 def _cubes_into(
     stack: int,
     problem: Problem,
@@ -218,7 +218,7 @@ def _cubes_into(
     return cubes, count
 
 
-@compiled
+@part
 def _fill_stack(
     made: int,
     complete: bool,
@@ -282,7 +282,7 @@ def _fill_stack(
     return made
 
 
-@compiled
+@part
 def _frontier_of(cubes: Records, more: int, models: int) -> Frontier:
     """Return room for the corners of cubes and so many other places."""
     room = len(cubes) + more
