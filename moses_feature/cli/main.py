@@ -23,6 +23,7 @@ COMMANDS = {
     "joint": "moses_feature.cli.joint:joint_group",
     "merge": "moses_feature.cli.merge:merge_command",
     "rescore": "moses_feature.cli.rescore:rescore_command",
+    "sample": "moses_feature.cli.sample:sample_command",
     "score": "moses_feature.cli.score:score_command",
     "search": "moses_feature.cli.search:search_group",
     "select": "moses_feature.cli.select:select_command",

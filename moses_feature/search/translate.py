@@ -12,7 +12,8 @@ import numpy as np
 
 from moses_feature.arrays import Floats, Floats32, Integers
 from moses_feature.models.vocabulary import END, SYMBOLS, UNKNOWN
-from moses_feature.scoring.search_network import Inputs, SearchNetwork
+from moses_feature.scoring.search_network import SearchNetwork
+from moses_feature.search.prefixes import SearchPrefixes
 from moses_feature.search.scorer import SearchScorer
 
 BEAM = 12
@@ -103,30 +104,32 @@ def translate(
     """
     if not sentences:
         return []
-    sources = network.encode(sentences)
     beams = [
-        _Beam(beam, MORE_WORDS + WORDS_PER_SOURCE_WORD * len(s), len(s), [_Hypothesis((), 0.0, ())])
+        _Beam(beam, longest_translation(len(s)), len(s), [_Hypothesis((), 0.0, ())])
         for s in sentences
     ]
+    prefixes = SearchPrefixes.empty(network, sentences)
     owner = np.arange(len(sentences))  # the sentence of each hypothesis, ascending
-    state, last = owner, np.full(len(owner), END)
-    states = network.align(sources.start, owner, sources)
     while len(owner):
-        inputs = Inputs(network, last)
-        log_probs = network.all_log_probs(network.features(states, state, inputs, last))
+        log_probs, alignments = prefixes.log_probs(), prefixes.alignments
         parents, words, owners = [], [], []
         bounds = np.flatnonzero(np.diff(owner, prepend=-1))
         for first, end in zip(bounds.tolist(), [*bounds[1:].tolist(), len(owner)], strict=True):
             search = beams[owner[first]]
-            aligned = states.alignments[state[first:end], : search.source_words + 1]
+            aligned = alignments[first:end, : search.source_words + 1]
             mine, next_words = search.advance(log_probs[first:end], aligned)
             parents += [first + parent for parent in mine]
             words += next_words
             owners += [owner[first]] * len(mine)
-        going_on, new = np.unique(np.array(parents, dtype=np.int64), return_inverse=True)
-        states = network.next_states(states, state[going_on], inputs, last[going_on], sources)
-        state, last, owner = new, np.array(words, dtype=np.int64), np.array(owners, dtype=np.int64)
+        owner = np.array(owners, dtype=np.int64)
+        if len(owner):
+            prefixes = prefixes.grown(np.array(parents), np.array(words))
     return [sorted(search.ended, key=lambda t: -t.score) for search in beams]
+
+
+def longest_translation(source_words: int) -> int:
+    """Return how many words a translation has at most."""
+    return MORE_WORDS + WORDS_PER_SOURCE_WORD * source_words
 
 
 def words_of(

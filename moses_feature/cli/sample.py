@@ -1,0 +1,106 @@
+"""The command `moses-feature sample`."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.option_types import POSITIVE, SEED, FiniteRange, WholeRange
+from moses_feature.cli.options import table_word_options
+from moses_feature.cli.paths import READ_MODEL
+from moses_feature.errors import UsageError
+from moses_feature.files import STANDARD_STREAM
+from moses_feature.models.table_words import TableWords
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import tokens
+from moses_feature.moses.words import WordError, WordOptions
+
+PHRASES_TOGETHER = 1024
+MOST = 10_000
+"""Samples of a phrase, or prefixes of a beam."""
+
+
+@click.command("sample", cls=Command, no_args_is_help=True)
+@click.argument("model_directory", type=READ_MODEL)
+@click.option(
+    "--samples",
+    type=WholeRange(1, MOST),
+    default=50,
+    show_default=True,
+    help="How many are drawn for each source phrase.",
+)
+@click.option(
+    "--temperature",
+    type=FiniteRange(0.01, 100),
+    default=1.0,
+    show_default=True,
+    help="Log probabilities are divided by it before a word is drawn: below 1 for likelier words, "
+    "above 1 for others.",
+)
+@click.option("--seed", type=SEED, default=1, show_default=True)
+@click.option(
+    "--beam",
+    type=WholeRange(1, MOST),
+    help="Search for the likeliest targets in place of drawing some, with so many prefixes.",
+)
+@click.option(
+    "--best", type=POSITIVE, default=5, show_default=True, help="Targets of a phrase to write."
+)
+@table_word_options
+@debug_option
+@click.pass_context
+def sample_command(
+    context: click.Context,
+    model_directory: str,
+    samples: int,
+    temperature: float,
+    seed: int,
+    beam: int | None,
+    best: int,
+    words: TableWords,
+) -> None:
+    """Write what a network makes of source phrases (the paper's Table 3).
+
+    Reads a source phrase, or for RNNsearch a sentence, from each line of the standard input.
+    Writes the targets that were drawn, likeliest first, in columns separated by tabs: source,
+    target, log p(target | source) (the natural log, as `score` gives it), and how often the target
+    was drawn. What is drawn for a phrase depends on the phrase and the seed alone.
+
+    \b
+    Example:
+      echo 'the black dog' | moses-feature sample my.model --samples 50
+    """
+    from moses_feature.generation.of_model import generator_of
+
+    if beam is not None:
+        for option in ("samples", "temperature", "seed"):
+            if context.get_parameter_source(option) is not ParameterSource.DEFAULT:
+                raise UsageError(f"--{option} is of drawing, --beam of searching: give one of them")
+    generator = generator_of(Path(model_directory))
+    source_words = words.words(generator.model)
+    with LineReader(STANDARD_STREAM) as reader:
+        lines = iter(reader)
+        while some := list(islice(lines, PHRASES_TOGETHER)):
+            first = reader.line_number - len(some) + 1
+            phrases = [_source(line, source_words, n) for n, line in enumerate(some, first)]
+            ids = [generator.model.source.ids(phrase) for phrase in phrases]
+            if beam is None:
+                found = generator.samples(ids, samples, temperature, seed)
+            else:
+                found = generator.likeliest(ids, beam)
+            for line, targets in zip(some, found, strict=True):
+                shown = b" ".join(tokens(line))
+                for target in targets[:best]:
+                    text = b" ".join(generator.words(target))
+                    click.echo(b"%b\t%b\t%.6f\t%d" % (shown, text, target.log_prob, target.count))
+
+
+def _source(line: bytes, words: WordOptions, line_number: int) -> list[bytes]:
+    try:
+        return words.pair(line, b"")[0]
+    except WordError as error:
+        raise WordError(f"standard input at line {line_number}: {error}") from None

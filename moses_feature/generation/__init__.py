@@ -1,0 +1,1 @@
+"""What networks write by themselves: samples, and the best targets of a source phrase."""

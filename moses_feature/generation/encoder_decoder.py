@@ -1,0 +1,115 @@
+"""Prefixes of targets that an encoder-decoder is writing, and what may come next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from moses_feature.arrays import Floats, Integers
+from moses_feature.models.encoder_decoder import EncoderDecoder
+from moses_feature.models.phrases import Phrases
+from moses_feature.models.vocabulary import END
+from moses_feature.scoring.elementwise import elementwise_for
+from moses_feature.scoring.steps import FoldedNetwork, Sources, Steps
+
+ROWS = 64
+"""Prefixes, or source phrases, that go through the network together, always as many."""
+CPU = torch.device("cpu")
+
+
+class PhraseWriter:
+    """An encoder-decoder that writes targets, on the CPU."""
+
+    def __init__(self, network: EncoderDecoder) -> None:
+        output = network.output_words
+        self.hidden = network.sizes.hidden
+        self.output = output.weight.detach().t().contiguous()
+        self.output_bias = output.bias.detach()
+        folded = FoldedNetwork.of(network, torch.float32, len(output.weight))
+        self.steps = Steps(folded, ROWS, elementwise_for(CPU))
+
+    @torch.inference_mode()
+    def summaries(self, sources: Sequence[Sequence[int]]) -> Sources:
+        """Read source phrases, given as ids."""
+        phrases = Phrases.pack(sources)
+        lengths = np.diff(phrases.offsets)
+        words, _ = phrases.padded(np.arange(len(sources)), END)
+
+        def read(rows: Tensor) -> tuple[Tensor, ...]:
+            mine = words[rows]
+            states, last = torch.zeros(ROWS, self.hidden), torch.zeros(ROWS, self.hidden)
+            for place in range(int(lengths[rows].max()) + 1):
+                word = torch.from_numpy(mine[:, place].astype(np.int64))
+                states = self.steps.encode(states, torch.arange(ROWS), word).clone()
+                ended = torch.from_numpy(lengths[rows] == place)
+                last[ended] = states[ended]
+            read = self.steps.summarise(last, torch.arange(ROWS))
+            return read.start, read.state, read.maxout
+
+        return Sources(*_in_blocks(read, len(sources)))
+
+    def empty(self, sources: Sequence[Sequence[int]]) -> PhrasePrefixes:
+        """Return an empty prefix of a target for each source phrase, one at least."""
+        read, every = self.summaries(sources), torch.arange(len(sources))
+        return PhrasePrefixes(self, read, read.start, every, every, torch.full_like(every, END))
+
+
+@dataclass
+class PhrasePrefixes:
+    """N prefixes of targets; see `Prefixes`.
+
+    Attributes:
+        writer: whose they are.
+        sources: the source phrases.
+        states: (n, H) of the decoder before the last words.
+        state: (N,) the state of each prefix.
+        source: (N,) the source phrase of each.
+        last: (N,) the last words, END of an empty prefix.
+    """
+
+    writer: PhraseWriter
+    sources: Sources
+    states: Tensor
+    state: Tensor
+    source: Tensor
+    last: Tensor
+
+    def log_probs(self) -> Floats:
+        """Return log p (N, V), natural logs, of each word and END after each prefix."""
+        found: Floats = self._decoded[1].numpy()
+        return found
+
+    @cached_property
+    @torch.inference_mode()
+    def _decoded(self) -> tuple[Tensor, ...]:
+        """The states (N, H) after the last words, and log p (N, V) of the next ones."""
+        writer = self.writer
+
+        def decode(rows: Tensor) -> tuple[Tensor, ...]:
+            state, features = writer.steps.decode(
+                self.states, self.sources, self.state[rows], self.last[rows], self.source[rows]
+            )
+            logits = torch.addmm(writer.output_bias, features, writer.output)
+            return state.clone(), torch.log_softmax(logits.double(), 1)
+
+        return _in_blocks(decode, len(self.last))
+
+    def grown(self, prefix: Integers, word: Integers) -> PhrasePrefixes:
+        """Return longer prefixes: some of these, and a word after each."""
+        rows, states = torch.from_numpy(prefix), self._decoded[0]
+        last = torch.from_numpy(word)
+        return PhrasePrefixes(self.writer, self.sources, states, rows, self.source[rows], last)
+
+
+def _in_blocks(work: Callable[[Tensor], tuple[Tensor, ...]], count: int) -> tuple[Tensor, ...]:
+    """Work on ROWS rows at a time, the last ones repeated; return what comes of all of them."""
+    blocks = [
+        work(torch.arange(first, first + ROWS).clamp(max=count - 1))
+        for first in range(0, count, ROWS)
+    ]
+    return tuple(torch.cat(parts)[:count] for parts in zip(*blocks, strict=True))
