@@ -15,7 +15,7 @@ TABLE ?= examples/quickstart/data/phrase-table.gz
 
 $(VENV)/package: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[maps]'
 	touch $@
 
 $(VENV)/installed: $(VENV)/package

@@ -52,6 +52,11 @@ say "What the table and the network prefer (the paper's Table 2)" \
 try moses-feature favourites "$run/phrase-table.gz" --count 4
 try moses-feature favourites "$run/phrase-table.gz" --kind rare --count 3
 
+say "A report" \
+    "The same as a page, with all pairs in one plot, what the network writes by itself, and maps."
+try moses-feature report "$run/phrase-table.gz" "$run/phrase-table.model" \
+    -o "$run/report.html"
+
 say "A neural language model beside it (CSLM)" \
     "Trained on the French side. Perplexity says among how many words it hesitates, in the mean."
 try moses-feature cslm train "$data/train.fr" "$run/french.cslm" \
@@ -91,5 +96,6 @@ try mert-compare Baseline="$data/moses.ini" RNN="$run/rnn.ini" \
 
 say "What to look at" \
     "$run/table1/comparison.html in a browser: the table, all runs, weights and learning curves." \
+    "$run/report.html: what the network makes of the phrase table." \
     "$run/table1/RNN/average.ini: a system with tuned weights." \
     "The next step is your own table: see docs/augmenting.md."

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as graph
-from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
 from mert.comparison.report import notes, table
 from mert.comparison.results import Comparison, SystemResult
-from moses_feature.files import write_whole
+from moses_feature.report import page
+from moses_feature.report.page import Section
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#b8860b", "#3399bb", "#aa3377", "#777777")
-STYLE = """
-body { font-family: system-ui, sans-serif; line-height: 1.5; margin: 0 auto; max-width: 70rem;
-  padding: 1rem; color: #222; background: #fff; }
-table { border-collapse: collapse; } th, td { padding: .3rem .8rem; text-align: right; }
-th:first-child, td:first-child { text-align: left; } tr { border-bottom: 1px solid #ddd; }
-.wide { overflow-x: auto; } code { overflow-wrap: anywhere; } p { max-width: 45rem; }
-"""
 
 
 def write_page(comparison: Comparison, path: Path, settings: Mapping[str, object]) -> None:
@@ -33,64 +26,54 @@ def write_page(comparison: Comparison, path: Path, settings: Mapping[str, object
         path: of the page.
         settings: shown at the end, by their names.
     """
-    body = "".join(
-        f"<section><h2>{escape(title)}</h2><p>{escape(text)}</p>{content}</section>"
-        for title, text, content in _sections(comparison, settings)
-    )
     title = f"Comparison of {', '.join(system.name for system in comparison.systems)}"
-    page = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{STYLE}</style><script>{get_plotlyjs()}</script></head>"
-        f"<body><h1>{escape(title)}</h1>{body}</body></html>\n"
-    )
-    write_whole(path, page.encode(errors="replace"))
+    page.write_page(path, title, _sections(comparison, settings))
 
 
-def _sections(comparison: Comparison, settings: Mapping[str, object]) -> list[tuple[str, str, str]]:
-    """Return title, a sentence on how to read it, and content of each section."""
+def _sections(comparison: Comparison, settings: Mapping[str, object]) -> list[Section]:
     runs = len(comparison.systems[0].runs)
     return [
-        (
+        Section(
             "Table 1",
             "BLEU on the development set that the weights were tuned on, and on the test set that "
             "nothing was tuned on: mean and standard deviation over the tuning runs. A difference "
             "counts if its p-values are small; below 0.05 is usual.",
-            _table(table(comparison)) + "".join(f"<p>{escape(n)}</p>" for n in notes(comparison)),
+            page.table(table(comparison))
+            + "".join(f"<p>{escape(n)}</p>" for n in notes(comparison)),
         ),
-        (
+        Section(
             "BLEU of each run",
             "A dot is a tuning run, a bar the mean. Runs of one system differ by chance: compare "
             "the clouds, not the best dots.",
-            _figure(_bleu(comparison), "BLEU of each tuning run by system"),
+            page.plot(_bleu(comparison), "BLEU of each tuning run by system"),
         ),
-        (
+        Section(
             "Weights",
             "Of each feature, in each run; absolute values sum to 1. A weight that changes its "
             "sign from run to run is one that the tuning does not know what to do with.",
-            _figure(_weights(comparison), "Weights of the features by system and run"),
+            page.plot(_weights(comparison), "Weights of the features by system and run"),
         ),
-        (
+        Section(
             "Learning curves",
             "BLEU of the first translations of the development set, iteration by iteration.",
-            _figure(_curves(comparison), "BLEU by iteration of each tuning run"),
+            page.plot(_curves(comparison), "BLEU by iteration of each tuning run"),
         ),
-        (
+        Section(
             "Time",
             "Minutes of each system: for reading the models, for decoding the development set in "
             "all iterations of all runs, for finding weights on the n-best lists, and for "
             "translating the test set. What rescores the lists counts as decoding.",
-            _table(
+            page.table(
                 [
                     ("system", "iterations", "loading", "decoding", "optimising", "testing"),
                     *map(_times, comparison.systems),
                 ]
             ),
         ),
-        (
+        Section(
             "Settings",
             f"{runs} tuning run{'s' if runs > 1 else ''} a system; BLEU: {comparison.signature}.",
-            _table(
+            page.table(
                 [
                     ("setting", "value"),
                     *((k, "by default" if v is None else str(v)) for k, v in settings.items()),
@@ -107,26 +90,9 @@ def _times(system: SystemResult) -> tuple[str, ...]:
     return system.name, f"{iterations}", *(f"{of_step / 60:.1f}" for of_step in seconds)
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    head, *body = rows
-    cells = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
-    lines = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body
-    )
-    return f'<div class="wide"><table><tr>{cells}</tr>{lines}</table></div>'
-
-
-def _figure(figure: graph.Figure, label: str) -> str:
-    figure.update_layout(
-        template="plotly_white", autosize=True, margin={"l": 50, "r": 10, "t": 40, "b": 40}
-    )
-    html = figure.to_html(full_html=False, include_plotlyjs=False, config={"responsive": True})
-    return f'<div role="img" aria-label="{escape(label)}">{html}</div>'
-
-
 def _bleu(comparison: Comparison) -> graph.Figure:
     figure = make_subplots(cols=2, subplot_titles=("dev", "test"), horizontal_spacing=0.12)
-    names = [_text(system.name) for system in comparison.systems]
+    names = [page.plotted(system.name) for system in comparison.systems]
     for column, part in enumerate(("dev", "test"), 1):
         for place, system in enumerate(comparison.systems):
             bleu = system.bleu(part)
@@ -164,10 +130,10 @@ def _weights(comparison: Comparison) -> graph.Figure:
         for number, run in enumerate(system.runs):
             figure.add_trace(
                 graph.Scatter(
-                    x=[_text(name) for name in run.weights],
+                    x=[page.plotted(name) for name in run.weights],
                     y=list(run.weights.values()),
                     mode="markers",
-                    name=_text(system.name),
+                    name=page.plotted(system.name),
                     legendgroup=system.name,
                     showlegend=number == 0,
                     marker={"size": 9, "color": COLOURS[place % len(COLOURS)], "opacity": 0.7},
@@ -187,7 +153,7 @@ def _curves(comparison: Comparison) -> graph.Figure:
                     x=np.arange(1, len(run.curve) + 1),
                     y=run.curve,
                     mode="lines+markers",
-                    name=_text(system.name),
+                    name=page.plotted(system.name),
                     legendgroup=system.name,
                     showlegend=number == 0,
                     line={"color": COLOURS[place % len(COLOURS)]},
@@ -197,8 +163,3 @@ def _curves(comparison: Comparison) -> graph.Figure:
     figure.update_xaxes(title_text="iteration", dtick=1)
     figure.update_yaxes(title_text="BLEU on dev")
     return figure
-
-
-def _text(name: str) -> str:
-    """Return a name as plotly shows it, which takes tags for its own."""
-    return escape(name)

@@ -9,7 +9,7 @@ import click
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import POSITIVE
 from moses_feature.cli.paths import READ
-from moses_feature.errors import FormatError, MosesFeatureError, shown
+from moses_feature.errors import MosesFeatureError, shown
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.tables.favourites import (
     FEWEST_TARGETS,
@@ -17,8 +17,7 @@ from moses_feature.tables.favourites import (
     favourites,
     favourites_of_long_phrases,
 )
-from moses_feature.tables.features_json import features_json, read_columns
-from moses_feature.tables.settings import PROBABILITY_COLUMN
+from moses_feature.tables.score_lines import network_column
 
 
 @click.command("favourites", cls=Command, no_args_is_help=True)
@@ -61,11 +60,7 @@ def favourites_command(
     Example:
       moses-feature favourites augmented.gz --kind rare --words 5
     """
-    columns = read_columns(table)
-    if PROBABILITY_COLUMN not in columns:
-        found = ", ".join(columns)
-        raise FormatError(features_json(table), f"a column {PROBABILITY_COLUMN}", found)
-    column = columns[PROBABILITY_COLUMN]
+    column = network_column(table)
     if phrases:
         wanted = [b" ".join(tokens(phrase.encode(errors="surrogateescape"))) for phrase in phrases]
         rows = favourites(table, column, wanted, best)

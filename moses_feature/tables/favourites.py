@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
-from moses_feature.errors import FormatError, MosesFeatureError, shown
-from moses_feature.moses.lines import LineReader
-from moses_feature.moses.phrase_table import (
-    COUNTS,
-    NUMBER,
-    SCORES,
-    SOURCE,
-    TARGET,
-    count_scores,
-    split_fields,
-    tokens,
-)
+from moses_feature.tables.score_lines import ScoreLine, phrases_of_table
 
 Kind = Literal["frequent", "rare"]
-DIRECT_PROBABILITY = 2
-"""Index of p(target | source) in a table that Moses' training made."""
 FEWEST_TARGETS = 3
 
 
@@ -44,15 +30,6 @@ class Favourites:
     by_network: list[tuple[bytes, float]]
 
 
-@dataclass(frozen=True)
-class _Line:
-    source: bytes
-    target: bytes
-    by_table: float
-    by_network: float
-    source_count: float
-
-
 def favourites(
     table: str | Path, column: int, phrases: Iterable[bytes], best: int = 3
 ) -> list[Favourites]:
@@ -67,7 +44,7 @@ def favourites(
     wanted = set(phrases)
     return [
         _favourites(source, lines, best)
-        for source, lines in _groups(table, column)
+        for source, lines in phrases_of_table(table, column)
         if source in wanted
     ]
 
@@ -75,57 +52,56 @@ def favourites(
 def favourites_of_long_phrases(
     table: str | Path, column: int, kind: Kind, phrases: int = 10, words: int = 4, best: int = 3
 ) -> list[Favourites]:
-    """Return the favourites for the most or least frequent long source phrases.
+    """Return the favourites for the most or least frequent long source phrases; see `LongPhrases`.
+
+    Args:
+        table: an augmented table, lines of a source phrase together.
+        column: index of the network's probability in the score field.
+        kind: which.
+        phrases: how many.
+        words: of a source phrase at least.
+        best: how many targets.
+    """
+    chosen = LongPhrases(kind, phrases, words)
+    for source, lines in phrases_of_table(table, column):
+        chosen.add(source, lines)
+    return chosen.favourites(best)
+
+
+class LongPhrases:
+    """The most or least frequent long source phrases of those that are added.
 
     Only phrases of at least `words` words and with three or more targets are taken; among equally
-    frequent ones those with more targets, then the first in the table.
+    frequent ones those with more targets, then the first ones.
     """
-    sign = 1 if kind == "frequent" else -1
-    candidates = (
-        ((sign * lines[0].source_count, len(lines), -number), source, lines)
-        for number, (source, lines) in enumerate(_groups(table, column))
-        if len(lines) >= FEWEST_TARGETS and source.count(b" ") + 1 >= words
-    )
-    chosen = heapq.nlargest(phrases, candidates, key=lambda candidate: candidate[0])
-    return [_favourites(source, lines, best) for _, source, lines in chosen]
+
+    def __init__(self, kind: Kind, phrases: int = 10, words: int = 4) -> None:
+        self._sign = 1 if kind == "frequent" else -1
+        self._phrases = phrases
+        self._words = words
+        self._added = 0
+        self._heap: list[tuple[tuple[float, int, int], bytes, list[ScoreLine]]] = []
+
+    def add(self, source: bytes, lines: list[ScoreLine]) -> None:
+        """Look at a source phrase with its lines."""
+        self._added += 1
+        if len(lines) < FEWEST_TARGETS or source.count(b" ") + 1 < self._words:
+            return
+        rank = (self._sign * lines[0].source_count, len(lines), -self._added)
+        if len(self._heap) < self._phrases:
+            heapq.heappush(self._heap, (rank, source, lines))
+        elif rank > self._heap[0][0]:
+            heapq.heapreplace(self._heap, (rank, source, lines))
+
+    def favourites(self, best: int = 3) -> list[Favourites]:
+        """Return the favourites of the phrases that were chosen, their best first."""
+        return [
+            _favourites(source, lines, best)
+            for _, source, lines in sorted(self._heap, key=lambda chosen: chosen[0], reverse=True)
+        ]
 
 
-def _groups(table: str | Path, column: int) -> Iterator[tuple[bytes, list[_Line]]]:
-    with LineReader(table) as reader:
-        for source, lines in groupby(_lines(reader, column), key=lambda line: line.source):
-            yield source, list(lines)
-
-
-def _lines(reader: LineReader, column: int) -> Iterator[_Line]:
-    for line in reader:
-        fields = split_fields(line, reader.path, reader.line_number)
-        scores = count_scores(fields[SCORES], reader.path, reader.line_number)
-        if not DIRECT_PROBABILITY < column < scores:
-            raise MosesFeatureError(
-                f"{reader.path} at line {reader.line_number}: expected p(target | source) as third "
-                f"score and the network's as number {column + 1}, found {scores} scores"
-            )
-        values = fields[SCORES].split()
-        counts = fields[COUNTS].split() if len(fields) > COUNTS else []
-        yield _Line(
-            b" ".join(tokens(fields[SOURCE])),
-            b" ".join(tokens(fields[TARGET])),
-            float(values[DIRECT_PROBABILITY]),
-            float(values[column]),
-            _count(counts, reader),
-        )
-
-
-def _count(counts: list[bytes], reader: LineReader) -> float:
-    """Return the count of the source phrase, second in a table's counts field; 0 if it has none."""
-    if len(counts) < 2:
-        return 0.0
-    if not NUMBER.fullmatch(counts[1]):
-        raise FormatError(reader.path, "a source count", shown(counts[1]), reader.line_number)
-    return float(counts[1])
-
-
-def _favourites(source: bytes, lines: list[_Line], best: int) -> Favourites:
+def _favourites(source: bytes, lines: list[ScoreLine], best: int) -> Favourites:
     by_table = heapq.nlargest(best, lines, key=lambda line: line.by_table)
     by_network = heapq.nlargest(best, lines, key=lambda line: line.by_network)
     return Favourites(

@@ -1,0 +1,62 @@
+"""The command `moses-feature report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.option_types import POSITIVE, SEED
+from moses_feature.cli.paths import READ, READ_MODEL, WRITE, WRITE_DIRECTORY
+
+
+@click.command("report", cls=Command, no_args_is_help=True)
+@click.argument("table", type=READ)
+@click.argument("model_directory", type=READ_MODEL)
+@click.option(
+    "-o", "--output", type=WRITE, default="report.html", show_default=True, help="The page."
+)
+@click.option(
+    "--words", type=POSITIVE, default=10_000, show_default=True, help="Words of their map at most."
+)
+@click.option(
+    "--phrases",
+    type=POSITIVE,
+    default=5_000,
+    show_default=True,
+    help="Phrases of their map at most.",
+)
+@click.option(
+    "--exports",
+    type=WRITE_DIRECTORY,
+    help="Also write the maps there, as text for other tools (TensorBoard's projector).",
+)
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Of samples and maps.")
+@debug_option
+def report_command(
+    table: str,
+    model_directory: str,
+    output: str,
+    words: int,
+    phrases: int,
+    exports: str | None,
+    seed: int,
+) -> None:
+    """Show what a network makes of a table, as a page for a browser.
+
+    TABLE is an augmented table, MODEL_DIRECTORY the model that scored it. The page needs no
+    network: how table and network agree (the paper's Figure 3), where they do not, long phrases
+    and what the network writes for them (Tables 2 and 3), maps of words and phrases (Figures 4 and
+    5), losses.
+
+    \b
+    Example:
+      moses-feature report augmented.gz augmented.model -o report.html
+    """
+    from moses_feature.report.report import ReportSettings, write_report
+
+    settings = ReportSettings(words, phrases, seed)
+    directory = Path(exports) if exports else None
+    write_report(table, Path(model_directory), Path(output), settings, directory)
+    click.echo(f"{output}: open it in a browser")

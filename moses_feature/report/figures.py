@@ -1,0 +1,151 @@
+"""The plots of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as graph
+
+from moses_feature.arrays import Floats32
+from moses_feature.files import Json
+from moses_feature.report.maps import Map
+from moses_feature.report.page import plotted
+from moses_feature.report.pairs import LOWEST, Density, edges
+from moses_feature.report.texts import shown_text
+
+LABELS = 60
+"""Points of a map at most that have their names written there."""
+LABEL_SIZE = 0.14, 0.03
+"""The part of the map that a name takes, its width and its height."""
+
+
+def density_figure(density: Density) -> graph.Figure:
+    """Return log p by the table against log p by the network, a colour for how many pairs."""
+    middles = list(edges())
+    counts = density.counts.T  # the network's upwards
+    texts = np.full(counts.shape, "", dtype=object)
+    for (by_table, by_network), line in density.examples.items():
+        pair = f"{shown_text(line.source)} → {shown_text(line.target)}"
+        count = counts[by_network, by_table]
+        texts[by_network, by_table] = plotted(f"{count:,} pairs, such as {pair}")
+    with np.errstate(divide="ignore"):
+        shades = np.where(counts > 0, np.log10(counts), np.nan)
+    top = int(np.ceil(np.nanmax(shades))) if density.examples else 1
+    figure = graph.Figure(
+        graph.Heatmap(
+            x=middles,
+            y=middles,
+            z=np.round(shades, 2).tolist(),
+            text=texts.tolist(),
+            hovertemplate="table %{x:.1f}, network %{y:.1f}: %{text}<extra></extra>",
+            colorscale="Viridis",
+            colorbar={
+                "title": "pairs",
+                "tickvals": list(range(top + 1)),
+                "ticktext": [f"{10**power:,}" for power in range(top + 1)],
+            },
+        )
+    )
+    ends = [LOWEST, 0]
+    figure.add_trace(
+        graph.Scatter(
+            x=ends,
+            y=ends,
+            mode="lines",
+            line={"color": "#ee6677", "dash": "dot"},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    )
+    figure.update_xaxes(title_text="log p by the table")
+    figure.update_yaxes(title_text="log p by the network")
+    figure.update_layout(height=560)
+    return figure
+
+
+def loss_figure(history: Sequence[Json]) -> graph.Figure:
+    """Return the losses of a training over its updates."""
+    figure = graph.Figure()
+    for name, key in (("training", "training_loss"), ("held-out", "held_out_loss")):
+        figure.add_trace(
+            graph.Scatter(
+                x=[row["update"] for row in history],
+                y=[row.get(key) for row in history],
+                mode="lines+markers",
+                name=name,
+                hovertemplate=f"{name}, update %{{x:,}}: %{{y:.3f}}<extra></extra>",
+            )
+        )
+    figure.update_xaxes(title_text="updates")
+    figure.update_yaxes(title_text="nats per word")
+    figure.update_layout(legend={"orientation": "h", "y": 1.1})
+    return figure
+
+
+def map_figure(points: Map) -> graph.Figure:
+    """Return a map; its colours are set by the page's script."""
+    figure = graph.Figure(
+        graph.Scattergl(
+            x=np.round(points.places[:, 0], 2).tolist(),
+            y=np.round(points.places[:, 1], 2).tolist(),
+            mode="markers",
+            text=[plotted(name) for name in points.names],
+            hovertemplate="%{text}<extra></extra>",
+            marker={"size": 5, "opacity": 0.7},
+        )
+    )
+    labelled = _with_room_for_a_label(points)
+    figure.add_trace(
+        graph.Scatter(
+            x=np.round(points.places[labelled, 0], 2).tolist(),
+            y=np.round(points.places[labelled, 1], 2).tolist(),
+            mode="text",
+            text=[plotted(points.names[place]) for place in labelled],
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    )
+    axis = {"showticklabels": False, "zeroline": False, "showgrid": False}
+    figure.update_xaxes(**axis)
+    figure.update_yaxes(**axis, scaleanchor="x")
+    figure.update_layout(height=640, showlegend=False)
+    return figure
+
+
+def _with_room_for_a_label(points: Map) -> list[int]:
+    """Return the points that are labelled: the most frequent ones, none too near another."""
+    spread = np.ptp(points.places, axis=0) * LABEL_SIZE
+    chosen: list[int] = []
+    for place in range(len(points.names)):
+        apart = np.abs(points.places[chosen] - points.places[place]) / spread
+        if len(chosen) < LABELS and (apart > 1).any(axis=1).all():
+            chosen.append(place)
+    return chosen
+
+
+def attention_figure(
+    source: Sequence[str], target: Sequence[str], alignment: Floats32
+) -> graph.Figure:
+    """Return what each target word is aligned to: alignment (target words, source words)."""
+    figure = graph.Figure(
+        graph.Heatmap(
+            z=np.round(alignment.astype(float), 3).tolist(),
+            colorscale="Greys",
+            zmin=0,
+            zmax=1,
+            hovertemplate="%{z:.2f}<extra></extra>",
+        )
+    )
+    for axis, words in (("x", source), ("y", target)):
+        figure.update_layout(
+            {
+                f"{axis}axis": {
+                    "tickvals": list(range(len(words))),
+                    "ticktext": [plotted(word) for word in words],
+                }
+            }
+        )
+    figure.update_yaxes(autorange="reversed")
+    figure.update_layout(height=120 + 28 * len(target))
+    return figure

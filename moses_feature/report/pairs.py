@@ -1,0 +1,133 @@
+"""What one pass over an augmented table finds: how table and network agree, and where not."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from moses_feature.arrays import Integers
+from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
+from moses_feature.tables.favourites import LongPhrases
+from moses_feature.tables.score_lines import ScoreLine, phrases_of_table
+
+T = TypeVar("T")
+
+BINS = 90
+LOWEST = -18.0
+"""The log probability of the first bin, and of all that are lower."""
+OUTLIERS = 25
+LONG = 4
+"""Words of a long phrase at least."""
+
+
+@dataclass
+class Density:
+    """How many pairs have which log p by the table and by the network.
+
+    Attributes:
+        counts: (BINS, BINS) pairs, by the table's log p, then by the network's; the last bin ends
+            at 0.
+        examples: a pair of each bin that has one, the first in the table.
+    """
+
+    counts: Integers = field(default_factory=lambda: np.zeros((BINS, BINS), dtype=np.int64))
+    examples: dict[tuple[int, int], ScoreLine] = field(default_factory=dict)
+
+    def add(self, line: ScoreLine) -> None:
+        """Count a pair."""
+        place = _bin(line.by_table), _bin(line.by_network)
+        self.counts[place] += 1
+        self.examples.setdefault(place, line)
+
+
+@dataclass
+class PairSummary:
+    """What a report says of the pairs of a table.
+
+    Attributes:
+        lines, sources: how many pairs, and different source phrases.
+        long_phrases: how many of them are long.
+        density: of all pairs.
+        frequent, rare: long source phrases.
+        most_phrases: long source phrases to keep.
+    """
+
+    most_phrases: int
+    lines: int = 0
+    sources: int = 0
+    density: Density = field(default_factory=Density)
+    frequent: LongPhrases = field(default_factory=lambda: LongPhrases("frequent", words=LONG))
+    rare: LongPhrases = field(default_factory=lambda: LongPhrases("rare", words=LONG))
+    long_phrases: int = 0
+    _phrases: list[tuple[float, int, bytes]] = field(default_factory=list)
+    _above: list[tuple[float, int, ScoreLine]] = field(default_factory=list)
+    _below: list[tuple[float, int, ScoreLine]] = field(default_factory=list)
+
+    def add(self, source: bytes, lines: list[ScoreLine]) -> None:
+        """Look at a source phrase with its lines."""
+        self.sources += 1
+        for line in lines:
+            self.lines += 1
+            self.density.add(line)
+            difference = log_of(line.by_network) - log_of(line.by_table)
+            _keep(self._above, (difference, -self.lines, line), OUTLIERS)
+            _keep(self._below, (-difference, -self.lines, line), OUTLIERS)
+        self.frequent.add(source, lines)
+        self.rare.add(source, lines)
+        if source.count(b" ") + 1 >= LONG:
+            self.long_phrases += 1
+            _keep(self._phrases, (lines[0].source_count, -self.sources, source), self.most_phrases)
+
+    @property
+    def phrases(self) -> list[bytes]:
+        """The most frequent long source phrases, the most frequent first."""
+        return [phrase for _, _, phrase in sorted(self._phrases, reverse=True)]
+
+    @property
+    def preferred_by_network(self) -> list[ScoreLine]:
+        """The pairs that the network finds likelier than the table does, by most first."""
+        return [line for _, _, line in sorted(self._above, reverse=True)]
+
+    @property
+    def preferred_by_table(self) -> list[ScoreLine]:
+        """The pairs that the table finds likelier than the network does, by most first."""
+        return [line for _, _, line in sorted(self._below, reverse=True)]
+
+
+def summarise(table: str | Path, column: int, phrases: int) -> PairSummary:
+    """Read an augmented table and keep so many long phrases; see `phrases_of_table`."""
+    summary = PairSummary(phrases)
+    for source, lines in phrases_of_table(table, column):
+        summary.add(source, lines)
+    return summary
+
+
+def log_of(probability: float) -> float:
+    """Return the natural log of a probability, as low as Moses has it at least."""
+    lowest = math.exp(LOWEST_LOG_SCORE)
+    return math.log(max(probability, lowest))
+
+
+def edges() -> Iterator[float]:
+    """Yield the middle of each bin, a natural log."""
+    width = -LOWEST / BINS
+    return (LOWEST + (place + 0.5) * width for place in range(BINS))
+
+
+def _bin(probability: float) -> int:
+    place = int((log_of(probability) - LOWEST) / -LOWEST * BINS)
+    return min(max(place, 0), BINS - 1)
+
+
+def _keep(heap: list[tuple[float, int, T]], candidate: tuple[float, int, T], most: int) -> None:
+    """Keep the candidates with the largest first number, of equal ones the first."""
+    if len(heap) < most:
+        heapq.heappush(heap, candidate)
+    elif candidate[0] > heap[0][0]:
+        heapq.heapreplace(heap, candidate)

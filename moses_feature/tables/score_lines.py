@@ -1,0 +1,102 @@
+"""The lines of an augmented table: what the table and what the network think of each pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from moses_feature.errors import FormatError, MosesFeatureError, shown
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import (
+    COUNTS,
+    NUMBER,
+    SCORES,
+    SOURCE,
+    TARGET,
+    count_scores,
+    split_fields,
+    tokens,
+)
+from moses_feature.tables.features_json import features_json, read_columns
+from moses_feature.tables.settings import PROBABILITY_COLUMN
+
+DIRECT_PROBABILITY = 2
+"""Index of p(target | source) in a table that Moses' training made."""
+
+
+@dataclass(frozen=True)
+class ScoreLine:
+    """A phrase pair.
+
+    Attributes:
+        source, target: one space between tokens.
+        by_table, by_network: p(target | source).
+        source_count: how often the source phrase was seen; 0 where the table does not say so.
+    """
+
+    source: bytes
+    target: bytes
+    by_table: float
+    by_network: float
+    source_count: float
+
+
+def network_column(table: str | Path) -> int:
+    """Return the index of the network's probability in the score field of an augmented table.
+
+    Raises:
+        MosesFeatureError: it is not one.
+        FormatError: what describes it is damaged, or names no such column.
+    """
+    columns = read_columns(table)
+    if PROBABILITY_COLUMN not in columns:
+        found = ", ".join(columns)
+        raise FormatError(features_json(table), f"a column {PROBABILITY_COLUMN}", found)
+    return columns[PROBABILITY_COLUMN]
+
+
+def phrases_of_table(table: str | Path, column: int) -> Iterator[tuple[bytes, list[ScoreLine]]]:
+    """Yield each source phrase with its lines, which stand together.
+
+    Args:
+        table: an augmented table.
+        column: index of the network's probability in the score field.
+
+    Raises:
+        FormatError: a line that is none of a phrase table.
+        MosesFeatureError: a line with too few scores.
+    """
+    with LineReader(table) as reader:
+        for source, lines in groupby(_lines(reader, column), key=lambda line: line.source):
+            yield source, list(lines)
+
+
+def _lines(reader: LineReader, column: int) -> Iterator[ScoreLine]:
+    for line in reader:
+        fields = split_fields(line, reader.path, reader.line_number)
+        scores = count_scores(fields[SCORES], reader.path, reader.line_number)
+        if not DIRECT_PROBABILITY < column < scores:
+            raise MosesFeatureError(
+                f"{reader.path} at line {reader.line_number}: expected p(target | source) as third "
+                f"score and the network's as number {column + 1}, found {scores} scores"
+            )
+        values = fields[SCORES].split()
+        counts = fields[COUNTS].split() if len(fields) > COUNTS else []
+        yield ScoreLine(
+            b" ".join(tokens(fields[SOURCE])),
+            b" ".join(tokens(fields[TARGET])),
+            float(values[DIRECT_PROBABILITY]),
+            float(values[column]),
+            _count(counts, reader),
+        )
+
+
+def _count(counts: list[bytes], reader: LineReader) -> float:
+    """Return the count of the source phrase, second in a table's counts field; 0 if it has none."""
+    if len(counts) < 2:
+        return 0.0
+    if not NUMBER.fullmatch(counts[1]):
+        raise FormatError(reader.path, "a source count", shown(counts[1]), reader.line_number)
+    return float(counts[1])

@@ -1,0 +1,230 @@
+"""A report: what one pass over a table finds, maps against plain neighbours, the page itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers.models import SEARCH_SIZES, SIZES, random_model
+
+from moses_feature.models.phrase_model import PhraseModel, network_of, save_model
+from moses_feature.models.vocabulary import Vocabulary
+from moses_feature.moses.words import WordOptions
+from moses_feature.report.maps import FEWEST, NEIGHBOURS, make_map, write_exports
+from moses_feature.report.pairs import BINS, OUTLIERS, log_of, summarise
+from moses_feature.tables.score_lines import network_column, phrases_of_table
+
+WORDS = [b"w%03d" % n for n in range(110)] + [b"<b>&amp;", b"\xff\x1b[31m"]
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def write_table(path: Path, sources: int = 240) -> None:
+    generator = np.random.default_rng(1)
+    lines = {}
+    for number in range(sources):
+        source = b" ".join(generator.choice(WORDS, 2 + number % 4).tolist())
+        count = int(generator.integers(1, 99))
+        for target in (b"A", b"B C", b"le </script> chien"):
+            p = generator.uniform(0.01, 1)
+            scores = b"0.5 0.5 %.4f 0.5" % p
+            lines[source, target] = b"%b ||| %b ||| %b ||| 0-0 ||| 9 %d 9 ||| |||\n" % (
+                source,
+                target,
+                scores,
+                count,
+            )
+    path.write_bytes(b"".join(lines[key] for key in sorted(lines)))
+
+
+def save_large_vocabulary(directory: Path, sizes=SIZES) -> None:
+    """Save a model with enough source words for a map."""
+    plain = random_model(sizes)
+    source = Vocabulary(tuple(WORDS))
+    network = network_of(sizes, len(source), len(plain.target))
+    network.initialise(torch.Generator().manual_seed(1))
+    training = {
+        "held_out_loss": 1.5,
+        "history": [
+            {"update": n, "training_loss": 3 / n, "held_out_loss": 4 / n} for n in (1, 2, 3)
+        ],
+    }
+    save_model(directory, PhraseModel(network, source, plain.target, WordOptions(), training, True))
+
+
+@pytest.fixture(params=["phrases", "search"])
+def table(request, run, tmp_path) -> Path:
+    save_large_vocabulary(tmp_path / "m", SIZES if request.param == "phrases" else SEARCH_SIZES)
+    write_table(tmp_path / "in")
+    run("augment-phrase-table", "in", "out", "--model", "m")
+    return tmp_path / "out"
+
+
+def test_one_pass_against_the_lines_themselves(table):
+    column = network_column(table)
+    summary = summarise(table, column, 100)
+    lines = [line for _, some in phrases_of_table(table, column) for line in some]
+    assert summary.lines == len(lines) == summary.density.counts.sum()
+    assert summary.sources == len({line.source for line in lines})
+    assert len(summary.density.examples) == np.count_nonzero(summary.density.counts)
+    for (by_table, by_network), line in summary.density.examples.items():
+        for place, p in ((by_table, line.by_table), (by_network, line.by_network)):
+            assert place == min(max(int((log_of(p) + 18) / 18 * BINS), 0), BINS - 1)
+    ranked = sorted(lines, key=lambda line: log_of(line.by_table) - log_of(line.by_network))
+    assert summary.preferred_by_network == ranked[:OUTLIERS]
+    assert summary.preferred_by_table == ranked[::-1][:OUTLIERS]
+    long = {line.source: line.source_count for line in lines if line.source.count(b" ") >= 3}
+    assert summary.phrases == sorted(long, key=lambda phrase: -long[phrase])[:100]
+    assert summary.long_phrases == len(long)
+
+
+def test_neighbours_and_exports(tmp_path):
+    vectors = np.random.default_rng(2).normal(size=(FEWEST + 4, 9)).astype(np.float32)
+    names = [f"n{place}\tx" for place in range(len(vectors))]
+    found = make_map(names, vectors, seed=3)
+    centred = vectors - vectors.mean(axis=0)
+    for place in range(0, len(vectors), 17):
+        cosines = centred @ centred[place] / np.linalg.norm(centred, axis=1)
+        expected = [n for n in np.argsort(-cosines) if n != place][:NEIGHBOURS]
+        assert found.neighbours[place].tolist() == expected
+    assert found.places.shape == (len(vectors), 2)
+    np.testing.assert_array_equal(make_map(names, vectors, seed=3).places, found.places)
+    coordinates, written, metadata = write_exports(tmp_path / "e", "words", found)
+    rows = coordinates.read_text().splitlines()
+    assert rows[0] == "name\tx\ty"
+    assert rows[1].split("\t")[0] == "n0 x"
+    assert len(rows) == len(vectors) + 1
+    np.testing.assert_allclose(np.loadtxt(written), vectors, rtol=1e-5)
+    assert metadata.read_text().splitlines() == [f"n{n} x" for n in range(len(vectors))]
+
+
+def test_the_page(table, run):
+    is_search = "rnnsearch" in (table.parent / "m/config.json").read_text()
+    result = run("report", "out", "m", "-o", "r.html", "--phrases", "100", "--exports", "e")
+    assert result.stdout == "r.html: open it in a browser\n"
+    page = (table.parent / "r.html").read_text()
+    titles = re.findall("<h2>(.*?)</h2>", page)
+    expected = ["What was done", "Training", "Where table and network agree"]
+    assert [title.split(" (")[0] for title in titles[:3]] == expected
+    assert ("Attention" in titles) == is_search
+    assert "A map of the words" in page
+    assert sorted(path.name for path in (table.parent / "e").iterdir())[0].startswith(
+        "words" if is_search else "phrases"
+    )
+    assert "&lt;b&gt;&amp;amp;" in page  # in a cell of a table
+    assert "\x1b" not in page
+    assert page.count("</script>") == page.count("<script")
+    without_scripts = re.sub("<script.*?</script>", "", page, flags=re.DOTALL)
+    assert not re.search("(src|href)=", without_scripts)
+
+
+def test_few_points_and_no_package(run, tmp_path, model_directory, monkeypatch):
+    write_table(tmp_path / "in", 8)
+    run("augment-phrase-table", "in", "out", "--model", model_directory)
+    run("report", "out", model_directory)
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("No map: it takes 91 points at least") == 2
+    monkeypatch.setattr("moses_feature.report.report.can_make_maps", lambda: False)
+    run("report", "out", model_directory)
+    assert "pip install" in (tmp_path / "report.html").read_text()
+    refused = run("report", "out", model_directory, "--exports", "e", exit_code=1)
+    assert "maps need a package" in refused.stderr
+
+
+def test_errors(run, tmp_path, model_directory):
+    write_table(tmp_path / "in", 8)
+    refused = run("report", "in", model_directory, exit_code=1)
+    assert "is in an augmented table?" in refused.stderr
+    run("augment-phrase-table", "in", "out", "--model", model_directory)
+    save_model(tmp_path / "other", random_model(seed=2))
+    refused = run("report", "out", "other", exit_code=1)
+    assert "out.features.json: expected the model in other, SHA-256" in refused.stderr
+    assert not (tmp_path / "report.html").exists()
+
+
+SCRIPT = """
+<script>addEventListener('load', async () => {
+  const tick = () => new Promise((done) => setTimeout(done, 200));
+  await tick();
+  const found = {};
+  const holder = document.querySelector('[data-map=words]');
+  const plot = holder.querySelector('.js-plotly-plot');
+  const find = holder.querySelector('input');
+  find.value = 'W01';
+  find.dispatchEvent(new Event('input'));
+  await tick();
+  found.found = holder.querySelector('output').textContent;
+  found.selected = plot.data[0].selectedpoints.length;
+  plot.emit('plotly_click', { points: [{ pointNumber: 3 }] });
+  await tick();
+  found.clicked = holder.querySelector('output').textContent;
+  const colour = holder.querySelector('select');
+  const before = JSON.stringify(plot.data[0].marker.color);
+  colour.value = 'cluster';
+  colour.dispatchEvent(new Event('change'));
+  await tick();
+  found.painted = JSON.stringify(plot.data[0].marker.color) !== before;
+  const filter = document.querySelector('input[data-filters]');
+  filter.value = 'no such phrase';
+  filter.dispatchEvent(new Event('input'));
+  found.rows = [...document.querySelectorAll('#frequent tbody tr')].filter((r) => !r.hidden).length;
+  found.ink = plot.layout.font.color;
+  found.requests = performance.getEntriesByType('resource').length;
+  const result = document.createElement('pre');
+  result.id = 'result';
+  result.textContent = JSON.stringify(found);
+  document.body.append(result);
+});</script>
+"""
+"""What a reader does, and what comes of it."""
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+def test_in_a_browser(table, run):
+    run("report", "out", "m", "-o", "r.html", "--phrases", "100")
+    folder = table.parent
+    page = (folder / "r.html").read_text().replace("</body>", SCRIPT + "</body>")
+    (folder / "driven.html").write_text(page)
+    flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--enable-unsafe-swiftshader",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--virtual-time-budget=20000",
+        "--enable-logging=stderr",
+        "--dump-dom",
+        "--blink-settings=preferredColorScheme=0",
+    ]
+    done = subprocess.run(
+        [
+            BROWSER,
+            *flags,
+            f"--user-data-dir={folder / 'profile'}",
+            (folder / "driven.html").as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert "CONSOLE" not in done.stderr
+    found = json.loads(re.search('<pre id="result">(.*?)</pre>', done.stdout)[1])
+    assert found["found"].startswith("10 found: w01")
+    assert found["selected"] == 10
+    assert found["clicked"].startswith("Nearest to w003: ")
+    assert found["clicked"].count("·") == NEIGHBOURS - 1
+    assert found["painted"]
+    assert found["rows"] == 0
+    assert found["ink"] == "#ddd"  # it is dark
+    assert found["requests"] == 0
