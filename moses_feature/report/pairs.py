@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import TypeVar
 import numpy as np
 
 from moses_feature.arrays import Integers
-from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
 from moses_feature.tables.favourites import LongPhrases
 from moses_feature.tables.score_lines import ScoreLine, phrases_of_table
 
@@ -41,7 +39,7 @@ class Density:
 
     def add(self, line: ScoreLine) -> None:
         """Count a pair."""
-        place = _bin(line.by_table), _bin(line.by_network)
+        place = _bin(line.table_log_prob), _bin(line.network_log_prob)
         self.counts[place] += 1
         self.examples.setdefault(place, line)
 
@@ -75,7 +73,7 @@ class PairSummary:
         for line in lines:
             self.lines += 1
             self.density.add(line)
-            difference = log_of(line.by_network) - log_of(line.by_table)
+            difference = line.network_log_prob - line.table_log_prob
             _keep(self._above, (difference, -self.lines, line), OUTLIERS)
             _keep(self._below, (-difference, -self.lines, line), OUTLIERS)
         self.frequent.add(source, lines)
@@ -108,20 +106,14 @@ def summarise(table: str | Path, column: int, phrases: int) -> PairSummary:
     return summary
 
 
-def log_of(probability: float) -> float:
-    """Return the natural log of a probability, as low as Moses has it at least."""
-    lowest = math.exp(LOWEST_LOG_SCORE)
-    return math.log(max(probability, lowest))
-
-
 def edges() -> Iterator[float]:
     """Yield the middle of each bin, a natural log."""
     width = -LOWEST / BINS
     return (LOWEST + (place + 0.5) * width for place in range(BINS))
 
 
-def _bin(probability: float) -> int:
-    place = int((log_of(probability) - LOWEST) / -LOWEST * BINS)
+def _bin(log_prob: float) -> int:
+    place = int((log_prob - LOWEST) / -LOWEST * BINS)
     return min(max(place, 0), BINS - 1)
 
 

@@ -32,7 +32,7 @@ from moses_feature.report.figures import (
 )
 from moses_feature.report.maps import FEWEST, INSTALL, Map, can_make_maps, make_map, write_exports
 from moses_feature.report.page import Section, plot, table, write_page
-from moses_feature.report.pairs import LONG, PairSummary, log_of, summarise
+from moses_feature.report.pairs import LONG, PairSummary, summarise
 from moses_feature.report.texts import shown_text
 from moses_feature.tables.favourites import Favourites
 from moses_feature.tables.features_json import features_json, read_features
@@ -174,8 +174,8 @@ def _disagreement(summary: PairSummary) -> Section:
                     (
                         shown_text(line.source),
                         shown_text(line.target),
-                        f"{log_of(line.by_table):.2f}",
-                        f"{log_of(line.by_network):.2f}",
+                        f"{line.table_log_prob:.2f}",
+                        f"{line.network_log_prob:.2f}",
                         f"{line.source_count:g}",
                     )
                     for line in lines

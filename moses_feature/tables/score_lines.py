@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -11,6 +12,7 @@ from moses_feature.errors import FormatError, MosesFeatureError, shown
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import (
     COUNTS,
+    LOWEST_LOG_SCORE,
     NUMBER,
     SCORES,
     SOURCE,
@@ -22,6 +24,7 @@ from moses_feature.moses.phrase_table import (
 from moses_feature.tables.features_json import features_json, read_columns
 from moses_feature.tables.settings import PROBABILITY_COLUMN
 
+_LOWEST = math.exp(LOWEST_LOG_SCORE)
 DIRECT_PROBABILITY = 2
 """Index of p(target | source) in a table that Moses' training made."""
 
@@ -34,6 +37,7 @@ class ScoreLine:
         source, target: one space between tokens.
         by_table, by_network: p(target | source).
         source_count: how often the source phrase was seen; 0 where the table does not say so.
+        line: all of it.
     """
 
     source: bytes
@@ -41,6 +45,17 @@ class ScoreLine:
     by_table: float
     by_network: float
     source_count: float
+    line: bytes
+
+    @property
+    def table_log_prob(self) -> float:
+        """The natural log of `by_table`, as low as Moses has it at least."""
+        return _log(self.by_table)
+
+    @property
+    def network_log_prob(self) -> float:
+        """The natural log of `by_network`, as low as Moses has it at least."""
+        return _log(self.by_network)
 
 
 def network_column(table: str | Path) -> int:
@@ -90,7 +105,12 @@ def _lines(reader: LineReader, column: int) -> Iterator[ScoreLine]:
             float(values[DIRECT_PROBABILITY]),
             float(values[column]),
             _count(counts, reader),
+            line,
         )
+
+
+def _log(probability: float) -> float:
+    return math.log(max(probability, _LOWEST))
 
 
 def _count(counts: list[bytes], reader: LineReader) -> float:

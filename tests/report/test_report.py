@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from moses_feature.models.phrase_model import PhraseModel, network_of, save_mode
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.words import WordOptions
 from moses_feature.report.maps import FEWEST, NEIGHBOURS, make_map, write_exports
-from moses_feature.report.pairs import BINS, OUTLIERS, log_of, summarise
+from moses_feature.report.pairs import BINS, OUTLIERS, summarise
 from moses_feature.tables.score_lines import network_column, phrases_of_table
 
 WORDS = [b"w%03d" % n for n in range(110)] + [b"<b>&amp;", b"\xff\x1b[31m"]
@@ -74,8 +75,8 @@ def test_one_pass_against_the_lines_themselves(table):
     assert len(summary.density.examples) == np.count_nonzero(summary.density.counts)
     for (by_table, by_network), line in summary.density.examples.items():
         for place, p in ((by_table, line.by_table), (by_network, line.by_network)):
-            assert place == min(max(int((log_of(p) + 18) / 18 * BINS), 0), BINS - 1)
-    ranked = sorted(lines, key=lambda line: log_of(line.by_table) - log_of(line.by_network))
+            assert place == min(max(int((math.log(p) + 18) / 18 * BINS), 0), BINS - 1)
+    ranked = sorted(lines, key=lambda line: math.log(line.by_table) - math.log(line.by_network))
     assert summary.preferred_by_network == ranked[:OUTLIERS]
     assert summary.preferred_by_table == ranked[::-1][:OUTLIERS]
     long = {line.source: line.source_count for line in lines if line.source.count(b" ") >= 3}
