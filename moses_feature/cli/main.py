@@ -22,6 +22,7 @@ COMMANDS = {
     "ini": "moses_feature.cli.ini:ini_group",
     "joint": "moses_feature.cli.joint:joint_group",
     "merge": "moses_feature.cli.merge:merge_command",
+    "propose": "moses_feature.cli.propose:propose_command",
     "prune": "moses_feature.cli.prune:prune_command",
     "report": "moses_feature.cli.report:report_command",
     "rescore": "moses_feature.cli.rescore:rescore_command",

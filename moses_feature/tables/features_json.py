@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ def features_json(table: str | Path) -> Path:
     return path.with_name(path.name + ".features.json")
 
 
-def write_features(table: str | Path, columns: dict[str, int | None], facts: Json) -> None:
+def write_features(table: str | Path, columns: Mapping[str, int | None], facts: Json) -> None:
     """Write the file: names and indices of the new columns, the table's name, other facts."""
     described = [{"name": name, "index": index} for name, index in columns.items()]
     write_json(features_json(table), {"columns": described, "output": Path(table).name, **facts})

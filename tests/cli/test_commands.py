@@ -31,6 +31,7 @@ COMMANDS = [
     ["cslm", "export-nplm"],
     ["joint", "train"],
     ["joint", "export-nplm"],
+    ["propose"],
     ["prune"],
     ["report"],
     ["rescore"],

@@ -1,0 +1,97 @@
+"""The command `moses-feature propose`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from moses_feature.cli.command import Command, command_line, debug_option
+from moses_feature.cli.option_types import ANY_NUMBER, POSITIVE, WholeRange
+from moses_feature.cli.paths import READ, READ_MODEL, WRITE_TABLE
+from moses_feature.tables.parts import MAX_LENGTH
+from moses_feature.tables.propose import ProposeSettings, propose
+
+DEFAULTS = ProposeSettings()
+
+
+@click.command("propose", cls=Command, no_args_is_help=True)
+@click.argument("table", type=READ)
+@click.argument("model_directory", type=READ_MODEL)
+@click.argument("output", type=WRITE_TABLE)
+@click.option(
+    "--input",
+    "inputs",
+    type=READ,
+    multiple=True,
+    required=True,
+    help="A text whose phrases get new targets. Repeatable.",
+)
+@click.option(
+    "--best",
+    type=POSITIVE,
+    default=DEFAULTS.best,
+    show_default=True,
+    help="New targets of a source phrase at most.",
+)
+@click.option(
+    "--enough",
+    type=POSITIVE,
+    default=DEFAULTS.enough,
+    show_default=True,
+    help="A source phrase with so many targets gets no more.",
+)
+@click.option(
+    "--longest",
+    type=WholeRange(1, MAX_LENGTH),
+    default=DEFAULTS.longest,
+    show_default=True,
+    help="Words of a source phrase at most.",
+)
+@click.option(
+    "--least",
+    type=ANY_NUMBER,
+    default=DEFAULTS.least,
+    show_default=True,
+    help="log p(target | source) of a new target at least, for each word, the end being one.",
+)
+@click.option(
+    "--beam",
+    type=WholeRange(1, 1000),
+    default=DEFAULTS.beam,
+    show_default=True,
+    help="Prefixes of the search for targets.",
+)
+@debug_option
+def propose_command(
+    table: str,
+    model_directory: str,
+    output: str,
+    inputs: tuple[str, ...],
+    best: int,
+    enough: int,
+    longest: int,
+    least: float,
+    beam: int,
+) -> None:
+    """Add targets that a table has not, and that a network finds likely.
+
+    All phrases of the --input texts are looked at, those that the table does not have, too. A new
+    pair has the network's p(target | source) in the place of each probability, links along the
+    diagonal, and e in a new last column, where all old lines have 1: its weight is what a proposed
+    pair gains or loses, and has to be tuned.
+
+    \b
+    Example:
+      moses-feature propose augmented.gz augmented.model more.gz --input dev.en --input test.en
+    """
+    from moses_feature.generation.of_model import generator_of
+
+    settings = ProposeSettings(best, enough, longest, least, beam)
+    generator = generator_of(Path(model_directory))
+    found = propose(table, generator, output, inputs, settings, command_line())
+    click.echo(
+        f"{output}: {found.lines:,} new lines for {found.helped:,} of {found.phrases:,} phrases, "
+        f"{found.added:,} of which the table has not; it has {found.covered:,}",
+        err=True,
+    )

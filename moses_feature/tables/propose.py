@@ -1,0 +1,244 @@
+"""Targets that a table has not, proposed by the network (future work in the paper's conclusion).
+
+The scores of such a pair are a stated rule: no corpus has counted it, so that the network's
+p(target | source) stands in all columns of probabilities. A new column tells both kinds apart:
+e for proposed pairs and 1 for all others, so that its weight, which tuning finds, is what a
+proposed pair gains or loses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from moses_feature.errors import FormatError, UsageError, shown
+from moses_feature.files import open_output
+from moses_feature.generation.of_model import Generator
+from moses_feature.generation.written import Written
+from moses_feature.models.table_words import TableWords
+from moses_feature.models.vocabulary import UNKNOWN
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import (
+    SEPARATOR,
+    SOURCE,
+    TARGET,
+    append_scores,
+    count_scores,
+    split_fields,
+    tokens,
+)
+from moses_feature.moses.words import escape
+from moses_feature.tables.features_json import described_table, read_columns, write_features
+from moses_feature.tables.parts import checked_fields, phrases_in_texts
+from moses_feature.tables.settings import PROBABILITY_COLUMN
+
+PROPOSED_COLUMN = "exp(proposed)"
+FLAG, NO_FLAG = f"{math.e:.6g}".encode(), b"1"
+
+
+@dataclass(frozen=True)
+class ProposeSettings:
+    """What is proposed.
+
+    Attributes:
+        best: new targets of a source phrase at most.
+        enough: a source phrase with so many targets gets no more.
+        longest: words of a source phrase at most.
+        least: natural log of p(target | source) for a word at least, the end being one.
+        beam: prefixes of the search.
+    """
+
+    best: int = 5
+    enough: int = 5
+    longest: int = 5
+    least: float = -1.0
+    beam: int = 10
+
+
+@dataclass
+class Proposals:
+    """What came of it.
+
+    Attributes:
+        phrases: different phrases of the texts.
+        covered: those that the table has.
+        helped: those that got new targets.
+        added: those that the table has not, and that got targets.
+        lines: new lines.
+    """
+
+    phrases: int = 0
+    covered: int = 0
+    helped: int = 0
+    added: int = 0
+    lines: int = 0
+
+
+@dataclass
+class _Table:
+    """What the first pass over a table finds.
+
+    Attributes:
+        scores: how many each line has.
+        targets: those of the source phrases that are looked for.
+    """
+
+    scores: int = 0
+    targets: dict[bytes, set[bytes]] = field(default_factory=dict)
+
+
+def propose(
+    table: str,
+    generator: Generator,
+    output: str,
+    inputs: Sequence[str],
+    settings: ProposeSettings,
+    command: str,
+) -> Proposals:
+    """Write a table with new targets for the phrases of some texts, one column wider.
+
+    Args:
+        table: in the order of `LC_ALL=C sort`, as Moses' training leaves it; augmented or not.
+        generator: what proposes.
+        output: the new table.
+        inputs: texts; their phrases get targets.
+        settings: how many.
+        command: what the user typed, for the file beside the table.
+
+    Raises:
+        UsageError: the network is of another direction, or of factors.
+        FormatError: a line that is none of a phrase table, or not in order.
+    """
+    _check(generator)
+    texts, _ = phrases_in_texts(inputs)
+    wanted = {phrase for phrase in texts if phrase.count(b" ") < settings.longest}
+    known = _read(table, wanted)
+    augmented = read_columns(table) if described_table(table) == Path(table).name else {}
+    proposals = Proposals(len(wanted), len(known.targets))
+    columns = _Columns(known.scores, augmented)
+    lines: list[bytes] = []
+    for source, targets in _new_targets(generator, sorted(wanted), known.targets, settings):
+        proposals.helped += 1
+        proposals.added += source not in known.targets
+        lines += [columns.line(source, target, log_prob) for target, log_prob in targets]
+    proposals.lines = len(lines)
+    with open_output(Path(output)) as file:
+        file.writelines(_merged(table, known.scores, sorted(lines)))
+    described = {**augmented, PROPOSED_COLUMN: known.scores}
+    facts = {"table": table, "model_sha256": generator.model.digest, "command": command}
+    found = {"settings": asdict(settings), "proposals": asdict(proposals), "inputs": list(inputs)}
+    write_features(output, described, {**facts, **found})
+    return proposals
+
+
+def _check(generator: Generator) -> None:
+    if generator.reading.reverse:
+        raise UsageError(f"expected a network for p(target | source), found {generator.reading}")
+    words = generator.model.words
+    if words.source_factor is not None or words.target_factor is not None or words.hierarchical:
+        raise UsageError("expected a network for plain words, found one for factors or rules")
+
+
+def _read(table: str, wanted: set[bytes]) -> _Table:
+    """Read a table once; see that it is in order."""
+    found, last = _Table(), b""
+    with LineReader(table) as reader:
+        for line in reader:
+            number = reader.line_number
+            if number == 1:
+                fields = split_fields(line, table, number)
+                found.scores = count_scores(fields[2], table, number)
+            fields = checked_fields(line, table, number, found.scores)
+            if (key := _key(fields)) < last:
+                expected = "lines in the order of LC_ALL=C sort"
+                raise FormatError(table, expected, f"{shown(key)} after {shown(last)}", number)
+            last = key
+            source = b" ".join(tokens(fields[SOURCE]))
+            if source in wanted:
+                targets = found.targets.setdefault(source, set())
+                targets.add(b" ".join(tokens(fields[TARGET])))
+    return found
+
+
+def _new_targets(
+    generator: Generator,
+    wanted: Iterable[bytes],
+    targets: Mapping[bytes, set[bytes]],
+    settings: ProposeSettings,
+) -> Iterator[tuple[bytes, list[tuple[bytes, float]]]]:
+    """Yield source phrases, and new targets with log p(target | source), likeliest first."""
+    options = TableWords().words(generator.model)
+    sources, ids = [], []
+    for phrase in wanted:
+        if len(targets.get(phrase, ())) < settings.enough:
+            of_phrase = generator.model.source.ids(options.pair(phrase, b"")[0])
+            if UNKNOWN not in of_phrase:
+                sources.append(phrase)
+                ids.append(of_phrase)
+    written = generator.likeliest(ids, settings.beam, (UNKNOWN,))
+    for source, candidates in zip(sources, written, strict=True):
+        has = targets.get(source, set())
+        texts = [
+            (_text(generator, target, options.escaping == "unescape"), target.log_prob)
+            for target in candidates
+            if target.ids and target.log_prob / (len(target.ids) + 1) >= settings.least
+        ]
+        if new := [(text, log_prob) for text, log_prob in texts if text not in has]:
+            yield source, new[: settings.best]
+
+
+def _text(generator: Generator, target: Written, unescaped: bool) -> bytes:
+    """Return a target as it stands in a table, where tokens are escaped."""
+    words = generator.words(target)
+    return b" ".join(map(escape, words) if unescaped else words)
+
+
+class _Columns:
+    """The lines of proposed pairs.
+
+    Args:
+        scores: of the lines of the table.
+        augmented: the columns that a network has added to it, by name.
+    """
+
+    def __init__(self, scores: int, augmented: Mapping[str, int]) -> None:
+        others = {place for name, place in augmented.items() if name != PROBABILITY_COLUMN}
+        self._is_probability = [place not in others for place in range(scores)]
+
+    def line(self, source: bytes, target: bytes, log_prob: float) -> bytes:
+        """Return a line: the network's probability, e^0 for counts of unknown words, the flag."""
+        probability = b"%.6g" % math.exp(log_prob)
+        scores = [probability if is_one else b"1" for is_one in self._is_probability]
+        fields = source, target, b" ".join([*scores, FLAG]), _diagonal(source, target), b"0 0 0"
+        return b" ||| ".join(fields) + b" ||| |||\n"
+
+
+def _diagonal(source: bytes, target: bytes) -> bytes:
+    """Return links along the diagonal, one at least for each word on either side."""
+    m, n = source.count(b" ") + 1, target.count(b" ") + 1
+    steps = max(m, n)
+    return b" ".join(b"%d-%d" % (k * m // steps, k * n // steps) for k in range(steps))
+
+
+def _merged(table: str, scores: int, new: Sequence[bytes]) -> Iterator[bytes]:
+    """Yield the lines of the table, a column wider, and new ones at their places."""
+    waiting = iter([(_key(split_fields(line, table, 0)), line) for line in new])
+    coming = next(waiting, None)
+    with LineReader(table) as reader:
+        for line in reader:
+            fields = checked_fields(line, table, reader.line_number, scores)
+            key = _key(fields)
+            while coming is not None and coming[0] < key:
+                yield coming[1]
+                coming = next(waiting, None)
+            yield append_scores(fields, NO_FLAG)
+    while coming is not None:
+        yield coming[1]
+        coming = next(waiting, None)
+
+
+def _key(fields: Sequence[bytes]) -> bytes:
+    """Return what decides the order of a line."""
+    return SEPARATOR.join([*fields[:2], b""])
