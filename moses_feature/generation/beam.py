@@ -8,10 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from moses_feature.arrays import Floats
+from moses_feature.arrays import Floats, Integers
 from moses_feature.generation.prefixes import Prefixes
 from moses_feature.generation.written import Written
-from moses_feature.models.vocabulary import END
 
 
 def likeliest(
@@ -30,13 +29,14 @@ def likeliest(
     searches = [_Search(beam, most) for most in longest]
     prefixes, owners = empty, list(range(len(searches)))
     while owners:
-        log_probs = prefixes.log_probs()
-        log_probs[:, banned] = -np.inf
+        found, log_probs, ends = prefixes.best(beam + len(banned))
+        log_probs[np.isin(found, banned)] = -np.inf
         bounds = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(owners)]
         parents, words, next_owners = [], [], []
         for first, end in pairwise(bounds):
             owner = owners[first]
-            for parent, word in searches[owner].advance(log_probs[first:end]):
+            mine = slice(first, end)
+            for parent, word in searches[owner].advance(found[mine], log_probs[mine], ends[mine]):
                 parents.append(first + parent)
                 words.append(word)
                 next_owners.append(owner)
@@ -60,28 +60,30 @@ class _Search:
     ended: list[Written] = field(default_factory=list)
     live: list[Written] = field(default_factory=lambda: [Written((), 0.0)])
 
-    def advance(self, log_probs: Floats) -> list[tuple[int, int]]:
+    def advance(self, words: Integers, log_probs: Floats, ends: Floats) -> list[tuple[int, int]]:
         """Go on with the best words after the live prefixes; return which prefix and which word.
 
         Args:
-            log_probs: (live, V).
+            words: (live, n) those that may come next.
+            log_probs: (live, n) of them.
+            ends: (live,) log p of END.
         """
-        totals = np.array([before.log_prob for before in self.live])[:, None] + log_probs
+        before = np.array([prefix.log_prob for prefix in self.live])
         whole = [
-            Written(before.ids, float(total))
-            for before, total in zip(self.live, totals[:, END], strict=True)
+            Written(prefix.ids, total)
+            for prefix, total in zip(self.live, (before + ends).tolist(), strict=True)
         ]
         self.ended = sorted(self.ended + whole, key=lambda w: -w.log_prob)[: self.beam]
         if len(self.live[0].ids) == self.longest:
             return []
-        totals[:, END] = -np.inf
         least = self.ended[-1].log_prob if len(self.ended) == self.beam else -np.inf
-        flat = totals.ravel()
-        best = np.argpartition(-flat, min(self.beam, len(flat)) - 1)[: self.beam]
-        best = best[flat[best] > least]
-        chosen = [divmod(place, totals.shape[1]) for place in np.sort(best).tolist()]
+        totals = (before[:, None] + log_probs).ravel()
+        best = np.argsort(-totals, kind="stable")[: self.beam]
+        best = np.sort(best[totals[best] > least])
+        parents = best // words.shape[1]
+        chosen = list(zip(parents.tolist(), words.ravel()[best].tolist(), strict=True))
         self.live = [
-            Written((*self.live[parent].ids, word), float(totals[parent, word]))
-            for parent, word in chosen
+            Written((*self.live[parent].ids, word), total)
+            for (parent, word), total in zip(chosen, totals[best].tolist(), strict=True)
         ]
         return chosen

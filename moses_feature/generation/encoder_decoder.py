@@ -81,21 +81,42 @@ class PhrasePrefixes:
 
     def log_probs(self) -> Floats:
         """Return log p (N, V), natural logs, of each word and END after each prefix."""
-        found: Floats = self._decoded[1].numpy()
+        (log_probs,) = self._of_logits(lambda logits: (torch.log_softmax(logits, 1),))
+        found: Floats = log_probs.double().numpy()
         return found
+
+    def best(self, count: int) -> tuple[Integers, Floats, Floats]:
+        """Return the likeliest next words and log p of END; see `Prefixes`."""
+
+        def choose(logits: Tensor) -> tuple[Tensor, ...]:
+            sums = torch.logsumexp(logits, 1, keepdim=True)
+            words = logits[:, END + 1 :]
+            found = torch.topk(words, min(count, words.shape[1]), sorted=False)
+            return found.indices + END + 1, found.values - sums, logits[:, END] - sums[:, 0]
+
+        words, log_probs, end = (tensor.numpy() for tensor in self._of_logits(choose))
+        return words, log_probs.astype(np.float64), end.astype(np.float64)
+
+    @torch.inference_mode()
+    def _of_logits(self, work: Callable[[Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+        """Return what comes of the logits (ROWS, V) of the next words, block by block."""
+        writer, features = self.writer, self._decoded[1]
+        return _in_blocks(
+            lambda rows: work(torch.addmm(writer.output_bias, features[rows], writer.output)),
+            len(features),
+        )
 
     @cached_property
     @torch.inference_mode()
     def _decoded(self) -> tuple[Tensor, ...]:
-        """The states (N, H) after the last words, and log p (N, V) of the next ones."""
+        """The states (N, H) after the last words, and G_r s (N, R) of the next ones."""
         writer = self.writer
 
         def decode(rows: Tensor) -> tuple[Tensor, ...]:
             state, features = writer.steps.decode(
                 self.states, self.sources, self.state[rows], self.last[rows], self.source[rows]
             )
-            logits = torch.addmm(writer.output_bias, features, writer.output)
-            return state.clone(), torch.log_softmax(logits.double(), 1)
+            return state.clone(), features.clone()
 
         return _in_blocks(decode, len(self.last))
 

@@ -16,5 +16,13 @@ class Prefixes(Protocol):
     def log_probs(self) -> Floats:
         """Return log p (N, V), natural logs, of each word and END after each prefix."""
 
+    def best(self, count: int) -> tuple[Integers, Floats, Floats]:
+        """Return the likeliest next words, END not among them, and log p of END.
+
+        Returns:
+            (N, count) words in any order, fewer if there are no more; (N, count) their log p; and
+            (N,) that of END.
+        """
+
     def grown(self, prefix: Integers, word: Integers) -> Prefixes:
         """Return longer prefixes: some of these, and a word after each."""

@@ -61,6 +61,19 @@ class SearchPrefixes:
         features = self._network.features(self._states, self._state, self._inputs, self._last)
         return self._network.all_log_probs(features)
 
+    def best(self, count: int) -> tuple[Integers, Floats, Floats]:
+        """Return the likeliest next words, END not among them, and log p of END.
+
+        Returns:
+            (N, count) words in any order, fewer if there are no more; (N, count) their log p; and
+            (N,) that of END.
+        """
+        log_probs = self.log_probs()
+        words = log_probs[:, END + 1 :]
+        count = min(count, words.shape[1])
+        best = np.argpartition(-words, count - 1, axis=1)[:, :count]
+        return best + END + 1, np.take_along_axis(words, best, 1), log_probs[:, END]
+
     def grown(self, prefix: Integers, word: Integers) -> SearchPrefixes:
         """Return longer prefixes: some of these, and a word after each."""
         going_on, state = np.unique(prefix, return_inverse=True)
