@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from moses_feature.errors import FormatError
 from moses_feature.files import Json
@@ -95,6 +95,8 @@ def is_of_type(value: Any, kind: Any) -> bool:
         return any(is_of_type(value, one) for one in arguments)
     if kind in (None, NoneType):
         return value is None
+    if origin is Literal:
+        return any(type(value) is type(one) and value == one for one in arguments)
     if origin is list:
         return isinstance(value, list) and all(is_of_type(v, arguments[0]) for v in value)
     if origin is tuple:

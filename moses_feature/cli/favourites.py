@@ -8,7 +8,7 @@ import click
 
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import POSITIVE
-from moses_feature.cli.paths import READ
+from moses_feature.cli.paths import READ_AUGMENTED
 from moses_feature.errors import MosesFeatureError, shown
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.tables.favourites import (
@@ -21,7 +21,7 @@ from moses_feature.tables.score_lines import network_column
 
 
 @click.command("favourites", cls=Command, no_args_is_help=True)
-@click.argument("table", type=READ)
+@click.argument("table", type=READ_AUGMENTED)
 @click.option(
     "--phrase", "phrases", multiple=True, metavar="WORDS", help="A source phrase. Repeatable."
 )

@@ -21,18 +21,22 @@ class InputPath(click.Path):
     Args:
         metavar: what the help calls it.
         named: it may follow a name and an equals sign.
+        described: the file that describes an augmented table is read, too.
     """
 
-    def __init__(self, metavar: str, *, named: bool = False) -> None:
+    def __init__(self, metavar: str, *, named: bool = False, described: bool = False) -> None:
         super().__init__()
         self.name = metavar
         self._named = named
+        self._described = described
 
-    def path_of(self, value: str) -> Path | None:
-        """Return the path in a value; None for the standard input."""
+    def files(self, value: str) -> list[Path]:
+        """Return what is read, given the value; nothing for the standard input."""
         if self._named:
             value = value.rpartition("=")[2]
-        return None if value == STANDARD_STREAM else Path(value)
+        if value == STANDARD_STREAM:
+            return []
+        return [Path(value), *([features_json(value)] if self._described else [])]
 
 
 class OutputPath(click.Path):
@@ -63,6 +67,7 @@ def _table_files(value: str) -> list[Path]:
 
 
 READ = InputPath("FILE")
+READ_AUGMENTED = InputPath("FILE", described=True)
 READ_MODEL = InputPath("MODEL")
 READ_NAMED_MODEL = InputPath("[NAME=]MODEL", named=True)
 READ_SYSTEM = InputPath("NAME=INI", named=True)
@@ -82,8 +87,8 @@ def check_outputs(context: click.Context) -> None:
     written: list[tuple[str, str, Path]] = []
     in_place: dict[str, str] = {}
     for name, kind, value in _all_values(context):
-        if isinstance(kind, InputPath) and (path := kind.path_of(value)) is not None:
-            read.append((name, path))
+        if isinstance(kind, InputPath):
+            read += [(name, path) for path in kind.files(value)]
         elif isinstance(kind, OutputPath) and value != STANDARD_STREAM:
             in_place[name] = kind.in_place
             written += [(name, value, path) for path in kind.files(value)]

@@ -8,7 +8,7 @@ import click
 
 from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.cli.option_types import ANY_NUMBER, POSITIVE, WholeRange
-from moses_feature.cli.paths import READ, READ_MODEL, WRITE_TABLE
+from moses_feature.cli.paths import READ, READ_AUGMENTED, READ_MODEL, WRITE_TABLE
 from moses_feature.tables.parts import MAX_LENGTH
 from moses_feature.tables.propose import ProposeSettings, propose
 
@@ -16,7 +16,7 @@ DEFAULTS = ProposeSettings()
 
 
 @click.command("propose", cls=Command, no_args_is_help=True)
-@click.argument("table", type=READ)
+@click.argument("table", type=READ_AUGMENTED)
 @click.argument("model_directory", type=READ_MODEL)
 @click.argument("output", type=WRITE_TABLE)
 @click.option(

@@ -6,12 +6,12 @@ import click
 
 from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.cli.option_types import ANY_NUMBER, POSITIVE
-from moses_feature.cli.paths import READ, WRITE_TABLE
+from moses_feature.cli.paths import READ_AUGMENTED, WRITE_TABLE
 from moses_feature.tables.prune import PruneSettings, prune
 
 
 @click.command("prune", cls=Command, no_args_is_help=True)
-@click.argument("table", type=READ)
+@click.argument("table", type=READ_AUGMENTED)
 @click.argument("output", type=WRITE_TABLE)
 @click.option(
     "--best",

@@ -8,11 +8,13 @@ import click
 
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import POSITIVE, SEED
-from moses_feature.cli.paths import READ, READ_MODEL, WRITE, WRITE_DIRECTORY
+from moses_feature.cli.paths import READ_AUGMENTED, READ_MODEL, WRITE, WRITE_DIRECTORY
+from moses_feature.errors import UsageError
+from moses_feature.files import STANDARD_STREAM
 
 
 @click.command("report", cls=Command, no_args_is_help=True)
-@click.argument("table", type=READ)
+@click.argument("table", type=READ_AUGMENTED)
 @click.argument("model_directory", type=READ_MODEL)
 @click.option(
     "-o", "--output", type=WRITE, default="report.html", show_default=True, help="The page."
@@ -56,7 +58,25 @@ def report_command(
     """
     from moses_feature.report.report import ReportSettings, write_report
 
-    settings = ReportSettings(words, phrases, seed)
     directory = Path(exports) if exports else None
+    _check_output(Path(output), directory)
+    settings = ReportSettings(words, phrases, seed)
     write_report(table, Path(model_directory), Path(output), settings, directory)
     click.echo(f"{output}: open it in a browser")
+
+
+def _check_output(output: Path, exports: Path | None) -> None:
+    """Check that the page can be written, before an hour is spent.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if output.name in ("", STANDARD_STREAM) or output.is_dir():
+        raise UsageError(f"--output {output}: expected the name of a file")
+    if not output.absolute().parent.is_dir():
+        raise UsageError(f"--output {output}: there is no directory {output.absolute().parent}")
+    if exports is not None:
+        if exports.exists() and not exports.is_dir():
+            raise UsageError(f"--exports {exports}: expected a directory, found a file")
+        if output.absolute().parent == exports.absolute():
+            raise UsageError(f"--output {output} is among the --exports: write it somewhere else")

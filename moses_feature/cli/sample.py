@@ -12,7 +12,7 @@ from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import POSITIVE, SEED, FiniteRange, WholeRange
 from moses_feature.cli.options import table_word_options
 from moses_feature.cli.paths import READ_MODEL
-from moses_feature.errors import UsageError
+from moses_feature.errors import FormatError, UsageError, shown
 from moses_feature.files import STANDARD_STREAM
 from moses_feature.models.table_words import TableWords
 from moses_feature.moses.lines import LineReader
@@ -67,8 +67,8 @@ def sample_command(
 
     Reads a source phrase, or for RNNsearch a sentence, from each line of the standard input.
     Writes the targets that were drawn, likeliest first, in columns separated by tabs: source,
-    target, log p(target | source) (the natural log, as `score` gives it), and how often the target
-    was drawn. What is drawn for a phrase depends on the phrase and the seed alone.
+    target, log p(target | source) (the natural log, as `score` gives it), and, but for --beam, how
+    often the target was drawn. What is drawn for a phrase depends on the phrase and the seed alone.
 
     \b
     Example:
@@ -93,13 +93,16 @@ def sample_command(
             else:
                 found = generator.likeliest(ids, beam)
             for line, targets in zip(some, found, strict=True):
-                shown = b" ".join(tokens(line))
+                source = b" ".join(tokens(line))
                 for target in targets[:best]:
                     text = b" ".join(generator.words(target))
-                    click.echo(b"%b\t%b\t%.6f\t%d" % (shown, text, target.log_prob, target.count))
+                    columns = [source, text, b"%.6f" % target.log_prob]
+                    click.echo(b"\t".join(columns + [b"%d" % target.count] * (beam is None)))
 
 
 def _source(line: bytes, words: WordOptions, line_number: int) -> list[bytes]:
+    if b"\t" in line or b"|||" in line:
+        raise FormatError("standard input", "a source phrase alone", shown(line), line_number)
     try:
         return words.pair(line, b"")[0]
     except WordError as error:

@@ -11,7 +11,7 @@ from moses_feature.arrays import Floats32
 from moses_feature.files import Json
 from moses_feature.report.maps import Map
 from moses_feature.report.page import plotted
-from moses_feature.report.pairs import LOWEST, Density, edges
+from moses_feature.report.pairs import BIN, Density
 from moses_feature.report.texts import shown_text
 
 LABELS = 60
@@ -20,18 +20,22 @@ LABEL_SIZE = 0.14, 0.03
 """The part of the map that a name takes, its width and its height."""
 
 
-def density_figure(density: Density) -> graph.Figure:
+def density_figure(density: Density, escaped: bool) -> graph.Figure:
     """Return log p by the table against log p by the network, a colour for how many pairs."""
-    middles = list(edges())
-    counts = density.counts.T  # the network's upwards
+    bins = 1 + max(max(place) for place in density.counts)
+    middles = [-BIN * (place + 0.5) for place in range(bins)]
+    counts = np.zeros((bins, bins), dtype=np.int64)  # rows are the network's
     texts = np.full(counts.shape, "", dtype=object)
-    for (by_table, by_network), line in density.examples.items():
-        pair = f"{shown_text(line.source)} → {shown_text(line.target)}"
-        count = counts[by_network, by_table]
-        texts[by_network, by_table] = plotted(f"{count:,} pairs, such as {pair}")
+    for (by_table, by_network), count in density.counts.items():
+        line = density.examples[by_table, by_network]
+        pair = f"{shown_text(line.source, escaped)} → {shown_text(line.target, escaped)}"
+        counts[by_network, by_table] = count
+        texts[by_network, by_table] = plotted(
+            f"{count:,} pairs, such as {pair}" if count > 1 else pair
+        )
     with np.errstate(divide="ignore"):
         shades = np.where(counts > 0, np.log10(counts), np.nan)
-    top = int(np.ceil(np.nanmax(shades))) if density.examples else 1
+    top = int(np.ceil(np.nanmax(shades)))
     figure = graph.Figure(
         graph.Heatmap(
             x=middles,
@@ -47,7 +51,7 @@ def density_figure(density: Density) -> graph.Figure:
             },
         )
     )
-    ends = [LOWEST, 0]
+    ends = [-BIN * bins, 0]
     figure.add_trace(
         graph.Scatter(
             x=ends,

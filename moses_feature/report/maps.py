@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -58,7 +60,10 @@ def make_map(names: Sequence[str], vectors: Floats32, seed: int = 1) -> Map:
 
     unit = vectors - vectors.mean(axis=0)
     unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
-    clusters = KMeans(min(CLUSTERS, len(unit)), n_init=1, random_state=seed % (1 << 32)).fit(unit)
+    means = KMeans(min(CLUSTERS, len(unit)), n_init=1, random_state=seed % (1 << 32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of vectors that are all alike
+        clusters = means.fit(unit)
     return Map(names, vectors, _layout(unit, seed % (1 << 32)), _nearest(unit), clusters.labels_)
 
 
@@ -90,6 +95,7 @@ def _layout(unit: Floats32, seed: int) -> Floats:
     try:
         from openTSNE import TSNE  # type: ignore[import-untyped]
 
+        logging.getLogger("openTSNE").setLevel(logging.ERROR)  # it warns of its own defaults
         found = TSNE(perplexity=PERPLEXITY, metric="euclidean", random_state=seed).fit(unit)
     except ImportError:
         from sklearn.manifold import TSNE as OTHER  # type: ignore[import-untyped]

@@ -23,6 +23,7 @@ table { border-collapse: collapse; } th, td { padding: .3rem .8rem; text-align: 
 th:first-child, td:first-child, table.text th, table.text td { text-align: left;
   white-space: pre-line; }
 tr { border-bottom: 1px solid var(--line); }
+section { min-width: 0; } [role=img] { overflow: hidden; }
 .wide { overflow-x: auto; } code { overflow-wrap: anywhere; } p { max-width: 45rem; }
 .controls { display: flex; flex-wrap: wrap; gap: 1rem; align-items: end; }
 .controls label { color: var(--faint); } .controls input, .controls select { font: inherit; }
@@ -40,6 +41,7 @@ FOLLOW_THEME = """
       for (const axis of Object.keys(plot.layout).filter((name) => /^[xy]axis/.test(name)))
         change[axis + '.gridcolor'] = change[axis + '.zerolinecolor'] = line;
       Plotly.relayout(plot, change);
+      Plotly.Plots.resize(plot);
     }
   };
   dark.addEventListener('change', colour);

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
-from moses_feature.arrays import Integers
+from moses_feature.errors import FormatError
 from moses_feature.tables.favourites import LongPhrases
 from moses_feature.tables.score_lines import ScoreLine, phrases_of_table
 
 T = TypeVar("T")
 
-BINS = 90
-LOWEST = -18.0
-"""The log probability of the first bin, and of all that are lower."""
+BIN = 0.4
+"""Width of a bin of log probabilities."""
 OUTLIERS = 25
 LONG = 4
 """Words of a long phrase at least."""
@@ -29,17 +26,17 @@ class Density:
     """How many pairs have which log p by the table and by the network.
 
     Attributes:
-        counts: (BINS, BINS) pairs, by the table's log p, then by the network's; the last bin ends
-            at 0.
-        examples: a pair of each bin that has one, the first in the table.
+        counts: of pairs, by bin of the table's log p and bin of the network's; bin n holds those
+            from -BIN (n + 1) to -BIN n.
+        examples: a pair of each bin, the first in the table.
     """
 
-    counts: Integers = field(default_factory=lambda: np.zeros((BINS, BINS), dtype=np.int64))
+    counts: Counter[tuple[int, int]] = field(default_factory=Counter)
     examples: dict[tuple[int, int], ScoreLine] = field(default_factory=dict)
 
     def add(self, line: ScoreLine) -> None:
         """Count a pair."""
-        place = _bin(line.table_log_prob), _bin(line.network_log_prob)
+        place = bin_of(line.table_log_prob), bin_of(line.network_log_prob)
         self.counts[place] += 1
         self.examples.setdefault(place, line)
 
@@ -74,8 +71,9 @@ class PairSummary:
             self.lines += 1
             self.density.add(line)
             difference = line.network_log_prob - line.table_log_prob
-            _keep(self._above, (difference, -self.lines, line), OUTLIERS)
-            _keep(self._below, (-difference, -self.lines, line), OUTLIERS)
+            side = self._above if difference > 0 else self._below
+            if difference != 0:
+                _keep(side, (abs(difference), -self.lines, line), OUTLIERS)
         self.frequent.add(source, lines)
         self.rare.add(source, lines)
         if source.count(b" ") + 1 >= LONG:
@@ -99,22 +97,22 @@ class PairSummary:
 
 
 def summarise(table: str | Path, column: int, phrases: int) -> PairSummary:
-    """Read an augmented table and keep so many long phrases; see `phrases_of_table`."""
+    """Read an augmented table and keep so many long phrases; see `phrases_of_table`.
+
+    Raises:
+        FormatError: the table is empty; and as `phrases_of_table` does.
+    """
     summary = PairSummary(phrases)
     for source, lines in phrases_of_table(table, column):
         summary.add(source, lines)
+    if not summary.lines:
+        raise FormatError(table, "phrase pairs", "none")
     return summary
 
 
-def edges() -> Iterator[float]:
-    """Yield the middle of each bin, a natural log."""
-    width = -LOWEST / BINS
-    return (LOWEST + (place + 0.5) * width for place in range(BINS))
-
-
-def _bin(log_prob: float) -> int:
-    place = int((log_prob - LOWEST) / -LOWEST * BINS)
-    return min(max(place, 0), BINS - 1)
+def bin_of(log_prob: float) -> int:
+    """Return the bin of a log probability."""
+    return int(-min(log_prob, 0.0) / BIN)
 
 
 def _keep(heap: list[tuple[float, int, T]], candidate: tuple[float, int, T], most: int) -> None:

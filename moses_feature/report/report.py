@@ -6,9 +6,10 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,14 +17,16 @@ import torch
 from moses_feature import __version__
 from moses_feature.arrays import Floats32
 from moses_feature.errors import FormatError, MosesFeatureError
-from moses_feature.files import Json
 from moses_feature.generation.of_model import Generator, generator_of
+from moses_feature.json_files import member, record
 from moses_feature.models.cross_fitting import CrossFittedModel, fold_directory, load_any_model
 from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.phrase_model import PhraseModel
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.rnnsearch import RnnSearch
+from moses_feature.models.table_words import TableWords
 from moses_feature.models.vocabulary import END, SYMBOLS
+from moses_feature.moses.words import WordOptions
 from moses_feature.report.figures import (
     attention_figure,
     density_figure,
@@ -33,15 +36,22 @@ from moses_feature.report.figures import (
 from moses_feature.report.maps import FEWEST, INSTALL, Map, can_make_maps, make_map, write_exports
 from moses_feature.report.page import Section, plot, table, write_page
 from moses_feature.report.pairs import LONG, PairSummary, summarise
-from moses_feature.report.texts import shown_text
-from moses_feature.tables.favourites import Favourites
-from moses_feature.tables.features_json import features_json, read_features
+from moses_feature.report.texts import NOTHING, shown_text
+from moses_feature.tables.favourites import FEWEST_TARGETS, Favourites
+from moses_feature.tables.features_json import features_json, read_columns, read_features
 from moses_feature.tables.score_lines import ScoreLine, network_column
 
 logger = logging.getLogger(__name__)
 
 SCRIPT = Path(__file__).with_name("report.js")
 SAMPLES, BEST = 50, 5
+COUNTS = {
+    "lines_written": "lines",
+    "clipped_scores": "scores clipped to Moses' floor",
+    "unknown_source_words": "unknown words, source",
+    "unknown_target_words": "unknown words, target",
+}
+"""Counts that the file beside a table may have, and what they are called."""
 ENDINGS, LETTERS = 12, 3
 """Word endings with a colour of their own, and their length."""
 ENCODED_TOGETHER = 256
@@ -62,6 +72,58 @@ class ReportSettings:
     words: int = 10_000
     phrases: int = 5_000
     seed: int = 1
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the file beside a table says of it.
+
+    Attributes:
+        columns: the names of the new ones.
+        counts: of lines and words, as far as they are known.
+        command: that made it.
+        words: how its tokens became words.
+    """
+
+    columns: list[str]
+    counts: dict[str, int]
+    command: str
+    words: TableWords
+
+    @classmethod
+    def read(cls, table_path: str) -> _Facts:
+        """Read them.
+
+        Raises:
+            FormatError: the file is damaged.
+        """
+        path, content, what = features_json(table_path), read_features(table_path), "facts"
+        counts = {
+            name: member(content, name, int, path, what) for name in COUNTS if name in content
+        }
+        command = member(content, "command", str, path, what) if "command" in content else ""
+        settings = member({"settings": {}, **content}, "settings", dict[str, Any], path, what)
+        given = {f.name: settings[f.name] for f in fields(TableWords) if f.name in settings}
+        words = record(TableWords, given, path, "how a table was scored")
+        return cls(list(read_columns(table_path)), counts, command, words)
+
+    @property
+    def escaped(self) -> bool:
+        """Whether the tokens of the table are escaped."""
+        return self.words.escaped != "no"
+
+
+@dataclass(frozen=True)
+class _Network:
+    """A network, and the words that it reads."""
+
+    model: PhraseModel
+    generator: Generator
+    words: WordOptions
+
+    def ids(self, phrase: bytes) -> list[int]:
+        """Return the ids of a source phrase of the table."""
+        return self.model.source.ids(self.words.pair(phrase, b"")[0])
 
 
 def write_report(
@@ -85,27 +147,29 @@ def write_report(
             a package which is missing.
         FormatError: the table is another model's, or a file is damaged.
     """
-    column, facts = network_column(table_path), read_features(table_path)
+    if not Path(table_path).is_file():
+        raise MosesFeatureError(f"{table_path}: expected a table in a file, found none")
+    column, facts = network_column(table_path), _Facts.read(table_path)
     model = load_any_model(model_directory)
-    if facts.get("model_sha256") != model.digest:
-        expected = f"the model in {model_directory}, SHA-256 {model.digest[:12]}…"
-        found = f"{facts.get('model_sha256')}"[:12]
-        raise FormatError(features_json(table_path), expected, f"{found}…")
-    network = model.networks[0] if isinstance(model, CrossFittedModel) else model
+    _check_model(table_path, model_directory, model.digest)
     folds = isinstance(model, CrossFittedModel)
+    first = model.networks[0] if isinstance(model, CrossFittedModel) else model
     generator = generator_of(fold_directory(model_directory, 0) if folds else model_directory)
+    network = _Network(first, generator, facts.words.words(model))
     logger.info("reading %s", table_path)
     summary = summarise(table_path, column, settings.phrases)
+    _check_lines(table_path, facts, summary.lines)
+    loss = model.training.get("held_out_loss", float("nan"))
     sections = [
-        _what_was_done(table_path, facts, network, summary, folds),
-        *_training(network),
-        _agreement(summary),
-        _disagreement(summary),
-        *_long_phrases(summary, generator, network, settings.seed),
-        *_attention(summary, generator, network),
+        _what_was_done(table_path, facts, first, loss, summary, folds),
+        *_training(first),
+        _agreement(summary, facts),
+        _disagreement(summary, facts),
+        _long_phrases(summary, network, facts, settings.seed),
+        *_attention(summary, network, facts),
     ]
     if can_make_maps():
-        for kind, points in _maps(network, summary, settings):
+        for kind, points in _maps(network, summary, facts, settings):
             sections.append(_map_section(kind, points, summary.long_phrases))
             if exports is not None and points is not None:
                 write_exports(exports, kind, points)
@@ -118,8 +182,30 @@ def write_report(
     write_page(output, title, sections, SCRIPT.read_text())
 
 
+def _check_model(table_path: str, model_directory: Path, digest: str) -> None:
+    found = read_features(table_path).get("model_sha256")
+    if found != digest:
+        raise FormatError(
+            features_json(table_path),
+            f"the model in {model_directory} to have scored the table (SHA-256 {digest[:12]}…)",
+            f"another one ({str(found)[:12]}…): with folds, name the directory of all of them",
+        )
+
+
+def _check_lines(table_path: str, facts: _Facts, lines: int) -> None:
+    expected = facts.counts.get("lines_written", lines)
+    if lines != expected:
+        described = f"{expected:,} lines, as {features_json(table_path)} says"
+        raise FormatError(table_path, described, f"{lines:,}")
+
+
 def _what_was_done(
-    table_path: str, facts: Json, network: PhraseModel, summary: PairSummary, folds: bool
+    table_path: str,
+    facts: _Facts,
+    network: PhraseModel,
+    loss: float,
+    summary: PairSummary,
+    folds: bool,
 ) -> Section:
     sizes = ", ".join(f"{name} {size:,}" for name, size in vars(network.network.sizes).items())
     rows = [
@@ -127,17 +213,19 @@ def _what_was_done(
         ("table", table_path),
         ("phrase pairs", f"{summary.lines:,}"),
         ("source phrases", f"{summary.sources:,}"),
-        ("new columns", ", ".join(column["name"] for column in facts["columns"])),
-        ("scores clipped to Moses' floor", f"{facts.get('clipped_scores', 0):,}"),
-        ("unknown words, source", f"{facts.get('unknown_source_words', 0):,}"),
-        ("unknown words, target", f"{facts.get('unknown_target_words', 0):,}"),
+        ("new columns", ", ".join(facts.columns)),
+        *(
+            (COUNTS[name], f"{count:,}")
+            for name, count in facts.counts.items()
+            if name != "lines_written"
+        ),
         ("network", sizes),
         ("shortlists", f"{len(network.source.shortlist):,}, {len(network.target.shortlist):,}"),
-        ("held-out loss", f"{network.training.get('held_out_loss', float('nan')):.4f} nats a word"),
-        ("command", str(facts.get("command", ""))),
+        ("held-out loss", f"{loss:.4f} nats a word"),
+        ("command", facts.command),
         ("written by", f"moses-feature {__version__}"),
     ]
-    of_fold = " Samples and maps are those of the first fold's network." if folds else ""
+    of_fold = " Training, samples and maps are those of the first fold's network." if folds else ""
     how = f"The table that was scored, and the network that scored it.{of_fold}"
     return Section("What was done", how, table(rows, "text"))
 
@@ -149,31 +237,38 @@ def _training(network: PhraseModel) -> Iterator[Section]:
             "Training",
             "The loss on pairs that the network was trained on, and on those that were held out. "
             "Where the second goes up, it learns by heart; where it still falls at the end, more "
-            "training would help.",
+            "training would help. The first is a mean over the updates since the last point, and "
+            "has the dropout, so that it may well be the higher one.",
             plot(loss_figure(history), "Training and held-out loss over the updates"),
         )
 
 
-def _agreement(summary: PairSummary) -> Section:
+def _agreement(summary: PairSummary, facts: _Facts) -> Section:
     return Section(
         "Where table and network agree (the paper's Figure 3)",
         "All pairs, by the natural log of p(target | source): the table's relative frequency to "
         "the right, the network's upwards. On the dotted line both say the same. The column at 0 "
-        "holds what the table saw once and takes for certain.",
-        plot(density_figure(summary.density), "Log p by the table against log p by the network"),
+        "holds the pairs that the table takes for certain: the only targets of their source "
+        "phrases, most of them seen once.",
+        plot(
+            density_figure(summary.density, facts.escaped),
+            "Log p by the table against log p by the network",
+        ),
     )
 
 
-def _disagreement(summary: PairSummary) -> Section:
+def _disagreement(summary: PairSummary, facts: _Facts) -> Section:
     def rows(lines: Sequence[ScoreLine]) -> str:
-        head = ("source", "target", "log p, table", "log p, network", "source seen")
+        if not lines:
+            return "<p>None.</p>"
+        head = ("source", "target", "log p, table", "log p, network", "source phrase seen")
         return table(
             [
                 head,
                 *(
                     (
-                        shown_text(line.source),
-                        shown_text(line.target),
+                        shown_text(line.source, facts.escaped),
+                        shown_text(line.target, facts.escaped),
                         f"{line.table_log_prob:.2f}",
                         f"{line.network_log_prob:.2f}",
                         f"{line.source_count:g}",
@@ -194,13 +289,13 @@ def _disagreement(summary: PairSummary) -> Section:
     )
 
 
-def _long_phrases(
-    summary: PairSummary, generator: Generator, network: PhraseModel, seed: int
-) -> Iterator[Section]:
-    logger.info("drawing samples")
+def _long_phrases(summary: PairSummary, network: _Network, facts: _Facts, seed: int) -> Section:
+    title = "Long phrases (the paper's Tables 2 and 3)"
     kinds = {"frequent": summary.frequent.favourites(), "rare": summary.rare.favourites()}
     if not any(kinds.values()):
-        return
+        how = f"No source phrase of {LONG} words or more has {FEWEST_TARGETS} targets."
+        return Section(title, how, "")
+    logger.info("drawing samples")
     content = (
         '<div class="controls"><label>Find a phrase <input type="search" '
         'data-filters="frequent rare"></label></div>'
@@ -208,48 +303,52 @@ def _long_phrases(
     for kind, rows in kinds.items():
         if rows:
             content += f"<h3>{kind.capitalize()} ones</h3>"
-            content += _favourites_table(kind, rows, generator, network, seed)
-    yield Section(
-        "Long phrases (the paper's Tables 2 and 3)",
+            content += _favourites_table(kind, rows, network, facts, seed)
+    return Section(
+        title,
         f"Source phrases of {LONG} words and more: the targets that the table prefers, those that "
         f"the network prefers among them, and the likeliest {BEST} of {SAMPLES} targets that the "
-        "network draws by itself.",
+        "network draws by itself. Rare ones are some of those that were seen least often and have "
+        f"{FEWEST_TARGETS} targets at least; {NOTHING} is a target without words.",
         content,
     )
 
 
 def _favourites_table(
-    kind: str, rows: Sequence[Favourites], generator: Generator, network: PhraseModel, seed: int
+    kind: str, rows: Sequence[Favourites], network: _Network, facts: _Facts, seed: int
 ) -> str:
-    sources = [network.source.ids(row.source.split(b" ")) for row in rows]
-    drawn = generator.samples(sources, SAMPLES, seed=seed)
+    generator = network.generator
+    drawn = generator.samples([network.ids(row.source) for row in rows], SAMPLES, seed=seed)
+
+    def shown(phrase: bytes) -> str:
+        return shown_text(phrase, facts.escaped)
+
     cells = [("source", "by the table", "by the network", "drawn")]
     for row, targets in zip(rows, drawn, strict=True):
         texts = (b" ".join(generator.words(target)) for target in targets[:BEST])
         cells.append(
             (
-                f"{shown_text(row.source)} ({row.count:g} times)",
-                "\n".join(f"{p:.2g} {shown_text(target)}" for target, p in row.by_table),
-                "\n".join(f"{p:.2g} {shown_text(target)}" for target, p in row.by_network),
-                "\n".join(map(shown_text, texts)),
+                f"{shown(row.source)} ({row.count:g} times)",
+                "\n".join(f"{p:.2g} {shown(target)}" for target, p in row.by_table),
+                "\n".join(f"{p:.2g} {shown(target)}" for target, p in row.by_network),
+                "\n".join(map(shown, texts)),
             )
         )
     return table(cells, "text", kind)
 
 
-def _attention(
-    summary: PairSummary, generator: Generator, network: PhraseModel
-) -> Iterator[Section]:
-    phrases = [row.source.split(b" ") for row in summary.frequent.favourites()[:ATTENTION]]
-    if not isinstance(network.network, RnnSearch) or not phrases:
+def _attention(summary: PairSummary, network: _Network, facts: _Facts) -> Iterator[Section]:
+    phrases = [row.source for row in summary.frequent.favourites()[:ATTENTION]]
+    search, generator = network.model.network, network.generator
+    if not isinstance(search, RnnSearch) or not phrases:
         return
     plots = []
-    ids = [network.source.ids(phrase) for phrase in phrases]
-    for phrase, found in zip(phrases, generator.likeliest(ids, BEST), strict=True):
-        target = [shown_text(word) for word in generator.words(found[0])]
+    ids = [network.ids(phrase) for phrase in phrases]
+    for phrase, read, found in zip(phrases, ids, generator.likeliest(ids, BEST), strict=True):
+        target = [shown_text(word, facts.escaped) for word in generator.words(found[0])]
         target = target[::-1] if generator.reading.right_to_left else target
-        alignment = _alignment(network.network, network.source.ids(phrase), found[0].ids)
-        source = [shown_text(word) for word in phrase]
+        alignment = _alignment(search, read, found[0].ids)
+        source = [shown_text(word, facts.escaped) for word in phrase.split(b" ")]
         figure = attention_figure([*source, "⏎"], [*target, "⏎"], alignment)
         plots.append(plot(figure, f"Attention of {' '.join(target)} to {' '.join(source)}"))
     yield Section(
@@ -271,36 +370,38 @@ def _alignment(network: RnnSearch, source: Sequence[int], target: Sequence[int])
 
 
 def _maps(
-    network: PhraseModel, summary: PairSummary, settings: ReportSettings
+    network: _Network, summary: PairSummary, facts: _Facts, settings: ReportSettings
 ) -> Iterator[tuple[str, Map | None]]:
-    shortlist = network.source.shortlist[: settings.words]
-    embedding = network.network.source_embedding.weight.detach().numpy()
+    model = network.model
+    shortlist = model.source.shortlist[: settings.words]
+    embedding = model.network.source_embedding.weight.detach().numpy()
     vectors = embedding[len(SYMBOLS) : len(SYMBOLS) + len(shortlist)]
-    yield "words", _map_of(shortlist, vectors, settings.seed, "words")
-    if isinstance(network.network, EncoderDecoder):
-        phrases = summary.phrases
-        vectors = _summary_vectors(network, network.network, phrases)
+    words = [shown_text(word, model.escaped) for word in shortlist]
+    yield "words", _map_of(words, vectors, settings.seed, "words")
+    if isinstance(model.network, EncoderDecoder):
+        vectors = _summary_vectors(network, model.network, summary.phrases)
+        phrases = [shown_text(phrase, facts.escaped) for phrase in summary.phrases]
         yield "phrases", _map_of(phrases, vectors, settings.seed, "phrases")
 
 
-def _map_of(names: Sequence[bytes], vectors: Floats32, seed: int, kind: str) -> Map | None:
+def _map_of(names: Sequence[str], vectors: Floats32, seed: int, kind: str) -> Map | None:
     if len(names) < FEWEST:
         return None
     logger.info("laying out %s %s", f"{len(names):,}", kind)
-    return make_map([shown_text(name) for name in names], vectors, seed)
+    return make_map(names, vectors, seed)
 
 
 @torch.inference_mode()
 def _summary_vectors(
-    model: PhraseModel, network: EncoderDecoder, phrases: Sequence[bytes]
+    network: _Network, encoder: EncoderDecoder, phrases: Sequence[bytes]
 ) -> Floats32:
     """Return the summaries c (n, H) of source phrases."""
-    packed = Phrases.pack([model.source.ids(phrase.split(b" ")) for phrase in phrases])
-    parts = [np.empty((0, network.sizes.hidden), dtype=np.float32)]
+    packed = Phrases.pack([network.ids(phrase) for phrase in phrases])
+    parts = [np.empty((0, encoder.sizes.hidden), dtype=np.float32)]
     for first in range(0, len(phrases), ENCODED_TOGETHER):
         rows = np.arange(first, min(first + ENCODED_TOGETHER, len(phrases)))
         words, lengths = (torch.from_numpy(array) for array in packed.padded(rows, END))
-        parts.append(network.encode(words, lengths).numpy())
+        parts.append(encoder.encode(words, lengths).numpy())
     return np.concatenate(parts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,23 +72,21 @@ def favourites_of_long_phrases(
 class LongPhrases:
     """The most or least frequent long source phrases of those that are added.
 
-    Only phrases of at least `words` words and with three or more targets are taken; among equally
-    frequent ones those with more targets, then the first ones.
+    Only phrases of at least `words` words and with three or more targets are taken; of equally
+    frequent ones some, which depend on their spelling alone.
     """
 
     def __init__(self, kind: Kind, phrases: int = 10, words: int = 4) -> None:
         self._sign = 1 if kind == "frequent" else -1
         self._phrases = phrases
         self._words = words
-        self._added = 0
-        self._heap: list[tuple[tuple[float, int, int], bytes, list[ScoreLine]]] = []
+        self._heap: list[tuple[tuple[float, int], bytes, list[ScoreLine]]] = []
 
     def add(self, source: bytes, lines: list[ScoreLine]) -> None:
         """Look at a source phrase with its lines."""
-        self._added += 1
         if len(lines) < FEWEST_TARGETS or source.count(b" ") + 1 < self._words:
             return
-        rank = (self._sign * lines[0].source_count, len(lines), -self._added)
+        rank = (self._sign * lines[0].source_count, zlib.crc32(source))
         if len(self._heap) < self._phrases:
             heapq.heappush(self._heap, (rank, source, lines))
         elif rank > self._heap[0][0]:

@@ -50,10 +50,10 @@ class ProposeSettings:
         beam: prefixes of the search.
     """
 
-    best: int = 5
+    best: int = 3
     enough: int = 5
     longest: int = 5
-    least: float = -1.0
+    least: float = -0.4
     beam: int = 10
 
 

@@ -22,9 +22,12 @@ from moses_feature.moses.phrase_table import (
     tokens,
 )
 from moses_feature.tables.features_json import features_json, read_columns
+from moses_feature.tables.parts import checked_fields
 from moses_feature.tables.settings import PROBABILITY_COLUMN
 
 _LOWEST = math.exp(LOWEST_LOG_SCORE)
+LARGEST_PROBABILITY = 1.001
+"""A sum of relative frequencies may be rounded up."""
 DIRECT_PROBABILITY = 2
 """Index of p(target | source) in a table that Moses' training made."""
 
@@ -80,8 +83,9 @@ def phrases_of_table(table: str | Path, column: int) -> Iterator[tuple[bytes, li
         column: index of the network's probability in the score field.
 
     Raises:
-        FormatError: a line that is none of a phrase table.
-        MosesFeatureError: a line with too few scores.
+        FormatError: a line that is none of a phrase table, or has another number of scores than
+            the first one, or a probability that is none.
+        MosesFeatureError: the lines have too few scores.
     """
     with LineReader(table) as reader:
         for source, lines in groupby(_lines(reader, column), key=lambda line: line.source):
@@ -89,9 +93,12 @@ def phrases_of_table(table: str | Path, column: int) -> Iterator[tuple[bytes, li
 
 
 def _lines(reader: LineReader, column: int) -> Iterator[ScoreLine]:
+    scores = 0
     for line in reader:
-        fields = split_fields(line, reader.path, reader.line_number)
-        scores = count_scores(fields[SCORES], reader.path, reader.line_number)
+        if not scores:
+            fields = split_fields(line, reader.path, reader.line_number)
+            scores = count_scores(fields[SCORES], reader.path, reader.line_number)
+        fields = checked_fields(line, reader.path, reader.line_number, scores)
         if not DIRECT_PROBABILITY < column < scores:
             raise MosesFeatureError(
                 f"{reader.path} at line {reader.line_number}: expected p(target | source) as third "
@@ -102,8 +109,8 @@ def _lines(reader: LineReader, column: int) -> Iterator[ScoreLine]:
         yield ScoreLine(
             b" ".join(tokens(fields[SOURCE])),
             b" ".join(tokens(fields[TARGET])),
-            float(values[DIRECT_PROBABILITY]),
-            float(values[column]),
+            _probability(values[DIRECT_PROBABILITY], reader),
+            _probability(values[column], reader),
             _count(counts, reader),
             line,
         )
@@ -111,6 +118,13 @@ def _lines(reader: LineReader, column: int) -> Iterator[ScoreLine]:
 
 def _log(probability: float) -> float:
     return math.log(max(probability, _LOWEST))
+
+
+def _probability(value: bytes, reader: LineReader) -> float:
+    probability = float(value)
+    if not 0 <= probability <= LARGEST_PROBABILITY:
+        raise FormatError(reader.path, "a probability", shown(value), reader.line_number)
+    return probability
 
 
 def _count(counts: list[bytes], reader: LineReader) -> float:

@@ -141,7 +141,10 @@ def test_the_command(kind, generator, tmp_path, run):
         )
     beam = run("sample", "m", "--beam", "4", "--best", "9", stdin=b"a\n").stdout.splitlines()
     assert len(beam) == 4
-    assert {line.split("\t")[3] for line in beam} == {"1"}
+    assert {line.count("\t") for line in beam} == {2}
+    for wrong in (b"a\nb\tA\n", b"a\nb ||| A\n"):
+        refused = run("sample", "m", stdin=wrong, exit_code=1)
+        assert "standard input at line 2: expected a source phrase alone" in refused.stderr
     refused = run("sample", "m", "--beam", "4", "--seed", "3", stdin=b"a\n", exit_code=2)
     assert "--seed is of drawing" in refused.stderr
 

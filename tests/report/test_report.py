@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
@@ -18,7 +19,7 @@ from moses_feature.models.phrase_model import PhraseModel, network_of, save_mode
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.words import WordOptions
 from moses_feature.report.maps import FEWEST, NEIGHBOURS, make_map, write_exports
-from moses_feature.report.pairs import BINS, OUTLIERS, summarise
+from moses_feature.report.pairs import BIN, OUTLIERS, summarise
 from moses_feature.tables.score_lines import network_column, phrases_of_table
 
 WORDS = [b"w%03d" % n for n in range(110)] + [b"<b>&amp;", b"\xff\x1b[31m"]
@@ -70,15 +71,17 @@ def test_one_pass_against_the_lines_themselves(table):
     column = network_column(table)
     summary = summarise(table, column, 100)
     lines = [line for _, some in phrases_of_table(table, column) for line in some]
-    assert summary.lines == len(lines) == summary.density.counts.sum()
+    assert summary.lines == len(lines) == summary.density.counts.total()
     assert summary.sources == len({line.source for line in lines})
-    assert len(summary.density.examples) == np.count_nonzero(summary.density.counts)
+    assert summary.density.examples.keys() == summary.density.counts.keys()
     for (by_table, by_network), line in summary.density.examples.items():
         for place, p in ((by_table, line.by_table), (by_network, line.by_network)):
-            assert place == min(max(int((math.log(p) + 18) / 18 * BINS), 0), BINS - 1)
+            assert -BIN * (place + 1) <= math.log(p) <= -BIN * place
     ranked = sorted(lines, key=lambda line: math.log(line.by_table) - math.log(line.by_network))
-    assert summary.preferred_by_network == ranked[:OUTLIERS]
-    assert summary.preferred_by_table == ranked[::-1][:OUTLIERS]
+    above = [line for line in ranked if line.by_network > line.by_table]
+    below = [line for line in ranked[::-1] if line.by_network < line.by_table]
+    assert summary.preferred_by_network == above[:OUTLIERS]
+    assert summary.preferred_by_table == below[:OUTLIERS]
     long = {line.source: line.source_count for line in lines if line.source.count(b" ") >= 3}
     assert summary.phrases == sorted(long, key=lambda phrase: -long[phrase])[:100]
     assert summary.long_phrases == len(long)
@@ -117,7 +120,7 @@ def test_the_page(table, run):
     assert sorted(path.name for path in (table.parent / "e").iterdir())[0].startswith(
         "words" if is_search else "phrases"
     )
-    assert "&lt;b&gt;&amp;amp;" in page  # in a cell of a table
+    assert "&lt;b&gt;&amp; " in page  # in a cell of a table
     assert "\x1b" not in page
     assert page.count("</script>") == page.count("<script")
     without_scripts = re.sub("<script.*?</script>", "", page, flags=re.DOTALL)
@@ -144,8 +147,68 @@ def test_errors(run, tmp_path, model_directory):
     run("augment-phrase-table", "in", "out", "--model", model_directory)
     save_model(tmp_path / "other", random_model(seed=2))
     refused = run("report", "out", "other", exit_code=1)
-    assert "out.features.json: expected the model in other, SHA-256" in refused.stderr
+    assert "out.features.json: expected the model in other to have scored" in refused.stderr
     assert not (tmp_path / "report.html").exists()
+    for output in ("-", "no/such.html", "out.features.json", "other/r.html", "other"):
+        run("report", "out", model_directory, "-o", output, exit_code=2)
+    for arguments in (("--exports", "in"), ("--exports", "e", "-o", "e/r.html")):
+        run("report", "out", model_directory, *arguments, exit_code=2)
+    refused = run("report", "none", model_directory, exit_code=1)
+    assert "none: expected a table in a file, found none" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"zz ||| A ||| 0.5 0.5 1.5 0.5 0.1 1 |||\n", "line 25: expected a probability"),
+        (b"zz ||| A ||| 0.5 0.5 0.5 0.5 -0.5 1 |||\n", "line 25: expected a probability"),
+        (b"zz ||| A ||| 0.5 0.5 0.5 0.5 0.1 |||\n", "line 25: expected 6 scores"),
+        (b"zz ||| A ||| 0.5 0.5 0.5 0.5 0.1 1 |||\n", "expected 24 lines, as out.features.json"),
+    ],
+)
+def test_a_table_that_is_not_the_one_that_was_written(
+    run, tmp_path, model_directory, line, message
+):
+    write_table(tmp_path / "in", 8)
+    run("augment-phrase-table", "in", "out", "--model", model_directory)
+    with (tmp_path / "out").open("ab") as file:
+        file.write(line)
+    assert message in run("report", "out", model_directory, exit_code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("clipped_scores", "x"), ("unknown_source_words", None), ("command", 7), ("settings", 1)],
+)
+def test_a_damaged_description(run, tmp_path, model_directory, name, value):
+    write_table(tmp_path / "in", 8)
+    run("augment-phrase-table", "in", "out", "--model", model_directory)
+    path = tmp_path / "out.features.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    refused = run("report", "out", model_directory, exit_code=1)
+    assert "out.features.json: expected" in refused.stderr
+
+
+def test_factors_are_those_that_were_scored(run, tmp_path, model_directory):
+    """Samples and summaries see the words that the scores were made of."""
+    lines = b"".join(
+        b"a|%d b|1 c|2 d|3 ||| %b ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 9 9 9 ||| |||\n" % (n, target)
+        for n in range(3)
+        for target in (b"A|1", b"B|1", b"C|1")
+    )
+    (tmp_path / "in").write_bytes(lines)
+    factors = "--source-factor", 0, "--target-factor", 0
+    run("augment-phrase-table", "in", "out", "--model", model_directory, *factors)
+    run("report", "out", model_directory)
+    page = (tmp_path / "report.html").read_text()
+    drawn = re.findall("<tr><td>a[|]. b[|]1 c[|]2 d[|]3 [(]9 times.*?</tr>", page, re.DOTALL)
+    found = {re.findall("<td>.*?</td>", row, re.DOTALL)[3] for row in drawn}
+    assert len(drawn) == 6
+    assert len(found) == 1  # the same words, the same samples
+    sampled = run("sample", model_directory, stdin=b"a b c d\n").stdout.splitlines()
+    words = [line.split("\t")[1].replace("&apos;", "'") or "∅" for line in sampled]
+    (cell,) = found
+    assert html.unescape(cell[4:-5]).split("\n") == words
 
 
 SCRIPT = """
