@@ -14,6 +14,8 @@ from moses_feature.report.page import plotted
 from moses_feature.report.pairs import BIN, Density
 from moses_feature.report.texts import shown_text
 
+SHOWN_FIRST = 0.999
+"""The share of all pairs that is seen before a reader zooms out."""
 LABELS = 60
 """Points of a map at most that have their names written there."""
 LABEL_SIZE = 0.14, 0.03
@@ -22,9 +24,9 @@ LABEL_SIZE = 0.14, 0.03
 
 def density_figure(density: Density, escaped: bool) -> graph.Figure:
     """Return log p by the table against log p by the network, a colour for how many pairs."""
-    bins = 1 + max(max(place) for place in density.counts)
-    middles = [-BIN * (place + 0.5) for place in range(bins)]
-    counts = np.zeros((bins, bins), dtype=np.int64)  # rows are the network's
+    shape = tuple(1 + max(bins) for bins in zip(*density.counts, strict=True))[::-1]
+    y, x = ([-BIN * (place + 0.5) for place in range(bins)] for bins in shape)
+    counts = np.zeros(shape, dtype=np.int64)  # rows are the network's
     texts = np.full(counts.shape, "", dtype=object)
     for (by_table, by_network), count in density.counts.items():
         line = density.examples[by_table, by_network]
@@ -38,8 +40,8 @@ def density_figure(density: Density, escaped: bool) -> graph.Figure:
     top = int(np.ceil(np.nanmax(shades)))
     figure = graph.Figure(
         graph.Heatmap(
-            x=middles,
-            y=middles,
+            x=x,
+            y=y,
             z=np.round(shades, 2).tolist(),
             text=texts.tolist(),
             hovertemplate="table %{x:.1f}, network %{y:.1f}: %{text}<extra></extra>",
@@ -51,7 +53,7 @@ def density_figure(density: Density, escaped: bool) -> graph.Figure:
             },
         )
     )
-    ends = [-BIN * bins, 0]
+    ends = [-BIN * shape[1], 0]
     figure.add_trace(
         graph.Scatter(
             x=ends,
@@ -63,7 +65,9 @@ def density_figure(density: Density, escaped: bool) -> graph.Figure:
         )
     )
     figure.update_xaxes(title_text="log p by the table")
-    figure.update_yaxes(title_text="log p by the network")
+    of_most = np.searchsorted(np.cumsum(counts.sum(axis=1)), SHOWN_FIRST * counts.sum())
+    lowest = -BIN * max(int(of_most) + 1, shape[1])
+    figure.update_yaxes(title_text="log p by the network", range=[lowest, 0])
     figure.update_layout(height=560)
     return figure
 

@@ -14,7 +14,7 @@ from moses_feature.tables.score_lines import ScoreLine, phrases_of_table
 
 T = TypeVar("T")
 
-BIN = 0.4
+BIN = 0.25
 """Width of a bin of log probabilities."""
 OUTLIERS = 25
 LONG = 4

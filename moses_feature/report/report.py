@@ -249,7 +249,7 @@ def _agreement(summary: PairSummary, facts: _Facts) -> Section:
         "All pairs, by the natural log of p(target | source): the table's relative frequency to "
         "the right, the network's upwards. On the dotted line both say the same. The column at 0 "
         "holds the pairs that the table takes for certain: the only targets of their source "
-        "phrases, most of them seen once.",
+        "phrases, most of them seen once. Double-click to see the thousandth part that is lower.",
         plot(
             density_figure(summary.density, facts.escaped),
             "Log p by the table against log p by the network",
