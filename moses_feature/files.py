@@ -85,15 +85,20 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def open_output(path: Path) -> Iterator[BinaryIO]:
+def open_output(path: Path, level: int | None = None) -> Iterator[BinaryIO]:
     """Open a file that appears when it is whole, compressed as the suffix of its name says.
+
+    Args:
+        path: of the file.
+        level: of the compression; None for a fast one.
 
     Raises:
         OutputError: the file cannot be written.
     """
     with whole_file(path) as temporary:
         if is_compressed(path):
-            opened = xopen(temporary, "wb", format=path.suffix.lower()[1:], threads=0)
+            form = path.suffix.lower()[1:]
+            opened = xopen(temporary, "wb", format=form, compresslevel=level, threads=0)
         else:
             opened = temporary.open("wb")
         with opened as file:

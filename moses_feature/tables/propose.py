@@ -33,6 +33,7 @@ from moses_feature.moses.words import escape
 from moses_feature.tables.features_json import described_table, read_columns, write_features
 from moses_feature.tables.parts import checked_fields, phrases_in_texts
 from moses_feature.tables.settings import PROBABILITY_COLUMN
+from moses_feature.tables.writer import COMPRESSION
 
 PROPOSED_COLUMN = "exp(proposed)"
 FLAG, NO_FLAG = f"{math.e:.6g}".encode(), b"1"
@@ -124,7 +125,7 @@ def propose(
         proposals.added += source not in known.targets
         lines += [columns.line(source, target, log_prob) for target, log_prob in targets]
     proposals.lines = len(lines)
-    with open_output(Path(output)) as file:
+    with open_output(Path(output), COMPRESSION) as file:
         file.writelines(_merged(table, known.scores, sorted(lines)))
     described = {**augmented, PROPOSED_COLUMN: known.scores}
     facts = {"table": table, "model_sha256": generator.model.digest, "command": command}

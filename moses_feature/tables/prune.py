@@ -9,6 +9,7 @@ from moses_feature.errors import UsageError
 from moses_feature.files import Json, open_output, write_json
 from moses_feature.tables.features_json import features_json, read_features
 from moses_feature.tables.score_lines import ScoreLine, network_column, phrases_of_table
+from moses_feature.tables.writer import COMPRESSION
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def prune(table: str, output: str, settings: PruneSettings, command: str) -> Jso
         raise UsageError("expected --best or --least: what is to be left out?")
     column, facts = network_column(table), read_features(table)
     kept = 0
-    with open_output(Path(output)) as file:
+    with open_output(Path(output), COMPRESSION) as file:
         for _, lines in phrases_of_table(table, column):
             places = settings.kept(lines)
             kept += len(places)

@@ -19,7 +19,7 @@ from moses_feature.files import STANDARD_STREAM, Json, is_compressed, target_of,
 from moses_feature.json_files import member, parse_json
 from moses_feature.run_identity import difference
 
-GZIP_LEVEL = 6
+COMPRESSION = 6
 JOURNAL = {"bytes": int, "sha256": str, "progress": dict[str, Any], "identity": dict[str, Any]}
 
 
@@ -229,7 +229,7 @@ def compressed(content: bytes, path: str) -> bytes:
     if path == STANDARD_STREAM or not is_compressed(path):
         return content
     suffix = Path(path).suffix.lower()
-    level = GZIP_LEVEL if suffix == ".gz" else None
+    level = COMPRESSION if suffix == ".gz" else None
     buffer = io.BytesIO()
     with xopen(buffer, "wb", format=suffix[1:], compresslevel=level, threads=0) as part:
         part.write(content)
