@@ -35,7 +35,7 @@ say "A network for the phrase table" \
     "phrase table that was extracted from them. A network is trained on its phrase pairs for less" \
     "than a minute. The held-out loss, in nats per word on phrases that it has not seen, should fall."
 try augment-phrase-table "$data/phrase-table.gz" "$run/phrase-table.gz" \
-    --shortlist 250 --minutes 0.8 --evaluate-every 250 \
+    --shortlist 250 --minutes 0.6 --evaluate-every 250 \
     --ini "$data/moses.ini" --ini-out "$run/rnn+wp.ini"
 
 say "The new columns" \
