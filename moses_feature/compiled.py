@@ -49,7 +49,7 @@ class _Entry(_Dispatcher):
 
 
 class _Part(_Dispatcher):
-    """One that only compiled functions call: it is compiled in half the time."""
+    """One that only compiled functions call: no way in from Python is compiled with it."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:  # noqa: ARG002
         raise TypeError(f"{self.py_func.__name__} can only be called by compiled functions")

@@ -11,6 +11,7 @@ from moses_feature.cli.option_types import POSITIVE, SEED
 from moses_feature.cli.paths import READ_AUGMENTED, READ_MODEL, WRITE, WRITE_DIRECTORY
 from moses_feature.errors import UsageError
 from moses_feature.files import STANDARD_STREAM
+from moses_feature.report.settings import ReportSettings
 
 
 @click.command("report", cls=Command, no_args_is_help=True)
@@ -20,12 +21,16 @@ from moses_feature.files import STANDARD_STREAM
     "-o", "--output", type=WRITE, default="report.html", show_default=True, help="The page."
 )
 @click.option(
-    "--words", type=POSITIVE, default=10_000, show_default=True, help="Words of their map at most."
+    "--words",
+    type=POSITIVE,
+    default=ReportSettings.words,
+    show_default=True,
+    help="Words of their map at most.",
 )
 @click.option(
     "--phrases",
     type=POSITIVE,
-    default=5_000,
+    default=ReportSettings.phrases,
     show_default=True,
     help="Phrases of their map at most.",
 )
@@ -34,7 +39,9 @@ from moses_feature.files import STANDARD_STREAM
     type=WRITE_DIRECTORY,
     help="Also write the maps there, as text for other tools (TensorBoard's projector).",
 )
-@click.option("--seed", type=SEED, default=1, show_default=True, help="Of samples and maps.")
+@click.option(
+    "--seed", type=SEED, default=ReportSettings.seed, show_default=True, help="Of samples and maps."
+)
 @debug_option
 def report_command(
     table: str,
@@ -56,7 +63,7 @@ def report_command(
     Example:
       moses-feature report augmented.gz augmented.model -o report.html
     """
-    from moses_feature.report.report import ReportSettings, write_report
+    from moses_feature.report.report import write_report
 
     directory = Path(exports) if exports else None
     _check_output(Path(output), directory)

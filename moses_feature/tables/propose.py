@@ -21,6 +21,7 @@ from moses_feature.models.table_words import TableWords
 from moses_feature.models.vocabulary import UNKNOWN
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import (
+    SCORES,
     SEPARATOR,
     SOURCE,
     TARGET,
@@ -30,7 +31,12 @@ from moses_feature.moses.phrase_table import (
     tokens,
 )
 from moses_feature.moses.words import escape
-from moses_feature.tables.features_json import described_table, read_columns, write_features
+from moses_feature.tables.features_json import (
+    described_table,
+    read_columns,
+    read_features,
+    write_features,
+)
 from moses_feature.tables.parts import checked_fields, phrases_in_texts
 from moses_feature.tables.settings import PROBABILITY_COLUMN
 from moses_feature.tables.writer import COMPRESSION
@@ -82,10 +88,12 @@ class _Table:
     """What the first pass over a table finds.
 
     Attributes:
+        lines: how many it has.
         scores: how many each line has.
         targets: those of the source phrases that are looked for.
     """
 
+    lines: int = 0
     scores: int = 0
     targets: dict[bytes, set[bytes]] = field(default_factory=dict)
 
@@ -127,10 +135,16 @@ def propose(
     proposals.lines = len(lines)
     with open_output(Path(output), COMPRESSION) as file:
         file.writelines(_merged(table, known.scores, sorted(lines)))
-    described = {**augmented, PROPOSED_COLUMN: known.scores}
-    facts = {"table": table, "model_sha256": generator.model.digest, "command": command}
-    found = {"settings": asdict(settings), "proposals": asdict(proposals), "inputs": list(inputs)}
-    write_features(output, described, {**facts, **found})
+    earlier = read_features(table) if augmented else {"table": table}
+    facts = {
+        **{name: value for name, value in earlier.items() if name != "columns"},
+        "output": Path(output).name,
+        "lines_written": known.lines + len(lines),
+        "proposing_model_sha256": generator.model.digest,
+        "proposed": {**asdict(settings), "inputs": list(inputs), **asdict(proposals)},
+        "propose_command": command,
+    }
+    write_features(output, {**augmented, PROPOSED_COLUMN: known.scores}, facts)
     return proposals
 
 
@@ -150,8 +164,9 @@ def _read(table: str, wanted: set[bytes]) -> _Table:
             number = reader.line_number
             if number == 1:
                 fields = split_fields(line, table, number)
-                found.scores = count_scores(fields[2], table, number)
+                found.scores = count_scores(fields[SCORES], table, number)
             fields = checked_fields(line, table, number, found.scores)
+            found.lines = number
             if (key := _key(fields)) < last:
                 expected = "lines in the order of LC_ALL=C sort"
                 raise FormatError(table, expected, f"{shown(key)} after {shown(last)}", number)
