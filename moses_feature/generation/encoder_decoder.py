@@ -49,7 +49,8 @@ class PhraseWriter:
                 ended = torch.from_numpy(lengths[rows] == place)
                 last[ended] = states[ended]
             read = self.steps.summarise(last, torch.arange(ROWS))
-            return read.start, read.state, read.maxout
+            # the steps write their next results to the same place
+            return read.start.clone(), read.state.clone(), read.maxout.clone()
 
         return Sources(*_in_blocks(read, len(sources)))
 

@@ -126,6 +126,13 @@ def test_what_is_drawn_does_not_depend_on_the_phrases_beside(generator, monkeypa
     assert generator.samples([], 30) == []
 
 
+def test_more_phrases_than_go_through_a_network_together(generator):
+    several = [[2 + n % 9, 2 + n // 9 % 9, 2 + n // 81] for n in range(150)]
+    found = generator.likeliest(several, 3)
+    assert found == [generator.likeliest([source], 3)[0] for source in several]
+    assert len({targets[0].log_prob for targets in found}) == len(several)
+
+
 def test_the_command(kind, generator, tmp_path, run):
     del generator
     text = b"a the dog\n\nb zzz c\n"
