@@ -23,12 +23,14 @@ class Hypothesis:
         words: target words.
         features: (tuneable features,) natural logs or minus counts.
         score: the log-linear score, all features weighted.
+        segmentation: the phrases, if they were asked for; see `moses_feature.moses.segmentation`.
         links: word alignments, source and target place, if they were asked for.
     """
 
     words: tuple[bytes, ...]
     features: Floats
     score: float
+    segmentation: bytes | None = None
     links: bytes | None = None
 
 
@@ -40,6 +42,8 @@ def format_nbest(sentence: int, hypotheses: Sequence[Hypothesis], features: Feat
         words = b"".join(word + b" " for word in hypothesis.words)
         values = template % tuple((hypothesis.features + 0.0).tolist())  # no minus zero
         line = b"%d ||| %b ||| %b ||| %.6g" % (sentence, words, values, hypothesis.score)
+        if hypothesis.segmentation is not None:
+            line += b" ||| %b" % hypothesis.segmentation
         if hypothesis.links is not None:
             line += b" ||| %b " % hypothesis.links
         lines.append(line + b"\n")
@@ -111,4 +115,5 @@ def first_translations(path: str | Path, sentences: int) -> list[tuple[bytes, ..
 def _parse(line: bytes, features: FeatureSet) -> tuple[int, Hypothesis]:
     parsed = NbestLine.parse(line)
     values = np.array(features.values(parsed.fields[VALUES]))
-    return parsed.sentence, Hypothesis(tuple(parsed.words), values, parsed.total)
+    behind = parsed.segmentation, parsed.links
+    return parsed.sentence, Hypothesis(tuple(parsed.words), values, parsed.total, *behind)

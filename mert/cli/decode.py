@@ -53,6 +53,11 @@ from moses_feature.moses.ini import MosesIni
     help="Have word alignments in the n-best lists, as Moses' -print-alignment-info-in-n-best; the "
     "phrase tables must have them.",
 )
+@click.option(
+    "--segmentation",
+    is_flag=True,
+    help="Have the phrases in the n-best lists, as Moses' -include-segmentation-in-n-best.",
+)
 @search_options
 @debug_option
 @click.version_option(__version__)
@@ -61,6 +66,7 @@ def mert_decode(
     n_best: tuple[str, int] | None,
     force: str | None,
     alignments: bool,
+    segmentation: bool,
     search: SearchOptions,
 ) -> None:
     """Translate the standard input, a sentence on each line, with the embedded decoder.
@@ -74,10 +80,14 @@ def mert_decode(
     """
     if force and (n_best or search.jobs):
         raise UsageError("--force goes neither with --n-best nor with --jobs")
-    if alignments and not n_best:
-        raise UsageError("--alignments is for --n-best")
+    if (alignments or segmentation) and not n_best:
+        raise UsageError("--alignments and --segmentation are for --n-best")
     system = System.of_ini(MosesIni.read(ini))
-    system = replace(system, alignments=system.alignments or alignments)
+    system = replace(
+        system,
+        alignments=system.alignments or alignments,
+        segmentation=system.segmentation or segmentation,
+    )
     sentences, _ = read_text(STANDARD_STREAM)
     if force:
         _force(EmbeddedDecoder(system, sentences, search.limits), sentences, force)

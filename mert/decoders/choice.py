@@ -10,7 +10,7 @@ from functools import partial
 from mert.decoders.cluster import ClusterDecoder
 from mert.decoders.decoder import Decoder
 from mert.decoders.embedded.decoder import SearchLimits
-from mert.decoders.embedded.system import System
+from mert.decoders.embedded.system import SEGMENTATION, System
 from mert.decoders.embedded.workers import embedded_decoder
 from mert.decoders.moses import MosesDecoder, MosesSettings
 from mert.decoders.rescored import RescoredDecoder
@@ -39,6 +39,7 @@ class DecoderSettings:
         moses: how to run Moses.
         rescoring: features that the decoder has not, and the models that they are of: NAME and
             path.
+        segmentation: whether n-best lists have the phrases.
         cache: a directory in which the embedded decoder keeps what it read of the tables.
     """
 
@@ -49,6 +50,7 @@ class DecoderSettings:
     moses: MosesSettings = field(default_factory=MosesSettings)
     rescoring: tuple[tuple[str, str], ...] = ()
     cache: str | None = None
+    segmentation: bool = False
 
     def __post_init__(self) -> None:
         if self.decoder not in DECODERS:
@@ -79,9 +81,17 @@ class DecoderSettings:
         self, ini: MosesIni, sentences: Sequence[Sentence], first: int = 0
     ) -> Decoder:
         if self.decoder == "moses":
-            return MosesDecoder(ini, sentences, self.moses, first)
-        system = replace(System.of_ini(ini), cache=self.cache)
+            return MosesDecoder(ini, sentences, self._moses(), first)
+        system = System.of_ini(ini)
+        segmentation = self.segmentation or system.segmentation
+        system = replace(system, cache=self.cache, segmentation=segmentation)
         return embedded_decoder(system, sentences, self.limits, self.jobs or 1, first)
+
+    def _moses(self) -> MosesSettings:
+        if not self.segmentation:
+            return self.moses
+        asked = (f"-{SEGMENTATION}", "true")
+        return replace(self.moses, options=(*self.moses.options, *asked))
 
     def _features(self, ini: MosesIni) -> FeatureSet:
         if self.decoder == "embedded":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -133,7 +134,8 @@ class RescoredDecoder:
         rescored = []
         for old, values in zip(hypotheses, new, strict=True):
             all_values = np.concatenate([old.features, values])
-            rescored.append(Hypothesis(old.words, all_values, float(all_values @ weights)))
+            score = float(all_values @ weights)
+            rescored.append(replace(old, features=all_values, score=score))
         return sorted(rescored, key=lambda hypothesis: -hypothesis.score)
 
     def close(self) -> None:

@@ -45,6 +45,15 @@ class NbestLine:
         behind = [field.strip() for field in self.fields[TOTAL + 1 :]]
         return next((field for field in behind if b"=" not in field), None)
 
+    @property
+    def segmentation(self) -> bytes | None:
+        """The phrases (`-include-segmentation-in-n-best`); see `moses_feature.moses.segmentation`.
+
+        They stand behind the total; None if the list has none.
+        """
+        behind = [field.strip() for field in self.fields[TOTAL + 1 :]]
+        return next((field for field in behind if b"=" in field or not field), None)
+
     @classmethod
     def parse(cls, line: bytes) -> NbestLine:
         """Read a line, its line end left out.

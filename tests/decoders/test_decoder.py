@@ -18,6 +18,7 @@ from helpers.toy import (
     links_of_steps,
     make_toy,
     plain_affiliations,
+    segmentation_of_steps,
 )
 
 from mert.bleu import References, corpus_bleu
@@ -34,6 +35,7 @@ from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.lm import feed_forward
 from moses_feature.lm.scorer import NeuralLM
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.segmentation import read_segmentation, write_segmentation
 from moses_feature.rescoring.joint import JointFeature
 from moses_feature.rescoring.source import SourceText
 from moses_feature.search import in_search
@@ -125,21 +127,30 @@ def test_features_are_those_of_the_derivation(tmp_path, types):
 
 
 def test_word_alignments_of_nbest_lists_and_joint_models_that_rescore_them(tmp_path):
-    """Against the links of the derivations; the joint model by the links of whole sentences."""
+    """Against the derivations; the joint model by the links of whole sentences."""
     toy = make_toy(tmp_path / "toy", joint=1, options=2)
-    system = replace(System.of_ini(toy.ini), alignments=True)
+    system = replace(System.of_ini(toy.ini), alignments=True, segmentation=True)
     sentence = ["b", "c", "x", "d"]
     tokens = [word.encode() for word in sentence]
     decoder = EmbeddedDecoder(system, [tokens], SearchLimits(1000, 1000))
-    by_text: dict[bytes, set[str]] = {}
+    by_text: dict[bytes, set[tuple[str, str]]] = {}
     for steps in all_derivations(toy, sentence):
         text = " ".join(step.target for step in steps).encode()
-        by_text.setdefault(text, set()).add(links_of_steps(toy, sentence, steps))
+        derivation = segmentation_of_steps(steps), links_of_steps(toy, sentence, steps)
+        by_text.setdefault(text, set()).add(derivation)
     found = decoder.translate(0, 150)
     assert len(found) == 150
     for hypothesis in found:
         assert hypothesis.links is not None
-        assert hypothesis.links.decode() in by_text[b" ".join(hypothesis.words)]
+        assert hypothesis.segmentation is not None
+        derivation = hypothesis.segmentation.decode(), hypothesis.links.decode()
+        assert derivation in by_text[b" ".join(hypothesis.words)]
+        places = read_segmentation(hypothesis.segmentation, 4, len(hypothesis.words))
+        assert write_segmentation(places) == hypothesis.segmentation
+    path = tmp_path / "lists"
+    path.write_bytes(format_nbest(0, found, decoder.features))
+    for read, hypothesis in zip(*read_nbest(path, decoder.features, 1), found, strict=True):
+        assert (read.segmentation, read.links) == (hypothesis.segmentation, hypothesis.links)
     feature = JointFeature("N", str(toy.folder / "joint0"), SourceText([b" ".join(tokens)], "text"))
     for hypothesis, score in zip(found, feature.scores(0, found), strict=True):
         words = [word.decode() for word in hypothesis.words]
@@ -170,7 +181,7 @@ def test_a_table_without_word_alignments_has_no_joint_scores(tmp_path, links, me
 def test_sentences_without_words_and_tokens_that_are_none(tmp_path):
     """A bar alone is a factor without a word; joint models and alignments pass it by."""
     toy = make_toy(tmp_path / "toy", joint=1, networks=1)
-    system = replace(System.of_ini(toy.ini), alignments=True)
+    system = replace(System.of_ini(toy.ini), alignments=True, segmentation=True)
     for sentences in ([], [[]], [[b"|"]], [[], [b"a", b"|", b"b"], []]):
         decoder = EmbeddedDecoder(system, sentences)
         for number, sentence in enumerate(sentences):

@@ -447,6 +447,18 @@ def links_of_steps(toy: Toy, sentence: list[str], steps: list[Step]) -> str:
     return " ".join(parts)
 
 
+def segmentation_of_steps(steps: list[Step]) -> str:
+    """Return the phrases of a derivation as Moses writes them."""
+    parts, written = [], 0
+    for step in steps:
+        words = len(step.target.split())
+        source = f"{step.start}-{step.end}" if step.end > step.start else f"{step.start}"
+        target = f"{written}-{written + words - 1}" if words > 1 else f"{written}"
+        parts.append(f"{source}={target}")
+        written += words
+    return " ".join(parts)
+
+
 def affiliated(toy: Toy, sentence: list[str], steps: list[Step]) -> list[int]:
     """Return the source place of each target word of a derivation."""
     places = []

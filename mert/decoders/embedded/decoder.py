@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,8 +22,9 @@ from mert.decoders.embedded.system import System
 from mert.features import FeatureSet
 from mert.nbest import Hypothesis, format_nbest
 from mert.source_phrases import Sentence, surface
-from moses_feature.arrays import Integers
+from moses_feature.arrays import Integers, Record
 from moses_feature.files import whole_file
+from moses_feature.moses.segmentation import PhrasePlace, write_segmentation
 from moses_feature.signals import deferred
 
 DEFAULT_POPS = 1000
@@ -79,7 +80,7 @@ class EmbeddedDecoder:
         self._options = PhraseOptions(system, surfaces, buffer)
         self._limits = (limits or SearchLimits()).of(system)
         self._first = first
-        self._alignments = system.alignments
+        self._segmentation, self._alignments = system.segmentation, system.alignments
         self._room = room_for(0, 0)  # for the graph of one search, kept for the next one
         self.features: FeatureSet = system.features
         self._use(self.features)
@@ -129,8 +130,8 @@ class EmbeddedDecoder:
 
     def _translate(self, sentence: int, count: int, distinct: bool) -> list[Hypothesis]:
         if not len(self._options.spans[sentence]):
-            links = b"" if self._alignments else None
-            return [Hypothesis((), np.zeros(int(self._tuneable.sum())), 0.0, links)]
+            nothing = np.zeros(int(self._tuneable.sum()))
+            return [Hypothesis((), nothing, 0.0, *self._derivation(()))]
         graph = self._search(sentence, self._weighted, np.empty(0, np.int64), forced=False)
         return self._best(sentence, graph, self._weighted, count, distinct)
 
@@ -194,27 +195,36 @@ class EmbeddedDecoder:
         paths = best_paths(graph, options, count, most, distinct)
         beside = self._options.windows[sentence], self._options.roots[sentence]
         of_paths = partial(features_of_paths, graph, options, *paths, self._options.layout, *beside)
-        values = self._options.models.settled(of_paths)
+        all_values = self._options.models.settled(of_paths)
         numbers, ends = words_of_paths(graph, options, *paths)
         words = [self._options.target_words[number] for number in numbers.tolist()]
         first, found = 0, []
-        for row, (end, of_path) in enumerate(zip(ends.tolist(), values, strict=True)):
+        for row, (end, of_path) in enumerate(zip(ends.tolist(), all_values, strict=True)):
             score = float(of_path @ self._weights)
-            links = self._links(graph, options, paths[0][row, : paths[1][row]])
-            found.append(Hypothesis(tuple(words[first:end]), of_path[self._tuneable], score, links))
+            steps = graph.hypotheses[paths[0][row, : paths[1][row]][::-1]]
+            values = of_path[self._tuneable]
+            derivation = self._derivation(steps)
+            found.append(Hypothesis(tuple(words[first:end]), values, score, *derivation))
             first = end
         # Where a model of trees has recombined what it can tell apart, true scores have another
         # order than those of the search.
         return sorted(found, key=lambda h: -h.score) if len(self._options.roots[0]) else found
 
-    def _links(self, graph: Graph, options: Options, path: Integers) -> bytes | None:
-        """Return the word alignments of a path, the last phrase first; None if not asked for."""
-        if not self._alignments:
-            return None
-        parts, written = [], 0
-        for step in graph.hypotheses[path[::-1]]:
+    def _derivation(self, steps: Iterable[Record]) -> tuple[bytes | None, bytes | None]:
+        """Return segmentation and word alignments of a path; None for what is not asked for."""
+        if not (self._segmentation or self._alignments):
+            return None, None
+        places, links, written = [], [], 0
+        offsets = self._weighted.word_offsets
+        for step in steps:
             option, start = int(step["option"]), int(step["start"])
-            parts.append(shifted(self._options.links[option], start, written))
-            target = options.target[option]
-            written += int(options.word_offsets[target + 1] - options.word_offsets[target])
-        return b" ".join(part for part in parts if part)
+            target = self._weighted.target[option]
+            words = int(offsets[target + 1] - offsets[target])
+            if self._alignments:
+                links.append(shifted(self._options.links[option], start, written))
+            places.append(PhrasePlace(start, int(step["end"]) + 1, written, written + words))
+            written += words
+        return (
+            write_segmentation(places) if self._segmentation else None,
+            b" ".join(part for part in links if part) if self._alignments else None,
+        )

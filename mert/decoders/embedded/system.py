@@ -59,7 +59,7 @@ KEYS = {
 """Classes of feature functions that can be decoded, and the keys that they may have."""
 KEYS_OF_ALL = {"tuneable", "tuneable-components"}
 AT_MOST_ONCE = ("Distortion", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
-ALIGNMENTS = "print-alignment-info-in-n-best"
+ALIGNMENTS, SEGMENTATION = "print-alignment-info-in-n-best", "include-segmentation-in-n-best"
 LANGUAGE_MODELS = ("BilingualNPLM", "KENLM", "NeuralLM", "RNNsearch")
 NO_EFFECT = (
     "feature",
@@ -72,6 +72,7 @@ NO_EFFECT = (
     "cube-pruning-diversity",
     "n-best-list",
     ALIGNMENTS,
+    SEGMENTATION,
 )
 DEFAULT_DISTORTION_LIMIT = 6
 DEFAULT_TABLE_LIMIT = 20
@@ -126,6 +127,7 @@ class System:
             `max-phrase-length`.
         alignments: whether n-best lists have word alignments
             (`print-alignment-info-in-n-best`).
+        segmentation: whether they have the phrases (`include-segmentation-in-n-best`).
         cache: a directory for what is read of the tables; None to keep nothing.
     """
 
@@ -139,6 +141,7 @@ class System:
     distortion_limit: int
     settings: dict[str, int]
     alignments: bool = False
+    segmentation: bool = False
     cache: str | None = None
 
     @property
@@ -189,8 +192,13 @@ class System:
             names,
             WINDOW if limit < 0 else min(limit, WINDOW),
             settings,
-            ini.settings.get(ALIGNMENTS, ["false"]) in (["true"], ["1"], []),
+            alignments=_is_set(ini, ALIGNMENTS),
+            segmentation=_is_set(ini, SEGMENTATION),
         )
+
+
+def _is_set(ini: MosesIni, name: str) -> bool:
+    return ini.settings.get(name, ["false"]) in (["true"], ["1"], [])
 
 
 def _check_feature(ini: MosesIni, feature: Feature) -> None:
