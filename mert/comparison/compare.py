@@ -22,6 +22,7 @@ from mert.comparison.page import write_page
 from mert.comparison.results import Comparison, Run, SystemResult, as_json, notes_on_weights
 from mert.comparison.scorer import BleuScorer
 from mert.comparison.significance import approximate_randomisation, paired_bootstrap
+from mert.comparison.text_sections import ComparedTexts
 from mert.comparison.times import Seconds, TimeLeft, Times
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
@@ -56,6 +57,8 @@ TABLES = ".tables"
 """The folder for what the embedded decoder read of the tables."""
 AVERAGE_INI, TIMES = "average.ini", "times.json"
 TEST_NBEST, TEST_OUT = "test.nbest.gz", "test.out"
+TEST_TRANSLATIONS = 100
+"""Translations of each sentence of the test set that are kept, for the page."""
 
 Report = Callable[[str, int], None]
 
@@ -134,7 +137,12 @@ def compare(
     comparison = Comparison(tuple(systems), task.test_scorer.signature())
     write_json(directory / RESULTS, as_json(comparison, command))
     settings = {"command": command, **asdict(tuning), **decoder.identity()}
-    write_page(comparison, directory / PAGE, settings)
+    lists = {
+        (name, of_run.seed): directory / name / f"seed-{of_run.seed}" / TEST_NBEST
+        for name in names
+        for of_run in seeds
+    }
+    write_page(comparison, ComparedTexts(dev, test, lists), directory / PAGE, settings)
     return comparison
 
 
@@ -230,17 +238,19 @@ class _SystemRuns:
                 left.add(time.monotonic() - began, was_done)
             return decoder.load().features, states
 
-    def _decoder(self, corpus: Corpus) -> _Lazy:
+    def _decoder(self, corpus: Corpus, segmentation: bool = False) -> _Lazy:
+        decoder = replace(self._settings, segmentation=segmentation)
+
         def make() -> Decoder:
             with self.times.spent_on("loading"):
-                return self._settings.make(self._candidate.ini, corpus.sentences)
+                return decoder.make(self._candidate.ini, corpus.sentences)
 
         return _Lazy(make)
 
     def _translate(self, features: FeatureSet, states: Sequence[TuningState]) -> None:
         """Translate the test set with the weights of each run, unless that was done before."""
         test = self._task.test
-        with self._decoder(test) as decoder:
+        with self._decoder(test, segmentation=True) as decoder:
             for settings, state in zip(self._task.tuning, states, strict=True):
                 folder = self._folder(settings)
                 if not (folder / TEST_NBEST).exists():
@@ -250,7 +260,7 @@ class _SystemRuns:
                     with self.times.spent_on("testing"):
                         loaded.write_nbest(
                             features.with_weights(state.best.weights),
-                            1,
+                            TEST_TRANSLATIONS,
                             folder / TEST_NBEST,
                             partial(
                                 self._report, f"seed {settings.seed}", "translating the test set"

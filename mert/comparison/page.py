@@ -12,25 +12,33 @@ from plotly.subplots import make_subplots
 
 from mert.comparison.report import notes, table
 from mert.comparison.results import Comparison, SystemResult
+from mert.comparison.text_sections import ComparedTexts, text_sections
 from moses_feature.report import page
 from moses_feature.report.page import Section
 
+SCRIPT = Path(__file__).with_name("changes.js")
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#b8860b", "#3399bb", "#aa3377", "#777777")
 
 
-def write_page(comparison: Comparison, path: Path, settings: Mapping[str, object]) -> None:
+def write_page(
+    comparison: Comparison, texts: ComparedTexts, path: Path, settings: Mapping[str, object]
+) -> None:
     """Write an HTML page that needs nothing else, on a wide window or a narrow one.
 
     Args:
         comparison: the results.
+        texts: on which the systems were compared.
         path: of the page.
         settings: shown at the end, by their names.
     """
     title = f"Comparison of {', '.join(system.name for system in comparison.systems)}"
-    page.write_page(path, title, _sections(comparison, settings))
+    sections = _sections(comparison, texts, settings)
+    page.write_page(path, title, sections, SCRIPT.read_text())
 
 
-def _sections(comparison: Comparison, settings: Mapping[str, object]) -> list[Section]:
+def _sections(
+    comparison: Comparison, texts: ComparedTexts, settings: Mapping[str, object]
+) -> list[Section]:
     runs = len(comparison.systems[0].runs)
     return [
         Section(
@@ -58,6 +66,7 @@ def _sections(comparison: Comparison, settings: Mapping[str, object]) -> list[Se
             "BLEU of the first translations of the development set, iteration by iteration.",
             page.plot(_curves(comparison), "BLEU by iteration of each tuning run"),
         ),
+        *text_sections(comparison, texts),
         Section(
             "Time",
             "Minutes of each system: for reading the models, for decoding the development set in "

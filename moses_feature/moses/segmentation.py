@@ -2,8 +2,8 @@
 
 `0-1=0-2 2=3` says that source words 0 and 1 became target words 0 to 2, and source word 2 target
 word 3 (`-include-segmentation-in-n-best`; `moses/Manager.cpp`, `OutputNBest`). Phrases stand in the
-order of the translation. One without target words is written as one with a single word; the next
-phrase starts at the same place.
+order of the translation. A phrase ends where the next one starts: one without target words is
+written as if it had one (or, at the start, a number of words that has wrapped around).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-_PHRASE = re.compile(rb"(\d{1,9})(?:-(\d{1,9}))?=(\d{1,9})(?:-(\d{1,9}))?")
+_PHRASE = re.compile(rb"(\d{1,9})(?:-(\d{1,9}))?=(\d{1,9})(?:-\d+)?")
 
 
 class PhrasePlace(NamedTuple):
@@ -46,10 +46,10 @@ def read_segmentation(text: bytes, source_words: int, target_words: int) -> list
     if bad is not None:
         raise ValueError("phrases such as 0-1=0-2", bad.decode(errors="replace"))
     numbers = [[int(n) if n else -1 for n in match.groups()] for _, match in matches if match]
-    starts = [*(of[2] for of in numbers[1:]), target_words]
+    ends = [*(start for _, _, start in numbers[1:]), target_words][: len(numbers)]
     places = [
         PhrasePlace(first, max(first, last) + 1, start, end)
-        for (first, last, start, _), end in zip(numbers, starts, strict=True)
+        for (first, last, start), end in zip(numbers, ends, strict=True)
     ]
     if not _is_whole(places, source_words, target_words):
         expected = f"phrases that cover {source_words} source and {target_words} target words once"

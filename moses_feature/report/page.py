@@ -13,9 +13,11 @@ from plotly.offline import get_plotlyjs
 from moses_feature.files import write_whole
 
 STYLE = """
-:root { color-scheme: light dark; --ink: #222; --paper: #fff; --line: #ddd; --faint: #666; }
+:root { color-scheme: light dark; --ink: #222; --paper: #fff; --line: #ddd; --faint: #666;
+  --mark: #ffe08a; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #ddd; --paper: #181818; --line: #444; --faint: #aaa; } }
+  :root { --ink: #ddd; --paper: #181818; --line: #444; --faint: #aaa;
+    --mark: #6b5510; } }
 body { font-family: system-ui, sans-serif; line-height: 1.5; margin: 0 auto; max-width: 70rem;
   padding: 1rem; color: var(--ink); background: var(--paper); }
 table { border-collapse: collapse; } th, td { padding: .3rem .8rem; text-align: right;
@@ -25,6 +27,9 @@ th:first-child, td:first-child, table.text th, table.text td { text-align: left;
 tr { border-bottom: 1px solid var(--line); }
 section { min-width: 0; } [role=img] { overflow: hidden; }
 .wide { overflow-x: auto; } code { overflow-wrap: anywhere; } p { max-width: 45rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; }
+dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; }
+mark { color: inherit; background: var(--mark); } h3 { margin-bottom: .3rem; }
 .controls { display: flex; flex-wrap: wrap; gap: 1rem; align-items: end; }
 .controls label { color: var(--faint); } .controls input, .controls select { font: inherit; }
 """

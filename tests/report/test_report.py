@@ -6,13 +6,12 @@ import html
 import json
 import math
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from helpers.browser import BROWSER, driven
 from helpers.models import SEARCH_SIZES, SIZES, random_model
 
 from moses_feature.models.phrase_model import PhraseModel, network_of, save_model
@@ -23,7 +22,6 @@ from moses_feature.report.pairs import BIN, OUTLIERS, summarise
 from moses_feature.tables.score_lines import network_column, phrases_of_table
 
 WORDS = [b"w%03d" % n for n in range(110)] + [b"<b>&amp;", b"\xff\x1b[31m"]
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 def write_table(path: Path, sources: int = 240) -> None:
@@ -212,38 +210,22 @@ def test_factors_are_those_that_were_scored(run, tmp_path, model_directory):
 
 
 SCRIPT = """
-<script>addEventListener('load', async () => {
-  const tick = () => new Promise((done) => setTimeout(done, 200));
-  await tick();
-  const found = {};
-  const holder = document.querySelector('[data-map=words]');
-  const plot = holder.querySelector('.js-plotly-plot');
-  const find = holder.querySelector('input');
-  find.value = 'W01';
-  find.dispatchEvent(new Event('input'));
-  await tick();
-  found.found = holder.querySelector('output').textContent;
-  found.selected = plot.data[0].selectedpoints.length;
-  plot.emit('plotly_click', { points: [{ pointNumber: 3 }] });
-  await tick();
-  found.clicked = holder.querySelector('output').textContent;
-  const colour = holder.querySelector('select');
-  const before = JSON.stringify(plot.data[0].marker.color);
-  colour.value = 'cluster';
-  colour.dispatchEvent(new Event('change'));
-  await tick();
-  found.painted = JSON.stringify(plot.data[0].marker.color) !== before;
-  const filter = document.querySelector('input[data-filters]');
-  filter.value = 'no such phrase';
-  filter.dispatchEvent(new Event('input'));
-  found.rows = [...document.querySelectorAll('#frequent tbody tr')].filter((r) => !r.hidden).length;
-  found.ink = plot.layout.font.color;
-  found.requests = performance.getEntriesByType('resource').length;
-  const result = document.createElement('pre');
-  result.id = 'result';
-  result.textContent = JSON.stringify(found);
-  document.body.append(result);
-});</script>
+const holder = document.querySelector('[data-map=words]');
+const plot = holder.querySelector('.js-plotly-plot');
+type(holder.querySelector('input'), 'W01');
+await tick();
+found.found = holder.querySelector('output').textContent;
+found.selected = plot.data[0].selectedpoints.length;
+plot.emit('plotly_click', { points: [{ pointNumber: 3 }] });
+await tick();
+found.clicked = holder.querySelector('output').textContent;
+const before = JSON.stringify(plot.data[0].marker.color);
+choose(holder.querySelector('select'), 'cluster');
+await tick();
+found.painted = JSON.stringify(plot.data[0].marker.color) !== before;
+type(document.querySelector('input[data-filters]'), 'no such phrase');
+found.rows = [...document.querySelectorAll('#frequent tbody tr')].filter((r) => !r.hidden).length;
+found.ink = plot.layout.font.color;
 """
 """What a reader does, and what comes of it."""
 
@@ -252,38 +234,7 @@ SCRIPT = """
 @pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
 def test_in_a_browser(table, run):
     run("report", "out", "m", "-o", "r.html", "--phrases", "100")
-    folder = table.parent
-    page = (folder / "r.html").read_text().replace("</body>", SCRIPT + "</body>")
-    (folder / "driven.html").write_text(page)
-    flags = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--enable-unsafe-swiftshader",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--virtual-time-budget=20000",
-        "--enable-logging=stderr",
-        "--dump-dom",
-        "--blink-settings=preferredColorScheme=0",
-    ]
-    done = subprocess.run(
-        [
-            BROWSER,
-            *flags,
-            f"--user-data-dir={folder / 'profile'}",
-            (folder / "driven.html").as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    assert "CONSOLE" not in done.stderr
-    found = json.loads(re.search('<pre id="result">(.*?)</pre>', done.stdout)[1])
+    found = driven(table.parent / "r.html", SCRIPT)
     assert found["found"].startswith("10 found: w01")
     assert found["selected"] == 10
     assert found["clicked"].startswith("Nearest to w003: ")

@@ -1,0 +1,208 @@
+"""Sections of a comparison on the test set: where systems differ, sentence by sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from mert.bleu import corpus_bleu
+from mert.comparison.results import Comparison, SystemResult
+from mert.comparison.translations import (
+    Change,
+    Translation,
+    Words,
+    by_length,
+    changes,
+    words_found,
+)
+from mert.corpus import Corpus
+from mert.nbest import first_translations
+from moses_feature.report.page import Section, table
+from moses_feature.report.texts import shown_text
+
+LENGTHS = (0, 6, 11, 16, 21, 31, 41)
+FREQUENCIES = (0, 1, 2, 5, 20, 100)
+MOST_SHOWN = 50
+"""Sentences on either side."""
+MOST_FEATURES = 4
+"""Features that are said to have decided."""
+
+
+@dataclass(frozen=True)
+class ComparedTexts:
+    """What the sections are about.
+
+    Attributes:
+        dev, test: the texts.
+        lists: n-best lists of the test set, by the name of the system and the seed.
+    """
+
+    dev: Corpus
+    test: Corpus
+    lists: Mapping[tuple[str, int], Path]
+
+
+def text_sections(comparison: Comparison, texts: ComparedTexts) -> Iterator[Section]:
+    """Yield BLEU by length, words by frequency, and for each system what it changes."""
+    yield _lengths(comparison, texts)
+    yield _frequencies(comparison, texts)
+    baseline, *others = comparison.systems
+    for system in others:
+        yield _changes(baseline, system, texts)
+
+
+def _lengths(comparison: Comparison, texts: ComparedTexts) -> Section:
+    systems = comparison.systems
+    groups = [
+        by_length(texts.test.sentences, [run.test_statistics for run in system.runs], LENGTHS)
+        for system in systems
+    ]
+    rows = [("source words", "sentences", *(system.name for system in systems))]
+    for label, of_systems in zip(_labels(LENGTHS), zip(*groups, strict=True), strict=True):
+        if size := of_systems[0][0]:
+            bleu = [100 * np.mean([corpus_bleu(row) for row in sums]) for _, sums in of_systems]
+            rows.append((label, f"{size:,}", *(f"{mean:.2f}" for mean in bleu)))
+    return Section(
+        "BLEU by length",
+        "Of the sentences of the test set that are so long, mean over the tuning runs. Groups of "
+        "a few sentences say little.",
+        table(rows),
+    )
+
+
+def _frequencies(comparison: Comparison, texts: ComparedTexts) -> Section:
+    frequency = Counter(
+        word
+        for references in texts.dev.references
+        for reference in references
+        for word in reference
+    )
+    columns, sizes = [], np.zeros(len(FREQUENCIES), np.int64)
+    for system in comparison.systems:
+        found = []
+        for run in system.runs:
+            words = first_translations(texts.lists[system.name, run.seed], len(texts.test))
+            sizes, f1 = words_found(words, texts.test.references, frequency, FREQUENCIES)
+            found.append(f1)
+        columns.append(np.mean(found, axis=0))
+    rows = [("times in dev", "words", *(system.name for system in comparison.systems))]
+    for group, label in enumerate(_labels(FREQUENCIES)):
+        if sizes[group]:
+            rows.append(
+                (label, f"{sizes[group]:,}", *(f"{column[group]:.2f}" for column in columns))
+            )
+    return Section(
+        "Rare and frequent words",
+        "F1 of the words of the translations, mean over the tuning runs: of a hundred words that "
+        "a system writes or should have written, so many are right. Words are grouped by how "
+        "often the references of the development set have them; 0 are those that it has not.",
+        table(rows),
+    )
+
+
+def _labels(bounds: Sequence[int]) -> list[str]:
+    ends = [*(end - 1 for end in bounds[1:]), None]
+    return [
+        f"{first}+" if end is None else f"{first}" if first == end else f"{first}–{end}"
+        for first, end in zip(bounds, ends, strict=True)
+    ]
+
+
+def _changes(baseline: SystemResult, system: SystemResult, texts: ComparedTexts) -> Section:
+    run, other = system.runs[0], baseline.runs[0]
+    found = sorted(
+        changes(
+            (texts.lists[baseline.name, other.seed], other.weights, other.test_statistics),
+            (texts.lists[system.name, run.seed], run.weights, run.test_statistics),
+            texts.test.sentences,
+        ),
+        key=lambda change: -change.gain,
+    )
+    gains = [change for change in found if change.gain > 0]
+    losses = [change for change in found[::-1] if change.gain < 0]
+    shown = [*gains[:MOST_SHOWN], *losses[:MOST_SHOWN]]
+    names = baseline.name, system.name
+    return Section(
+        f"What {system.name} changes",
+        f"{len(found):,} of {len(texts.test):,} sentences are translated otherwise than by "
+        f"{baseline.name} (seed {run.seed}): {len(gains):,} with a higher BLEU of the sentence, "
+        f"{len(losses):,} with a lower one. Up to {MOST_SHOWN} of either are here, those that "
+        "changed most first; words that only one of both has are marked. Below each stands which "
+        f"features of {system.name} decided: the weighted values of its own translation less those "
+        "of the other, most in favour first.",
+        _controls(system.name) + "".join(_shown(change, names, texts) for change in shown)
+        if shown
+        else "",
+    )
+
+
+def _controls(name: str) -> str:
+    return (
+        f'<div class="controls" data-changes="{escape(name)}"><label>Show <select>'
+        '<option value="">all</option><option value="gain">gains</option>'
+        '<option value="loss">losses</option></select></label>'
+        '<label>Find a word <input type="search"></label><output></output></div>'
+    )
+
+
+def _shown(change: Change, names: tuple[str, str], texts: ComparedTexts) -> str:
+    source = texts.test.sentences[change.sentence]
+    before, after = _marked(change.before.words, change.after.words)
+    rows = [
+        ("source", _plain(source)),
+        *(("reference", _plain(words)) for words in texts.test.references[change.sentence]),
+        (names[0], before),
+        (names[1], after),
+        ("decided", escape(_decided(change, names))),
+    ]
+    phrases = [
+        f"<p>{escape(name)}: {_phrases(translation, source)}</p>"
+        for name, translation in zip(names, (change.before, change.after), strict=True)
+        if translation.phrases
+    ]
+    kind = "gain" if change.gain > 0 else "loss"
+    return (
+        f'<article data-kind="{kind}"><h3>Sentence {change.sentence + 1}: {change.gain:+.1f}</h3>'
+        f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{text}</dd>' for name, text in rows)}</dl>"
+        + (f"<details><summary>phrases</summary>{''.join(phrases)}</details>" if phrases else "")
+        + "</article>"
+    )
+
+
+def _decided(change: Change, names: tuple[str, str]) -> str:
+    if change.decided is None:
+        return f"the translation of {names[0]} is not in the list of {names[1]}"
+    told = [(name, value) for name, value in change.decided if abs(value) >= 0.0005]
+    if len(told) > MOST_FEATURES:
+        told = [*told[: MOST_FEATURES - 1], told[-1]]
+    return ", ".join(f"{name} {value:+.3f}" for name, value in told)
+
+
+def _phrases(translation: Translation, source: Words) -> str:
+    return " · ".join(
+        f"{_plain(source[place.source : place.source_end])} → "
+        f"{_plain(translation.words[place.target : place.target_end])}"
+        for place in translation.phrases
+    )
+
+
+def _marked(before: Words, after: Words) -> tuple[str, str]:
+    """Return two translations as HTML, with the words marked that the other one has not."""
+    old: list[str] = []
+    new: list[str] = []
+    for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        for parts, words in ((old, before[a:b]), (new, after[c:d])):
+            if words:
+                text = _plain(words)
+                parts.append(text if kind == "equal" else f"<mark>{text}</mark>")
+    return " ".join(old) or _plain(()), " ".join(new) or _plain(())
+
+
+def _plain(words: Sequence[bytes]) -> str:
+    return escape(shown_text(b" ".join(words)))
