@@ -22,13 +22,22 @@ class InputPath(click.Path):
         metavar: what the help calls it.
         named: it may follow a name and an equals sign.
         described: the file that describes an augmented table is read, too.
+        endings: of the files, if the value is what they have in common.
     """
 
-    def __init__(self, metavar: str, *, named: bool = False, described: bool = False) -> None:
+    def __init__(
+        self,
+        metavar: str,
+        *,
+        named: bool = False,
+        described: bool = False,
+        endings: tuple[str, ...] = ("",),
+    ) -> None:
         super().__init__()
         self.name = metavar
         self._named = named
         self._described = described
+        self._endings = endings
 
     def files(self, value: str) -> list[Path]:
         """Return what is read, given the value; nothing for the standard input."""
@@ -36,7 +45,8 @@ class InputPath(click.Path):
             value = value.rpartition("=")[2]
         if value == STANDARD_STREAM:
             return []
-        return [Path(value), *([features_json(value)] if self._described else [])]
+        files = [Path(value + ending) for ending in self._endings]
+        return [*files, *([features_json(value)] if self._described else [])]
 
 
 class OutputPath(click.Path):
@@ -68,6 +78,7 @@ def _table_files(value: str) -> list[Path]:
 
 READ = InputPath("FILE")
 READ_AUGMENTED = InputPath("FILE", described=True)
+READ_LEXICAL = InputPath("PREFIX", endings=(".f2e", ".e2f"))
 READ_MODEL = InputPath("MODEL")
 READ_NAMED_MODEL = InputPath("[NAME=]MODEL", named=True)
 READ_SYSTEM = InputPath("NAME=INI", named=True)

@@ -8,7 +8,13 @@ import click
 
 from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.cli.option_types import ANY_NUMBER, POSITIVE, WholeRange
-from moses_feature.cli.paths import READ, READ_AUGMENTED, READ_MODEL, WRITE_TABLE
+from moses_feature.cli.paths import (
+    READ,
+    READ_AUGMENTED,
+    READ_LEXICAL,
+    READ_MODEL,
+    WRITE_TABLE,
+)
 from moses_feature.tables.parts import MAX_LENGTH
 from moses_feature.tables.propose import ProposeSettings, propose
 
@@ -62,6 +68,12 @@ DEFAULTS = ProposeSettings()
     show_default=True,
     help="Prefixes of the search for targets.",
 )
+@click.option(
+    "--lexical",
+    type=READ_LEXICAL,
+    help="PREFIX.f2e and PREFIX.e2f, which Moses' training leaves as model/lex.*: lexical weights "
+    "of new pairs.",
+)
 @debug_option
 def propose_command(
     table: str,
@@ -73,13 +85,15 @@ def propose_command(
     longest: int,
     least: float,
     beam: int,
+    lexical: str | None,
 ) -> None:
     """Add targets that a table has not, and that a network finds likely.
 
     All phrases of the --input texts are looked at, those that the table does not have, too. A new
-    pair has the network's p(target | source) in the place of each probability, links along the
-    diagonal, and e in a new last column, where all old lines have 1: its weight is what a proposed
-    pair gains or loses, and has to be tuned.
+    pair has the network's p(target | source) in the place of each probability, links to what the
+    network looks at (or along the diagonal, if it looks at no single words), and e in a new last
+    column, where all old lines have 1: its weight is what a proposed pair gains or loses, and has
+    to be tuned.
 
     \b
     Example:
@@ -87,7 +101,7 @@ def propose_command(
     """
     from moses_feature.generation.of_model import generator_of
 
-    settings = ProposeSettings(best, enough, longest, least, beam)
+    settings = ProposeSettings(best, enough, longest, least, beam, lexical)
     generator = generator_of(Path(model_directory))
     found = propose(table, generator, output, inputs, settings, command_line())
     click.echo(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from moses_feature.errors import UsageError
+from moses_feature.generation.attention import looked_at
 from moses_feature.generation.beam import likeliest
 from moses_feature.generation.prefixes import Prefixes
 from moses_feature.generation.sampling import draw
@@ -24,6 +25,9 @@ from moses_feature.search.translate import longest_translation
 
 LOG_PROBS_TOGETHER = 1 << 24
 """Log probabilities that are in memory at a time."""
+
+PAIRS_TOGETHER = 256
+"""Pairs that attention is computed of at a time."""
 
 Ids = Sequence[int]
 
@@ -61,6 +65,28 @@ class Generator:
             longest = [longest_translation(len(source)) for source in some]
             found += likeliest(self.empty(some), longest, beam, banned)
         return found
+
+    def looked_at(
+        self, sources: Sequence[Ids], targets: Sequence[Written]
+    ) -> list[list[int]] | None:
+        """Return the place of the source word that each target word looks at most.
+
+        Args:
+            sources: ids of the words of source phrases, which are not empty.
+            targets: one of each.
+
+        Returns:
+            places, first word first; None if the network looks at none.
+        """
+        found: list[list[int]] = []
+        for first in range(0, len(sources), PAIRS_TOGETHER):
+            some = slice(first, first + PAIRS_TOGETHER)
+            prefixes = self.empty(sources[some])
+            if not isinstance(prefixes, SearchPrefixes):
+                return None
+            lengths = [len(source) for source in sources[some]]
+            found += looked_at(prefixes, lengths, [target.ids for target in targets[some]])
+        return [places[::-1] for places in found] if self.reading.right_to_left else found
 
     def words(self, written: Written) -> list[bytes]:
         """Return the words of a target, first word first; an unknown one is `<unk>`."""

@@ -7,12 +7,10 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 
 from moses_feature.arrays import Floats, Floats32, Integers
-from moses_feature.files import write_whole
 
 PERPLEXITY = 30
 FEWEST = 3 * PERPLEXITY + 1
@@ -65,30 +63,6 @@ def make_map(names: Sequence[str], vectors: Floats32, seed: int = 1) -> Map:
         warnings.simplefilter("ignore")  # of vectors that are all alike
         clusters = means.fit(unit)
     return Map(names, vectors, _layout(unit, seed % (1 << 32)), _nearest(unit), clusters.labels_)
-
-
-def write_exports(directory: Path, kind: str, points: Map) -> list[Path]:
-    """Write a map for other tools, as tab-separated text.
-
-    `KIND.coordinates.tsv` has a line of names and then name, x and y; `KIND.vectors.tsv` and
-    `KIND.metadata.tsv` are what TensorBoard's projector loads.
-    """
-    directory.mkdir(parents=True, exist_ok=True)
-    names = [name.replace("\t", " ") for name in points.names]
-    places = [
-        f"{name}\t{x:.4f}\t{y:.4f}\n" for name, (x, y) in zip(names, points.places, strict=True)
-    ]
-    vectors = ["\t".join(f"{value:.6g}" for value in row) + "\n" for row in points.vectors]
-    files = {
-        "coordinates": ["name\tx\ty\n", *places],
-        "vectors": vectors,
-        "metadata": [f"{name}\n" for name in names],
-    }
-    written = []
-    for name, lines in files.items():
-        written.append(directory / f"{kind}.{name}.tsv")
-        write_whole(written[-1], "".join(lines).encode(errors="replace"))
-    return written
 
 
 def _layout(unit: Floats32, seed: int) -> Floats:

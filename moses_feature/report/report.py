@@ -8,9 +8,10 @@ from pathlib import Path
 from moses_feature.errors import FormatError, MosesFeatureError
 from moses_feature.generation.of_model import generator_of
 from moses_feature.models.cross_fitting import CrossFittedModel, fold_directory, load_any_model
+from moses_feature.report.exports import write_exports
 from moses_feature.report.facts import Facts, ReadNetwork
 from moses_feature.report.map_sections import map_section, maps_of
-from moses_feature.report.maps import INSTALL, can_make_maps, write_exports
+from moses_feature.report.maps import INSTALL, can_make_maps
 from moses_feature.report.page import Section, write_page
 from moses_feature.report.pairs import summarise
 from moses_feature.report.sections import (

@@ -1,17 +1,16 @@
 """Targets that a table has not, proposed by the network (future work in the paper's conclusion).
 
-The scores of such a pair are a stated rule: no corpus has counted it, so that the network's
-p(target | source) stands in all columns of probabilities. A new column tells both kinds apart:
-e for proposed pairs and 1 for all others, so that its weight, which tuning finds, is what a
-proposed pair gains or loses.
+A new column tells both kinds of pairs apart: e for proposed ones and 1 for all others, so that its
+weight, which tuning finds, is what a proposed pair gains or loses. What stands in the other columns
+is a stated rule; see `proposed_lines`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from moses_feature.errors import FormatError, UsageError, shown
 from moses_feature.files import open_output
@@ -37,12 +36,16 @@ from moses_feature.tables.features_json import (
     read_features,
     write_features,
 )
+from moses_feature.tables.lexical import LexicalWeights, Links
 from moses_feature.tables.parts import checked_fields, phrases_in_texts
-from moses_feature.tables.settings import PROBABILITY_COLUMN
+from moses_feature.tables.proposed_lines import (
+    LEXICAL_COLUMNS,
+    NO_FLAG,
+    PROPOSED_COLUMN,
+    ProposedLines,
+    diagonal,
+)
 from moses_feature.tables.writer import COMPRESSION
-
-PROPOSED_COLUMN = "exp(proposed)"
-FLAG, NO_FLAG = f"{math.e:.6g}".encode(), b"1"
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class ProposeSettings:
         longest: words of a source phrase at most.
         least: natural log of p(target | source) for a word at least, the end being one.
         beam: prefixes of the search.
+        lexical: files for the lexical weights, up to their ending; None for none.
     """
 
     best: int = 3
@@ -62,6 +66,7 @@ class ProposeSettings:
     longest: int = 5
     least: float = -0.4
     beam: int = 10
+    lexical: str | None = None
 
 
 @dataclass
@@ -81,6 +86,15 @@ class Proposals:
     helped: int = 0
     added: int = 0
     lines: int = 0
+
+
+class _New(NamedTuple):
+    """A pair that a table has not, as text and as the network has it."""
+
+    source: bytes
+    target: bytes
+    ids: list[int]
+    written: Written
 
 
 @dataclass
@@ -118,28 +132,35 @@ def propose(
 
     Raises:
         UsageError: the network is of another direction, or of factors.
-        FormatError: a line that is none of a phrase table, or not in order.
+        FormatError: a line that is none of a phrase table, or not in order; too few scores for
+            lexical weights; or their files hold something else.
     """
     _check(generator)
+    lexical = LexicalWeights(settings.lexical) if settings.lexical else None
     texts, _ = phrases_in_texts(inputs)
     wanted = {phrase for phrase in texts if phrase.count(b" ") < settings.longest}
     known = _read(table, wanted)
     augmented = read_columns(table) if described_table(table) == Path(table).name else {}
     proposals = Proposals(len(wanted), len(known.targets))
-    columns = _Columns(known.scores, augmented)
-    lines: list[bytes] = []
-    for source, targets in _new_targets(generator, sorted(wanted), known.targets, settings):
-        proposals.helped += 1
-        proposals.added += source not in known.targets
-        lines += [columns.line(source, target, log_prob) for target, log_prob in targets]
-    proposals.lines = len(lines)
+    if lexical and known.scores <= max(LEXICAL_COLUMNS):
+        expected = "four scores as Moses' training makes them, for lexical weights"
+        raise FormatError(table, expected, f"{known.scores}", 1)
+    new = list(_new_pairs(generator, sorted(wanted), known.targets, settings))
+    helped = {pair.source for pair in new}
+    proposals.helped, proposals.lines = len(helped), len(new)
+    proposals.added = len(helped - known.targets.keys())
+    form = ProposedLines(known.scores, augmented, lexical)
+    lines = [
+        form.line(pair.source, pair.target, pair.written.log_prob, links)
+        for pair, links in zip(new, _links(generator, new), strict=True)
+    ]
     with open_output(Path(output), COMPRESSION) as file:
         file.writelines(_merged(table, known.scores, sorted(lines)))
     earlier = read_features(table) if augmented else {"table": table}
     facts = {
         **{name: value for name, value in earlier.items() if name != "columns"},
         "output": Path(output).name,
-        "lines_written": known.lines + len(lines),
+        "lines_written": known.lines + len(new),
         "proposing_model_sha256": generator.model.digest,
         "proposed": {**asdict(settings), "inputs": list(inputs), **asdict(proposals)},
         "propose_command": command,
@@ -178,13 +199,13 @@ def _read(table: str, wanted: set[bytes]) -> _Table:
     return found
 
 
-def _new_targets(
+def _new_pairs(
     generator: Generator,
     wanted: Iterable[bytes],
     targets: Mapping[bytes, set[bytes]],
     settings: ProposeSettings,
-) -> Iterator[tuple[bytes, list[tuple[bytes, float]]]]:
-    """Yield source phrases, and new targets with log p(target | source), likeliest first."""
+) -> Iterator[_New]:
+    """Yield new pairs, the targets of a source phrase together and the likeliest first."""
     options = TableWords().words(generator.model)
     sources, ids = [], []
     for phrase in wanted:
@@ -194,48 +215,32 @@ def _new_targets(
                 sources.append(phrase)
                 ids.append(of_phrase)
     written = generator.likeliest(ids, settings.beam, (UNKNOWN,))
-    for source, candidates in zip(sources, written, strict=True):
+    for source, of_source, candidates in zip(sources, ids, written, strict=True):
         has = targets.get(source, set())
-        texts = [
-            (_text(generator, target, options.escaping == "unescape"), target.log_prob)
+        pairs = [
+            _New(
+                source, _text(generator, target, options.escaping == "unescape"), of_source, target
+            )
             for target in candidates
             if target.ids and target.log_prob / (len(target.ids) + 1) >= settings.least
         ]
-        if new := [(text, log_prob) for text, log_prob in texts if text not in has]:
-            yield source, new[: settings.best]
+        yield from [pair for pair in pairs if pair.target not in has][: settings.best]
+
+
+def _links(generator: Generator, new: Sequence[_New]) -> Iterator[Links]:
+    """Yield the links of new pairs: what the network looks at, or those along the diagonal."""
+    looked_at = generator.looked_at([pair.ids for pair in new], [pair.written for pair in new])
+    if looked_at is None:
+        yield from (diagonal(len(pair.ids), len(pair.written.ids)) for pair in new)
+    else:
+        for places in looked_at:
+            yield sorted((place, word) for word, place in enumerate(places))
 
 
 def _text(generator: Generator, target: Written, unescaped: bool) -> bytes:
     """Return a target as it stands in a table, where tokens are escaped."""
     words = generator.words(target)
     return b" ".join(map(escape, words) if unescaped else words)
-
-
-class _Columns:
-    """The lines of proposed pairs.
-
-    Args:
-        scores: of the lines of the table.
-        augmented: the columns that a network has added to it, by name.
-    """
-
-    def __init__(self, scores: int, augmented: Mapping[str, int]) -> None:
-        others = {place for name, place in augmented.items() if name != PROBABILITY_COLUMN}
-        self._is_probability = [place not in others for place in range(scores)]
-
-    def line(self, source: bytes, target: bytes, log_prob: float) -> bytes:
-        """Return a line: the network's probability, e^0 for counts of unknown words, the flag."""
-        probability = b"%.6g" % math.exp(log_prob)
-        scores = [probability if is_one else b"1" for is_one in self._is_probability]
-        fields = source, target, b" ".join([*scores, FLAG]), _diagonal(source, target), b"0 0 0"
-        return b" ||| ".join(fields) + b" ||| |||\n"
-
-
-def _diagonal(source: bytes, target: bytes) -> bytes:
-    """Return links along the diagonal, one at least for each word on either side."""
-    m, n = source.count(b" ") + 1, target.count(b" ") + 1
-    steps = max(m, n)
-    return b" ".join(b"%d-%d" % (k * m // steps, k * n // steps) for k in range(steps))
 
 
 def _merged(table: str, scores: int, new: Sequence[bytes]) -> Iterator[bytes]:

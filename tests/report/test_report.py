@@ -17,7 +17,8 @@ from helpers.models import SEARCH_SIZES, SIZES, random_model
 from moses_feature.models.phrase_model import PhraseModel, network_of, save_model
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.words import WordOptions
-from moses_feature.report.maps import FEWEST, NEIGHBOURS, make_map, write_exports
+from moses_feature.report.exports import write_exports
+from moses_feature.report.maps import FEWEST, NEIGHBOURS, make_map
 from moses_feature.report.pairs import BIN, OUTLIERS, summarise
 from moses_feature.tables.score_lines import network_column, phrases_of_table
 
@@ -96,13 +97,26 @@ def test_neighbours_and_exports(tmp_path):
         assert found.neighbours[place].tolist() == expected
     assert found.places.shape == (len(vectors), 2)
     np.testing.assert_array_equal(make_map(names, vectors, seed=3).places, found.places)
-    coordinates, written, metadata = write_exports(tmp_path / "e", "words", found)
+    coordinates, written, metadata, *_ = write_exports(tmp_path / "e", "words", found)
     rows = coordinates.read_text().splitlines()
     assert rows[0] == "name\tx\ty"
     assert rows[1].split("\t")[0] == "n0 x"
     assert len(rows) == len(vectors) + 1
     np.testing.assert_allclose(np.loadtxt(written), vectors, rtol=1e-5)
     assert metadata.read_text().splitlines() == [f"n{n} x" for n in range(len(vectors))]
+
+
+def test_parquet(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    vectors = np.random.default_rng(2).normal(size=(FEWEST, 9)).astype(np.float32)
+    names = [f"n{place} \udcff" for place in range(FEWEST)]
+    found = make_map(names, vectors, seed=3)
+    path = write_exports(tmp_path, "words", found)[-1]
+    read = parquet.read_table(path).to_pydict()
+    assert read["name"][4] == "n4 ?"
+    np.testing.assert_array_equal(read["vector"], vectors)
+    np.testing.assert_array_equal(np.stack([read["x"], read["y"]], 1), found.places)
+    np.testing.assert_array_equal(read["cluster"], found.clusters)
 
 
 def test_the_page(table, run):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
+import torch
 from helpers.models import SEARCH_SIZES, random_model
 
 from moses_feature.models.phrase_model import save_model
 from moses_feature.models.reading import Reading
+from moses_feature.models.vocabulary import END
 from moses_feature.moses.words import WordOptions
-from moses_feature.tables.propose import FLAG
+from moses_feature.tables.proposed_lines import FLAG
 
 TABLE = b"".join(
     sorted(
@@ -98,6 +101,76 @@ def test_the_likeliest_new_ones_are_taken(files, tmp_path, model_directory):
     after = fields_of((tmp_path / "out").read_bytes())
     new = [f[1] for f in after if f[2].endswith(FLAG) and f[0] == b"a b"]
     assert sorted(new) == sorted(expected)
+
+
+WORDS = [b"A", b"B", b"chien", b"noir", b"le"]
+"""Some of the targets' words; the others are in no file."""
+
+
+def plain_lexical(words, others, links, probabilities) -> float:
+    product = 1.0
+    for place, word in enumerate(words):
+        linked = [others[o] for mine, o in links if mine == place] or [b"NULL"]
+        product *= sum(probabilities.get((word, other), 1e-7) for other in linked) / len(linked)
+    return product
+
+
+@pytest.mark.parametrize("right_to_left", [False, True])
+def test_attention_and_lexical_weights(files, tmp_path, right_to_left):
+    """Links are the largest attention of a network that looks; lexical weights by hand."""
+    run = files
+    model = random_model(SEARCH_SIZES, reading=Reading(right_to_left=right_to_left))
+    save_model(tmp_path / "s", model)
+    generator = np.random.default_rng(1)
+    of = {}
+    for ending, firsts, seconds in (
+        ("f2e", WORDS, [b"a", b"b", b"the", b"NULL"]),
+        ("e2f", [b"a", b"b", b"the"], [*WORDS, b"NULL"]),
+    ):
+        of[ending] = {(w, o): round(generator.uniform(), 3) for w in firsts for o in seconds}
+        lines = [b"%b %b %.3f\n" % (w, o, p) for (w, o), p in of[ending].items()]
+        (tmp_path / f"lex.{ending}").write_bytes(b"".join(lines))
+    options = "--input", "text", "--least", -30, "--beam", 20, "--lexical", "lex"
+    run("propose", "in", "s", "out", *options)
+    new = [f for f in fields_of((tmp_path / "out").read_bytes()) if f[2].endswith(FLAG)]
+    assert len({link for fields in new for link in fields[3].split()}) > 3
+    for source, target, scores, alignment, *_ in new:
+        words, others = target.split(), source.split()
+        pairs = [tuple(map(int, link.split(b"-"))) for link in alignment.split()]
+        ids = [model.source.ids(others), model.target.ids(words)]
+        written = ids[1][::-1] if right_to_left else ids[1]
+        inputs = torch.tensor([[*ids[0], END]]), torch.tensor([len(others)])
+        with torch.inference_mode():
+            annotations = model.network.annotations(*inputs)
+            previous = torch.tensor([[END, *written]]).t()
+            _, attention = model.network.decode(annotations, inputs[1], previous)
+        places = attention[:-1, 0, : len(others)].argmax(dim=1).tolist()
+        places = places[::-1] if right_to_left else places
+        assert pairs == sorted((place, word) for word, place in enumerate(places))
+        values = [float(value) for value in scores.split()]
+        turned = [(t, s) for s, t in pairs]
+        assert values[1] == pytest.approx(plain_lexical(others, words, pairs, of["e2f"]), rel=1e-5)
+        assert values[3] == pytest.approx(plain_lexical(words, others, turned, of["f2e"]), rel=1e-5)
+        assert values[0] == values[2]
+
+
+@pytest.mark.parametrize("line", [b"a b\n", b"a b c\n", b"a b 1.5\n", b"a b 0.5 1\n"])
+def test_damaged_lexical_files(files, tmp_path, model_directory, line):
+    (tmp_path / "lex.f2e").write_bytes(b"a b 0.5\n" + line)
+    (tmp_path / "lex.e2f").write_bytes(b"a b 0.5\n")
+    options = "--input", "text", "--lexical", "lex"
+    refused = files("propose", "in", model_directory, "out", *options, exit_code=1)
+    assert "lex.f2e at line 2: expected word, word and probability" in refused.stderr
+
+
+def test_lexical_weights_need_their_columns(files, tmp_path, model_directory):
+    for ending in ("f2e", "e2f"):
+        (tmp_path / f"lex.{ending}").write_bytes(b"a b 0.5\n")
+    (tmp_path / "short").write_bytes(b"a ||| A ||| 0.5 0.5 ||| 0-0\n")
+    options = "--input", "text", "--lexical", "lex"
+    refused = files("propose", "short", model_directory, "out", *options, exit_code=1)
+    assert "short at line 1: expected four scores as Moses" in refused.stderr
+    assert files("propose", "in", model_directory, "lex.f2e", *options, exit_code=2)
 
 
 def test_escapes_are_those_of_a_table(files, tmp_path):
