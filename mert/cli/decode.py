@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import WholeRange
 from moses_feature.cli.paths import READ, WRITE
 from moses_feature.cli.progress import Progress
-from moses_feature.errors import MosesFeatureError, OutputError, UsageError
+from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import STANDARD_STREAM, whole_file
 from moses_feature.moses.ini import MosesIni
 
@@ -123,14 +122,10 @@ def mert_decode(
 def _print_first(path: Path, features: FeatureSet, sentences: int) -> int:
     """Print the first translation of each sentence; return how many have none."""
     lost = 0
-    if sys.stdout is None:
-        raise OutputError("the standard output is closed")
-    output = sys.stdout.buffer
     for hypotheses in read_nbest(path, features, sentences):
         lost += not hypotheses
         words = hypotheses[0].words if hypotheses else ()
-        output.write(b" ".join(words) + b"\n")
-    output.flush()
+        click.echo(b" ".join(words))
     return lost
 
 

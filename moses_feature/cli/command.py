@@ -11,13 +11,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
 from moses_feature.cli.paths import check_outputs
 from moses_feature.cli.start import INTERRUPTED
-from moses_feature.errors import MosesFeatureError, printable
+from moses_feature.errors import MosesFeatureError, OutputError, printable
 
 TERMINATED = 143
 
@@ -84,7 +84,22 @@ class _Printable(logging.Formatter):
         return printable(super().format(record))
 
 
+class _ClosedOutput(io.TextIOBase):
+    """What stands for a standard output that is closed."""
+
+    def write(self, text: str) -> int:  # noqa: ARG002
+        """Refuse to write."""
+        raise OutputError("the standard output is closed")
+
+    @property
+    def buffer(self) -> NoReturn:
+        """There is none to write bytes to."""
+        raise OutputError("the standard output is closed")
+
+
 def _set_up_streams() -> None:
+    if sys.stdout is None:
+        sys.stdout = _ClosedOutput()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Printable("%(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

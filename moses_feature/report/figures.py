@@ -87,7 +87,7 @@ def loss_figure(history: Sequence[Json]) -> graph.Figure:
         )
     figure.update_xaxes(title_text="updates")
     figure.update_yaxes(title_text="nats per word")
-    figure.update_layout(legend={"orientation": "h", "y": 1.1})
+    figure.update_layout(legend={"orientation": "h", "y": -0.2})
     return figure
 
 

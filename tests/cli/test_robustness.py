@@ -297,11 +297,17 @@ def test_ctrl_c_while_scoring_says_how_to_go_on(tmp_path, model_directory):
 
 
 def test_closed_streams(tmp_path, model_directory):
-    program = "from moses_feature.cli.augment import augment_phrase_table; augment_phrase_table()"
     (tmp_path / "in").write_bytes(TABLE)
-    for arguments, redirection in (("- out", "<&-"), ("in -", ">&-")):
+    program = f"{sys.executable} -m moses_feature"
+    augment = "from moses_feature.cli.augment import augment_phrase_table; augment_phrase_table()"
+    for command in (
+        f"{sys.executable} -c '{augment}' - out --model {model_directory} <&-",
+        f"{sys.executable} -c '{augment}' in - --model {model_directory} >&-",
+        f"echo a | {program} sample {model_directory} >&-",
+        f"{program} describe {model_directory} >&-",
+    ):
         done = subprocess.run(
-            f"{sys.executable} -c '{program}' {arguments} --model {model_directory} {redirection}",
+            command,
             shell=True,
             cwd=tmp_path,
             capture_output=True,
