@@ -57,6 +57,13 @@ from moses_feature.moses.ini import MosesIni
     is_flag=True,
     help="Have the phrases in the n-best lists, as Moses' -include-segmentation-in-n-best.",
 )
+@click.option(
+    "--leave-one-out",
+    metavar="REFERENCES",
+    type=READ,
+    help="The sentences are from the text that the tables were trained on, and these their "
+    "translations there: what each pair itself gave is taken off the counts.",
+)
 @search_options
 @debug_option
 @click.version_option(__version__)
@@ -66,6 +73,7 @@ def mert_decode(
     force: str | None,
     alignments: bool,
     segmentation: bool,
+    leave_one_out: str | None,
     search: SearchOptions,
 ) -> None:
     """Translate the standard input, a sentence on each line, with the embedded decoder.
@@ -79,6 +87,8 @@ def mert_decode(
     """
     if force and (n_best or search.jobs):
         raise UsageError("--force goes neither with --n-best nor with --jobs")
+    if force and leave_one_out:
+        raise UsageError("--force finds a derivation with all counts: not with --leave-one-out")
     if (alignments or segmentation) and not n_best:
         raise UsageError("--alignments and --segmentation are for --n-best")
     system = System.of_ini(MosesIni.read(ini))
@@ -86,13 +96,16 @@ def mert_decode(
         system,
         alignments=system.alignments or alignments,
         segmentation=system.segmentation or segmentation,
+        counts=leave_one_out is not None,
     )
     sentences, _ = read_text(STANDARD_STREAM)
+    references = _references(leave_one_out, len(sentences)) if leave_one_out else None
     if force:
         _force(EmbeddedDecoder(system, sentences, search.limits), sentences, force)
         return
     began = time.perf_counter()
-    decoder = embedded_decoder(system, sentences, search.limits, search.jobs or 1)
+    jobs = search.jobs or 1
+    decoder = embedded_decoder(system, sentences, search.limits, jobs, references=references)
     loaded = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="mert-decode-") as scratch:
         path = Path(scratch) / "nbest.gz"
@@ -117,6 +130,16 @@ def mert_decode(
     )
     if lost:
         raise MosesFeatureError(f"{lost} sentences have no translation within the distortion limit")
+
+
+def _references(path: str, sentences: int) -> Sequence[Sentence]:
+    """Return the translations of training sentences."""
+    references, _ = read_text(path)
+    if len(references) != sentences:
+        raise MosesFeatureError(
+            f"{path}: expected {sentences} lines as in the input, found {len(references)}"
+        )
+    return references
 
 
 def _print_first(path: Path, features: FeatureSet, sentences: int) -> int:

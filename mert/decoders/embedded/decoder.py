@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from xopen import xopen
 from mert.decoders.decoder import SearchErrors
 from mert.decoders.embedded.best_paths import best_paths
 from mert.decoders.embedded.language_model import BUFFER
+from mert.decoders.embedded.leave_one_out import LeaveOneOut
 from mert.decoders.embedded.links import shifted
 from mert.decoders.embedded.path_features import features_of_paths, words_of_paths
 from mert.decoders.embedded.phrase_options import PhraseOptions
@@ -65,6 +67,8 @@ class EmbeddedDecoder:
         sentences: the sentences, as tokens.
         limits: of the search.
         first: the number of the first sentence in n-best lists.
+        references: of training sentences whose own counts are taken off; the system reads counts
+            then.
         buffer: n-grams that neural models score together, at most; 0 for each by itself.
     """
 
@@ -74,10 +78,12 @@ class EmbeddedDecoder:
         sentences: Sequence[Sentence],
         limits: SearchLimits | None = None,
         first: int = 0,
+        references: Sequence[Sentence] | None = None,
         buffer: int = BUFFER,
     ) -> None:
         surfaces = [surface(sentence) for sentence in sentences]
         self._options = PhraseOptions(system, surfaces, buffer)
+        self._leave_one_out = LeaveOneOut(self._options, references) if references else None
         self._limits = (limits or SearchLimits()).of(system)
         self._first = first
         self._segmentation, self._alignments = system.segmentation, system.alignments
@@ -132,8 +138,19 @@ class EmbeddedDecoder:
         if not len(self._options.spans[sentence]):
             nothing = np.zeros(int(self._tuneable.sum()))
             return [Hypothesis((), nothing, 0.0, *self._derivation(()))]
-        graph = self._search(sentence, self._weighted, np.empty(0, np.int64), forced=False)
-        return self._best(sentence, graph, self._weighted, count, distinct)
+        with self._options_of(sentence) as options:
+            graph = self._search(sentence, options, np.empty(0, np.int64), forced=False)
+            return self._best(sentence, graph, options, count, distinct)
+
+    @contextmanager
+    def _options_of(self, sentence: int) -> Iterator[Options]:
+        """Yield the options of a sentence, without its own counts if they are to be taken off."""
+        if self._leave_one_out is None:
+            yield self._weighted
+        else:
+            given = sentence, self._weighted, self._weights
+            with self._leave_one_out.without(*given) as options:
+                yield options
 
     def force(self, sentence: int, words: Sentence) -> list[Hypothesis]:
         """Return the best derivation of a given translation; none if none is found.

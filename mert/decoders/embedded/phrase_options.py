@@ -51,6 +51,12 @@ class PhraseOptions:
 
     Attributes:
         spans: of each sentence, (n, longest) numbers of the source phrases; see `SourcePhrases`.
+        tables: that were read.
+        offsets: (source phrases + 1,) where the options of each begin.
+        target: (options,) numbers of the target phrases.
+        word_offsets: (target phrases + 1,) where the words of each begin.
+        table: (options,) that each is from, -1 for an unknown word.
+        counts: (options, 3) of target phrase, source phrase and pair, if they are needed.
         links: (options,) word alignments of the phrase pairs, if they are needed.
         windows: of each sentence, (joint models, n) numbers of the windows around its words.
         roots: (sentences, models of trees) their states at the beginning of each.
@@ -66,6 +72,7 @@ class PhraseOptions:
 
     def __init__(self, system: System, sentences: Sequence[Sentence], buffer: int = BUFFER) -> None:
         self._system = system
+        self.tables = system.tables
         longest = min(system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE), WINDOW)
         sources = SourcePhrases(sentences, longest)
         self._targets = TargetPhrases()
@@ -77,16 +84,17 @@ class PhraseOptions:
         order = np.argsort(source, kind="stable")  # in the order of the tables
         table = np.repeat([*range(len(system.tables)), -1], [len(part.source) for part in rows])
         self._source = source[order]
-        self._target = np.concatenate([part.target for part in rows])[order]
-        self._table = table[order]
-        self._offsets = np.searchsorted(self._source, np.arange(len(sources) + 1))
-        self._words, self._word_offsets = self._targets.split()
+        self.target = np.concatenate([part.target for part in rows])[order]
+        self.table = table[order]
+        self.offsets = np.searchsorted(self._source, np.arange(len(sources) + 1))
+        self._words, self.word_offsets = self._targets.split()
         words = self._targets.words
         self.target_words = [words.of(number) for number in range(words.used[0])]
         self.spans = sources.spans()
         self.layout = self._layout([part.scores for part in rows], sources)
         self._forward_class = _classes(self.layout.forward)
         self.links = np.concatenate([part.links for part in rows])[order]
+        self.counts = np.concatenate([part.counts for part in rows])[order]
         self._affiliate(sources)
         joint = [model.load() for model in system.joint_models]
         self.windows = _windows(joint, sentences)
@@ -95,23 +103,28 @@ class PhraseOptions:
         self.models = LanguageModels([*plain, *joint], buffer, trees)
         self.roots = self.models.roots(len(sentences))
         self.models.add_words(self.target_words[1:])
+        self._limits = np.array([table.limit for table in system.tables], dtype=np.int64)
         self._score_without_context()
 
     def _rows(self, table: PhraseTable, sources: SourcePhrases) -> Rows:
-        targets, with_links = self._targets, self._system.reads_links
-        asked = f"{table.scores} scores, links: {with_links}"
-        read = partial(read_table, table, sources, targets, with_links)
+        system, targets = self._system, self._targets
+        wanted = system.reads_links, system.counts
+        asked = f"{table.scores} scores, links: {wanted[0]}, counts: {wanted[1]}"
+        read = partial(read_table, table, sources, targets, *wanted)
         return self._cache.rows(table.path, asked, sources, targets, read)
 
     def _unknown_words(
         self, sentences: Sequence[Sentence], sources: SourcePhrases, rows: Sequence[Rows]
     ) -> Rows:
-        """Return an option that passes a word through, for each word that has none."""
+        """Return an option that passes a word through, for each word that has none.
+
+        Where counts are taken off, any word may lose its options.
+        """
         known = np.unique(np.concatenate([part.source for part in rows]))
         words = sorted({word for sentence in sentences for word in sentence})
         sources.gather(1)
         numbers = np.array([sources.number_of(word) for word in words], dtype=np.int64)
-        unknown = np.flatnonzero(~np.isin(numbers, known)).tolist()
+        unknown = np.flatnonzero(~np.isin(numbers, known) | self._system.counts).tolist()
         targets = [self._targets.number(words[number]) for number in unknown]
         return Rows(
             numbers[unknown],
@@ -119,6 +132,7 @@ class PhraseOptions:
             np.empty((len(unknown), 0)),
             # A token may be no word at all, such as `|`.
             np.array([b"0-0" if words[number] else b"" for number in unknown], dtype=object),
+            np.zeros((len(unknown), 3 if self._system.counts else 0)),
         )
 
     def _affiliate(self, sources: SourcePhrases) -> None:
@@ -132,16 +146,16 @@ class PhraseOptions:
             return
         of_phrase = [sources.phrase(n).count(b" ") + 1 for n in range(len(sources))]
         words = np.array(of_phrase, dtype=np.int64)[self._source]
-        offsets, found, bad = affiliations_of(self.links, words, self._target, self._word_offsets)
+        offsets, found, bad = affiliations_of(self.links, words, self.target, self.word_offsets)
         if bad >= 0:
-            pair = sources.phrase(self._source[bad]), self._targets.phrases.of(self._target[bad])
+            pair = sources.phrase(self._source[bad]), self._targets.phrases.of(self.target[bad])
             raise links_error(self._system.tables, *pair)
         self._affiliation_offsets, self._affiliations = offsets, found
 
     def _layout(self, scores: Sequence[Floats], sources: SourcePhrases) -> Layout:
         system, features = self._system, self._system.features
         fixed = self._fixed_values(scores)
-        used = np.flatnonzero(fixed.any(axis=0))
+        used = np.flatnonzero(fixed.any(axis=0) | system.counts)
         distortion = system.names.get("Distortion")
         of_models = system.language_models, system.joint_models, system.networks
         names = [model.name for models in of_models for model in models]
@@ -177,18 +191,18 @@ class PhraseOptions:
         """
         system, features = self._system, self._system.features
         fixed = np.zeros((len(self._source), len(features.weights)))
-        words = np.diff(self._word_offsets)[self._target]
+        words = np.diff(self.word_offsets)[self.target]
         for kind, values in (
             ("WordPenalty", -words),
             ("PhrasePenalty", 1.0),
-            ("UnknownWordPenalty", np.where(self._table < 0, LOWEST_LOG_SCORE, 0.0)),
+            ("UnknownWordPenalty", np.where(self.table < 0, LOWEST_LOG_SCORE, 0.0)),
         ):
             if kind in system.names:
                 fixed[:, features.columns(system.names[kind])[0]] = values
         for number, table in enumerate(system.tables):
             of_table = features.columns(table.name)
             columns = slice(of_table.start, of_table.stop)
-            fixed[self._table == number, columns] = scores[number][
+            fixed[self.table == number, columns] = scores[number][
                 np.argsort(self._sources_of[number], kind="stable")
             ]
         return fixed
@@ -204,8 +218,8 @@ class PhraseOptions:
         # Of several lines for a pair the last one counts.
         mine, theirs = self._source, rows.source
         if model.on_target:
-            count = len(self._word_offsets)
-            mine, theirs = mine * count + self._target, theirs * count + rows.target
+            count = len(self.word_offsets)
+            mine, theirs = mine * count + self.target, theirs * count + rows.target
         keys, last = np.unique(theirs[::-1], return_index=True)
         place = np.minimum(np.searchsorted(keys, mine), len(keys) - 1)
         found = keys[place] == mine
@@ -222,11 +236,11 @@ class PhraseOptions:
         shape = (plain, len(self._words))
         self._empty_states = np.empty(shape, dtype=np.int64)
         self._left = np.empty(shape)
-        self._alone = np.empty((plain, len(self._word_offsets) - 1))
+        self._alone = np.empty((plain, len(self.word_offsets) - 1))
         for model in range(plain):
             first = 0
-            while first < len(self._word_offsets) - 1:  # in parts, so that the cache can grow
-                last = min(first + 4096, len(self._word_offsets) - 1)
+            while first < len(self.word_offsets) - 1:  # in parts, so that the cache can grow
+                last = min(first + 4096, len(self.word_offsets) - 1)
                 found = OutOfContext(
                     self._empty_states[model], self._left[model], self._alone[model]
                 )
@@ -234,7 +248,7 @@ class PhraseOptions:
                     partial(
                         _score_phrases,
                         self.models.empty[model],
-                        self._word_offsets,
+                        self.word_offsets,
                         self._words,
                         first,
                         last,
@@ -250,12 +264,12 @@ class PhraseOptions:
         fixed = layout.fixed @ weights[layout.fixed_columns]
         lm_weights = weights[layout.lm_columns]
         plain = len(self._alone)
-        estimate = fixed + (lm_weights[:plain] @ self._alone)[self._target]
+        estimate = fixed + (lm_weights[:plain] @ self._alone)[self.target]
         order, first, count = _ranked(
             estimate,
-            self._offsets,
-            self._table,
-            np.array([table.limit for table in self._system.tables], dtype=np.int64),
+            self.offsets,
+            self.table,
+            self._limits,
             MOST_OPTIONS,
         )
         return Options(
@@ -267,8 +281,8 @@ class PhraseOptions:
             backward=_weighted(layout.backward, layout.backward_columns, weights),
             forward=_weighted(layout.forward, layout.forward_columns, weights),
             forward_class=self._forward_class,
-            target=self._target,
-            word_offsets=self._word_offsets,
+            target=self.target,
+            word_offsets=self.word_offsets,
             words=self._words,
             empty_states=self._empty_states,
             left=self._left,
@@ -283,14 +297,42 @@ class PhraseOptions:
             orientation=bool(layout.backward_columns.size),
         )
 
+    def only(self, kept: Integers, options: Options) -> Options:
+        """Return some options of a sentence, ranked anew; other source phrases have none.
+
+        Args:
+            kept: their numbers, those of a source phrase together.
+            options: under weights.
+        """
+        phrases, begin = np.unique(self._source[kept], return_index=True)
+        order, first, size = _ranked(
+            options.estimate[kept],
+            np.append(begin, len(kept)),
+            self.table[kept],
+            self._limits,
+            MOST_OPTIONS,
+        )
+        all_first, all_size = np.zeros_like(options.first), np.zeros_like(options.size)
+        all_first[phrases], all_size[phrases] = first, size
+        return options._replace(order=kept[order], first=all_first, size=all_size)
+
+    def fixed_column(self, name: str, score: int) -> int:
+        """Return where the score of a function stands among the fixed values."""
+        column = self._system.features.columns(name)[score]
+        return int(np.flatnonzero(self.layout.fixed_columns == column)[0])
+
+    def target_number(self, words: Sequence[bytes]) -> int:
+        """Return the number of a target phrase, -1 for one that no option has."""
+        return self._targets.phrases.number(b" ".join(words))
+
     def only_from(self, options: Options, reference: Integers) -> Options:
         """Return the options without those whose words are not in a row in a reference."""
         joined = _joined(reference)
         texts = [
             _joined(self._words[first:last]) in joined
-            for first, last in itertools.pairwise(self._word_offsets.tolist())
+            for first, last in itertools.pairwise(self.word_offsets.tolist())
         ]
-        kept = np.array(texts)[self._target[options.order]]
+        kept = np.array(texts)[self.target[options.order]]
         phrase = np.repeat(np.arange(len(options.size)), options.size)[kept]
         size = np.bincount(phrase, minlength=len(options.size))
         first = np.concatenate([[0], np.cumsum(size)])[:-1]

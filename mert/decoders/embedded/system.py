@@ -128,6 +128,7 @@ class System:
         alignments: whether n-best lists have word alignments
             (`print-alignment-info-in-n-best`).
         segmentation: whether they have the phrases (`include-segmentation-in-n-best`).
+        counts: whether the counts of phrase pairs are read, to take some off.
         cache: a directory for what is read of the tables; None to keep nothing.
     """
 
@@ -142,6 +143,7 @@ class System:
     settings: dict[str, int]
     alignments: bool = False
     segmentation: bool = False
+    counts: bool = False
     cache: str | None = None
 
     @property

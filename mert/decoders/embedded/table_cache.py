@@ -25,7 +25,7 @@ from moses_feature.errors import OutputError
 from moses_feature.files import whole_file
 
 BLOCK = 1 << 20
-FORMAT = 1
+FORMAT = 2
 
 
 class TableCache:
@@ -83,6 +83,7 @@ def _keep(path: Path, rows: Rows, sources: SourcePhrases, targets: TargetPhrases
         "source": rows.source,
         "target": rows.target,
         "scores": rows.scores,
+        "counts": rows.counts,
         "links": np.frombuffer(b"".join(links), dtype=np.uint8),
         "link_ends": np.cumsum([0, *map(len, links)]),
         "gathered": np.array([sources.gathered]),
@@ -105,4 +106,5 @@ def _kept(path: Path, sources: SourcePhrases, targets: TargetPhrases) -> Rows | 
     sources.gather(int(arrays["gathered"][0]))
     as_objects = np.empty(len(links), dtype=object)
     as_objects[:] = links
-    return Rows(arrays["source"], arrays["target"], arrays["scores"], as_objects)
+    plain = arrays["source"], arrays["target"], arrays["scores"]
+    return Rows(*plain, as_objects, arrays["counts"])

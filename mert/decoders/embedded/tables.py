@@ -33,7 +33,9 @@ from moses_feature.errors import FormatError, shown
 from moses_feature.moses.lines import LONGEST_LINE, LineReader
 from moses_feature.moses.phrase_table import (
     ALIGNMENT,
+    COUNTS,
     LOWEST_LOG_SCORE,
+    NUMBER,
     SCORES,
     SEPARATOR,
     TARGET,
@@ -86,16 +88,22 @@ class Rows(NamedTuple):
             matter.
         scores: (n, scores) natural logs.
         links: (n,) word alignments as they stand there, if they are wanted; else nothing.
+        counts: (n, 3) of target phrase, source phrase and pair, if they are wanted; else (n, 0).
     """
 
     source: Integers
     target: Integers
     scores: Floats
     links: NDArray[np.object_]
+    counts: Floats
 
 
 def read_table(
-    table: PhraseTable, sources: SourcePhrases, targets: TargetPhrases, with_links: bool = False
+    table: PhraseTable,
+    sources: SourcePhrases,
+    targets: TargetPhrases,
+    with_links: bool = False,
+    with_counts: bool = False,
 ) -> Rows:
     """Return the phrase pairs of a table whose source phrase is wanted; targets get numbers.
 
@@ -104,11 +112,13 @@ def read_table(
         sources: what is wanted.
         targets: get numbers.
         with_links: whether word alignments are wanted, too.
+        with_counts: whether counts are.
 
     Raises:
         FormatError: a line of a wanted phrase is damaged; with its number.
     """
-    form = _Form(3, 7, SCORES, table.scores, new=True, with_links=with_links)
+    wanted = {"with_links": with_links, "with_counts": with_counts}
+    form = _Form(3, 7, SCORES, table.scores, new=True, **wanted)
     return _Reader(table.path, sources, targets, form).rows()
 
 
@@ -133,6 +143,17 @@ def links_of(line: bytes) -> bytes:
     return fields[ALIGNMENT].strip() if len(fields) > ALIGNMENT else b""
 
 
+def _counts_of(line: bytes, path: str, line_number: int) -> list[float]:
+    """Return the counts in a line of a phrase table: of target phrase, source phrase and pair."""
+    fields = line.split(SEPARATOR, COUNTS + 1)
+    counts = fields[COUNTS].split() if len(fields) > COUNTS else []
+    found = [float(count) for count in counts if NUMBER.fullmatch(count)]
+    if len(found) != 3 or len(counts) != 3 or not 0 < found[2] <= min(found):
+        expected = "counts of target phrase, source phrase and pair, the last one the smallest"
+        raise FormatError(path, expected, shown(b" ".join(counts) or line), line_number)
+    return found
+
+
 @dataclass(frozen=True)
 class _Form:
     """What the lines of a table are like.
@@ -143,6 +164,7 @@ class _Form:
         scores: how many these are.
         new: whether target phrases without a number get one.
         with_links: whether word alignments are wanted.
+        with_counts: whether counts are.
     """
 
     least: int
@@ -151,6 +173,7 @@ class _Form:
     scores: int
     new: bool
     with_links: bool = False
+    with_counts: bool = False
 
 
 class _Reader:
@@ -173,8 +196,13 @@ class _Reader:
 
     def _empty(self, source: Integers) -> Rows:
         count = len(source)
-        scores = np.empty((count, self._form.scores))
-        return Rows(source, np.full(count, UNKNOWN), scores, np.full(count, b"", dtype=object))
+        return Rows(
+            source,
+            np.full(count, UNKNOWN),
+            np.empty((count, self._form.scores)),
+            np.full(count, b"", dtype=object),
+            np.empty((count, 3 if self._form.with_counts else 0)),
+        )
 
     def _of_block(self, block: bytes, before: int) -> Rows:
         """Return the lines of a block that are wanted, so many lines behind the beginning."""
@@ -193,6 +221,8 @@ class _Reader:
         if form.with_links:
             places = zip(lines.begin.tolist(), lines.end.tolist(), strict=True)
             rows.links[:] = [links_of(block[begin:end]) for begin, end in places]
+        if form.with_counts:
+            self._read_counts(block, before, lines, rows)
         counted = 0
         for odd in np.flatnonzero(rows.target == ODD).tolist():
             begin, end = int(lines.begin[odd]), int(lines.end[odd])
@@ -200,6 +230,15 @@ class _Reader:
             counted = begin
             rows.target[odd], rows.scores[odd] = self._of_line(block[begin:end], before + 1)
         return rows
+
+    def _read_counts(self, block: bytes, before: int, lines: Lines, rows: Rows) -> None:
+        """Write the counts of the lines of a block, so many lines behind the beginning."""
+        places = zip(lines.begin.tolist(), lines.end.tolist(), strict=True)
+        counted = 0
+        for row, (begin, end) in enumerate(places):
+            before += block.count(b"\n", counted, begin)
+            counted = begin
+            rows.counts[row] = _counts_of(block[begin:end], self._path, before + 1)
 
     def _of_line(self, line: bytes, number: int) -> tuple[int, list[float]]:
         """Return target and scores of a line that is not an ordinary one."""

@@ -27,6 +27,7 @@ def embedded_decoder(
     limits: SearchLimits,
     jobs: int,
     first: int = 0,
+    references: Sequence[Sentence] | None = None,
 ) -> EmbeddedDecoder | Workers:
     """Return a decoder for the sentences that runs in this process, or in several.
 
@@ -36,10 +37,11 @@ def embedded_decoder(
         limits: of the search.
         jobs: processes.
         first: the number of the first sentence, for one process.
+        references: of training sentences whose own counts are taken off.
     """
     if (jobs := min(jobs, len(sentences))) > 1:
-        return Workers(system, sentences, limits, jobs)
-    return EmbeddedDecoder(system, sentences, limits, first)
+        return Workers(system, sentences, limits, jobs, references)
+    return EmbeddedDecoder(system, sentences, limits, first, references)
 
 
 class Workers:
@@ -51,7 +53,12 @@ class Workers:
     """
 
     def __init__(
-        self, system: System, sentences: Sequence[Sentence], limits: SearchLimits, jobs: int
+        self,
+        system: System,
+        sentences: Sequence[Sentence],
+        limits: SearchLimits,
+        jobs: int,
+        references: Sequence[Sentence] | None = None,
     ) -> None:
         self.features: FeatureSet = system.features
         self._workers: list[ObjectProcess] = []
@@ -59,7 +66,8 @@ class Workers:
         try:
             for first, last in pairwise(bounds):
                 mine = list(sentences[first:last])
-                make = partial(EmbeddedDecoder, system, mine, limits, first)
+                theirs = None if references is None else list(references[first:last])
+                make = partial(EmbeddedDecoder, system, mine, limits, first, theirs)
                 self._workers.append(ObjectProcess(make, "a decoding process"))
             for worker in self._workers:
                 worker.ready.result()
