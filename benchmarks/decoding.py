@@ -18,13 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
-from mert.bleu import References, corpus_bleu
 from mert.corpus import Corpus
 from mert.decoders.decoder import Decoder
 from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
 from mert.decoders.embedded.system import System
 from mert.decoders.moses import MosesDecoder, MosesSettings
 from mert.nbest import read_nbest
+from moses_feature.bleu import References, corpus_bleu
 from moses_feature.errors import UsageError
 from moses_feature.moses.ini import MosesIni
 

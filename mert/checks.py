@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mert.bleu import References
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
 from mert.features import FeatureSet
 from mert.nbest import read_nbest
+from moses_feature.bleu import References
 from moses_feature.errors import MosesFeatureError
 from moses_feature.moses.ini import MosesIni
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from xopen import xopen
 
-from mert.bleu import STATISTICS
 from mert.optimisers.candidates import Candidates
 from moses_feature.arrays import Floats
+from moses_feature.bleu import STATISTICS
 from moses_feature.errors import FormatError, shown
 from moses_feature.files import whole_file
 from moses_feature.moses.lines import LineReader

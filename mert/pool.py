@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from mert.bleu import STATISTICS, References
 from mert.nbest import Hypothesis
 from mert.optimisers.candidates import Candidates
 from moses_feature.arrays import Integers
+from moses_feature.bleu import STATISTICS, References
 
 
 class Pool:

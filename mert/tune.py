@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from mert.bleu import References, corpus_bleu
 from mert.corpus import Corpus
 from mert.decoders.decoder import Decoder
 from mert.features import FeatureSet
@@ -39,6 +38,7 @@ from mert.tuning_state import (
 )
 from moses_feature import __version__
 from moses_feature.arrays import Floats, Integers
+from moses_feature.bleu import References, corpus_bleu
 from moses_feature.errors import MosesFeatureError
 from moses_feature.files import Json, locked_directory, whole_file, write_json, write_whole
 from moses_feature.moses.ini import MosesIni

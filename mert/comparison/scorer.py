@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
-from mert.bleu import References
 from mert.corpus import Corpus
 from mert.nbest import first_translations
+from moses_feature.bleu import References
 
 
 class BleuScorer:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mert.bleu import bleu_of, corpus_bleu
 from moses_feature.arrays import Floats, Integers
+from moses_feature.bleu import bleu_of, corpus_bleu
 from moses_feature.compiled import compiled
 
 TRIALS = 10_000

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from mert.bleu import corpus_bleu
 from mert.comparison.results import Comparison, SystemResult
 from mert.comparison.translations import (
     Change,
@@ -23,6 +22,7 @@ from mert.comparison.translations import (
 )
 from mert.corpus import Corpus
 from mert.nbest import first_translations
+from moses_feature.bleu import corpus_bleu
 from moses_feature.report.page import Section, table
 from moses_feature.report.texts import shown_text
 

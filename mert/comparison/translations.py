@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mert.bleu import MAX_N
 from moses_feature.arrays import Floats, Integers
+from moses_feature.bleu import sentence_bleu
 from moses_feature.errors import FormatError, shown
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine, labelled_values
@@ -55,21 +55,6 @@ class Change:
     decided: tuple[tuple[str, float], ...] | None
 
 
-def sentence_bleu(statistics: np.ndarray) -> Floats:
-    """Return BLEU, 0 to 100, of single sentences (sentences,) from their statistics (·, 9).
-
-    One is added to the counts of n-grams of two words and more (Lin and Och 2004).
-    """
-    counts = statistics.astype(np.float64)
-    matches, totals = counts[:, 0:-1:2], counts[:, 1::2]
-    smooth = np.arange(MAX_N) > 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        precisions = np.log((matches + smooth) / np.maximum(totals + smooth, 1))
-        short = np.minimum(1 - counts[:, -1] / np.maximum(totals[:, 0], 1e-9), 0)
-    found: Floats = 100 * np.exp(precisions.mean(axis=1) + short)
-    return found
-
-
 def changes(
     before: tuple[Path, Mapping[str, float], np.ndarray],
     after: tuple[Path, Mapping[str, float], np.ndarray],
@@ -86,7 +71,7 @@ def changes(
         FormatError: a line that is not one of an n-best list, or its phrases are not those of the
             sentence.
     """
-    gains = sentence_bleu(after[2]) - sentence_bleu(before[2])
+    gains = 100 * (sentence_bleu(after[2]) - sentence_bleu(before[2]))
     theirs = {number: next(lists) for number, lists in _lists(before[0], before[1], sentences)}
     for number, lists in _lists(after[0], after[1], sentences):
         mine, old = next(lists), theirs.get(number)

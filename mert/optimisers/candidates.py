@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mert.bleu import corpus_bleu
 from moses_feature.arrays import Floats, Integers
+from moses_feature.bleu import corpus_bleu
 from moses_feature.compiled import compiler
 
 

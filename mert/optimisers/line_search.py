@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mert.bleu import bleu_of
 from mert.optimisers.candidates import Candidates
 from moses_feature.arrays import Floats, Integers
+from moses_feature.bleu import bleu_of
 from moses_feature.compiled import compiler
 
 OUTSIDE = 0.1

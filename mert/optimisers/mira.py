@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mert.bleu import bleu_of
 from mert.optimisers.candidates import Candidates
 from mert.optimisers.space import Optimum, SearchSpace
 from moses_feature.arrays import Floats, Integers
+from moses_feature.bleu import bleu_of
 from moses_feature.compiled import compiled
 
 EPOCHS = 60

@@ -71,7 +71,13 @@ def run_options(defaults: RunSettings, examples: str, epoch: str) -> Callable[[F
             help="adadelta is the paper's.",
         ),
         click.option(
-            "--learning-rate", type=ABOVE_ZERO, help="0.001 (adam) or 1 (adadelta) by default."
+            "--learning-rate",
+            type=ABOVE_ZERO,
+            default=defaults.learning_rate,
+            show_default=defaults.learning_rate is not None,
+            help="0.001 (adam) or 1 (adadelta) by default."
+            if defaults.learning_rate is None
+            else "Of the optimiser.",
         ),
         click.option(
             "--annealing",

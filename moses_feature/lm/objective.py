@@ -55,6 +55,7 @@ class NgramObjective:
     """
 
     loss_name = "loss per word"
+    unit = " nats per word"
 
     def __init__(
         self,

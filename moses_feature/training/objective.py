@@ -21,11 +21,12 @@ class Terms:
     """What a batch adds to the loss.
 
     Attributes:
-        log_probs: (words,) log p, natural logs.
+        rewards: (n,) what is to be large: log p of each word, natural logs, or else what the
+            objective says of each example.
         log_norms: (words,) log Z of the softmax at each word, where that is of interest.
     """
 
-    log_probs: Tensor
+    rewards: Tensor
     log_norms: Tensor | None = None
 
 
@@ -38,6 +39,7 @@ class Objective(Protocol):
         evaluate_every: updates between evaluations, unless the user says otherwise.
         norm_penalty: factor of (log Z)^2 in the loss; 0 for none.
         loss_name: how the log calls the loss.
+        unit: in which the log gives its best value.
     """
 
     network: nn.Module
@@ -45,6 +47,7 @@ class Objective(Protocol):
     evaluate_every: int
     norm_penalty: float
     loss_name: str
+    unit: str
 
     def batch(self, update: int) -> Rows:
         """Return the examples of an update (counted from 0)."""

@@ -57,6 +57,7 @@ class PhraseObjective:
     """
 
     loss_name = "loss per target word"
+    unit = " nats per word"
 
     def __init__(self, data: PhraseData, settings: TrainingSettings, device: torch.device) -> None:
         self._data = data

@@ -39,7 +39,8 @@ INTERRUPTED = "interrupted"
 class TrainingState:
     """Where a training run stands; with the weights and the optimiser's state, all of it.
 
-    Losses are in nats per word, the symbol at the end counted as a word.
+    Losses are in nats per word, the symbol at the end counted as a word, or what the objective
+    says. "Words" are then its examples.
     """
 
     update: int = 0
@@ -82,6 +83,7 @@ class Trainer:
         self._provenance = provenance
         self.state = TrainingState()
         self.network = objective.network
+        self.unit = objective.unit
         self._evaluate_every = settings.evaluate_every or objective.evaluate_every
         self._annealing = settings.annealing or ANNEALING[settings.optimizer]
         self._optimizer = _optimizer(settings, self.network)
@@ -179,7 +181,7 @@ class Trainer:
         place = (self._settings.seed, self.state.update, self._ranks.index)
         torch.manual_seed(phrase_hash([b"%d %d %d" % place]))
         terms = self._terms(self._parallel, mine)
-        loss = -terms.log_probs.sum()
+        loss = -terms.rewards.sum()
         minimised = loss
         if terms.log_norms is not None:
             minimised = loss + self._objective.norm_penalty * terms.log_norms.square().sum()
@@ -194,7 +196,7 @@ class Trainer:
             )
         self._optimizer.step()
         self.state.update += 1
-        return (loss.item(), len(terms.log_probs)) if weight else (0.0, 0.0)
+        return (loss.item(), len(terms.rewards)) if weight else (0.0, 0.0)
 
     def _diverged(self, update: int, what: str) -> MosesFeatureError:
         return MosesFeatureError(
@@ -208,15 +210,15 @@ class Trainer:
             return self._objective.terms(network, rows)
 
     def _held_out(self) -> dict[str, float]:
-        """Return the loss, nats per word, and the mean of |log Z| where it is of interest."""
+        """Return the loss, and the mean of |log Z| where it is of interest."""
         loss, words, log_norms, normed_words = 0.0, 0, 0.0, 0
         batches = self._objective.held_out_batches()
         self.network.eval()
         with torch.no_grad():
             for rows in islice(batches, self._ranks.index, None, self._ranks.count):
                 terms = self._terms(self.network, rows)
-                loss -= terms.log_probs.double().sum().item()
-                words += len(terms.log_probs)
+                loss -= terms.rewards.double().sum().item()
+                words += len(terms.rewards)
                 if terms.log_norms is not None:
                     log_norms += terms.log_norms.double().abs().sum().item()
                     normed_words += len(terms.log_norms)
@@ -310,7 +312,8 @@ def run_or_resume(
     ranks.from_first(lambda: trainer.resume() if holds_model(directory) else None)
     reason = trainer.run(stop, report)
     best = trainer.state.best_held_out_loss
-    gained = f"; best held-out loss {best:.4f} nats per word" if best < math.inf else ""
+    unit = trainer.unit
+    gained = f"; best held-out loss {best:.4f}{unit}" if best < math.inf else ""
     logger.info("training ended: %s%s", reason, gained)
     return reason
 

@@ -21,7 +21,6 @@ from helpers.toy import (
     segmentation_of_steps,
 )
 
-from mert.bleu import References, corpus_bleu
 from mert.decoders.embedded import kenlm_library, language_model, phrase_options
 from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
 from mert.decoders.embedded.estimates import future_scores
@@ -31,6 +30,7 @@ from mert.decoders.embedded.system import System
 from mert.decoders.embedded.workers import Workers
 from mert.features import FeatureSet
 from mert.nbest import Hypothesis, format_nbest, read_nbest
+from moses_feature.bleu import References, corpus_bleu
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.lm import feed_forward
 from moses_feature.lm.scorer import NeuralLM

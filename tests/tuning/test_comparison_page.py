@@ -11,13 +11,13 @@ import pytest
 from helpers.browser import BROWSER, driven
 from sacrebleu.metrics.bleu import BLEU
 
-from mert.bleu import References, corpus_bleu
 from mert.comparison.page import write_page
 from mert.comparison.results import Comparison, Run, SystemResult
 from mert.comparison.text_sections import ComparedTexts
 from mert.comparison.times import Seconds
-from mert.comparison.translations import by_length, changes, sentence_bleu, words_found
+from mert.comparison.translations import by_length, changes, words_found
 from mert.corpus import Corpus
+from moses_feature.bleu import References, corpus_bleu, sentence_bleu
 from moses_feature.errors import FormatError
 from moses_feature.moses.segmentation import read_segmentation
 
@@ -57,7 +57,7 @@ def test_sentence_bleu_is_that_of_sacrebleu():
             REFERENCES, lines, sentence_bleu(statistics_of(lines)), strict=True
         ):
             expected = metric.sentence_score(line.decode(), [reference.decode()]).score
-            assert found == pytest.approx(expected, abs=1e-9)
+            assert 100 * found == pytest.approx(expected, abs=1e-9)
     nothing = References([(b"A",)]).statistics([(), (b"B",)])
     assert sentence_bleu(nothing).tolist() == [0, 0]
 
@@ -70,7 +70,7 @@ def test_what_changed(tmp_path):
     of_before = before, WEIGHTS, statistics_of(BEFORE)
     of_after = after, WEIGHTS, statistics_of(AFTER)
     found = list(changes(of_before, of_after, split(SOURCES)))
-    gains = sentence_bleu(of_after[2]) - sentence_bleu(of_before[2])
+    gains = 100 * (sentence_bleu(of_after[2]) - sentence_bleu(of_before[2]))
     assert [change.sentence for change in found] == [0, 2]
     assert [change.gain for change in found] == [gains[0], gains[2]]
     assert found[0].decided == (("LM0_0", 2.0), ("TM0_0", 0.0), ("TM0_1", -0.5))

@@ -16,7 +16,6 @@ from click.testing import CliRunner
 from helpers.candidates import planted, random_candidates
 from helpers.files import SHARED, needs_shared
 
-from mert.bleu import References, corpus_bleu
 from mert.cli.optimise import mert_optimize
 from mert.moses_files import read_candidates, read_init
 from mert.optimisers import mert as optimiser
@@ -24,6 +23,7 @@ from mert.optimisers.candidates import Candidates
 from mert.optimisers.line_search import LineSearch
 from mert.optimisers.mert import mert
 from mert.optimisers.space import SearchSpace, normalised
+from moses_feature.bleu import References, corpus_bleu
 from moses_feature.errors import FormatError
 
 INFINITY = np.inf

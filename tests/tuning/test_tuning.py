@@ -18,7 +18,6 @@ from click.testing import CliRunner
 from helpers.candidates import planted, random_candidates
 from helpers.toy import make_toy, random_neural_lm, write_corpus
 
-from mert.bleu import corpus_bleu
 from mert.cli.compare import mert_compare
 from mert.cli.decode import mert_decode
 from mert.cli.tune import mert_tune
@@ -34,6 +33,7 @@ from mert.nbest import first_translations
 from mert.optimisers.choice import OPTIMIZERS, optimizer
 from mert.optimisers.pro import sentence_bleu
 from mert.optimisers.space import SearchSpace, normalised
+from moses_feature.bleu import corpus_bleu
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.files import locked_directory
 from moses_feature.lm.sizes import LM_ARCHITECTURE

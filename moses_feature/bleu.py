@@ -136,3 +136,18 @@ def bleu_of(statistics: Floats) -> float:
 def corpus_bleu(statistics: NDArray[np.integer]) -> float:
     """Return BLEU, 0 to 1, of summed statistics (9,)."""
     return bleu_of(statistics.astype(np.float64))
+
+
+def sentence_bleu(statistics: NDArray[np.integer]) -> Floats:
+    """Return BLEU, 0 to 1, of single sentences (n,) from their statistics (n, 9).
+
+    One is added to the counts of n-grams of two words and more (Lin and Och 2004).
+    """
+    counts = statistics.astype(np.float64)
+    matches, totals = counts[:, 0:-1:2], counts[:, 1::2]
+    added = np.arange(MAX_N) > 0
+    with np.errstate(divide="ignore"):
+        precisions = np.log((matches + added) / np.maximum(totals + added, 1))
+    short = np.minimum(1 - counts[:, -1] / np.maximum(totals[:, 0], 1e-9), 0)
+    found: Floats = np.exp(precisions.mean(axis=1) + short)
+    return found

@@ -1,0 +1,103 @@
+"""The command `moses-feature refine`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.option_types import FiniteRange, Gathered, taken
+from moses_feature.cli.options import DeviceOptions, device_options
+from moses_feature.cli.paths import READ, READ_MODEL, WRITE_DIRECTORY
+from moses_feature.cli.training_options import run_options
+from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.moses.ini import MosesIni
+from moses_feature.refinement.settings import RefineData, RefineSettings
+from moses_feature.tables.features_json import read_columns
+from moses_feature.tables.settings import PROBABILITY_COLUMN
+
+DEFAULTS = RefineSettings()
+
+
+@click.command("refine", cls=Command, no_args_is_help=True)
+@click.argument("model", type=READ_MODEL)
+@click.argument("output", type=WRITE_DIRECTORY)
+@click.option(
+    "--ini", type=READ, required=True, help="The tuned system that the lists are of, with weights."
+)
+@click.option("--table-name", help="Name of the phrase table in the ini, if it has several.")
+@click.option("--source", type=READ, required=True, help="The text that was decoded, tokenised.")
+@click.option(
+    "--reference", type=READ, multiple=True, required=True, help="Its translation. Repeatable."
+)
+@click.option("--n-best", type=READ, required=True, help="Its n-best lists, with segmentation.")
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint in OUTPUT.")
+@Gathered(
+    "Training",
+    "settings",
+    lambda given: taken(RefineSettings, given, "clip"),
+    click.option(
+        "--perplexity",
+        type=FiniteRange(1, min_open=True),
+        default=DEFAULTS.perplexity,
+        show_default=True,
+        help="Of the translations of a list, at the start.",
+    ),
+    click.option(
+        "--held-out",
+        type=FiniteRange(0, 1, min_open=True, max_open=True),
+        default=DEFAULTS.held_out,
+        show_default=True,
+        help="Share of the sentences that measure the loss and are not learnt from.",
+    ),
+    run_options(DEFAULTS, "sentences", "a quarter of an epoch"),
+)
+@device_options
+@debug_option
+def refine_command(
+    model: str,
+    output: str,
+    ini: str,
+    table_name: str | None,
+    source: str,
+    reference: tuple[str, ...],
+    n_best: str,
+    resume: bool,
+    settings: RefineSettings,
+    device: DeviceOptions,
+) -> None:
+    """Refine a trained network until the better translations of n-best lists win (expected BLEU).
+
+    The lists are those of a system that has the network's column already and was tuned, over
+    sentences that are like unseen ones: mert-decode --leave-one-out --segmentation makes them of
+    training sentences. The network learns to raise the BLEU that the log-linear model expects of
+    each list; the best one, by the same on held-out sentences, is kept in OUTPUT. Score the table
+    with it, and tune again.
+
+    \b
+    Example:
+      mert-decode tuned.ini --leave-one-out train.fr --segmentation --n-best lists.gz 100 < train.en
+      moses-feature refine my.model better.model --ini tuned.ini --source train.en \\
+          --reference train.fr --n-best lists.gz --epochs 3
+    """
+    from moses_feature.cli.training_run import train_and_show
+    from moses_feature.refinement.refine import refine
+
+    system = MosesIni.read(ini)
+    table = system.table(table_name)
+    place = _column(table.arguments.get("path", ""))
+    weights = {name: tuple(of.values) for name, of in system.weights.items()}
+    if not 0 <= place < len(weights.get(table.name, ())):
+        raise UsageError(f"{ini}: expected {place + 1} weights of {table.name} and more")
+    if not weights[table.name][place]:
+        raise UsageError(f"{ini}: the weight of the network's column is 0: tune it first")
+    data = RefineData(Path(model), source, reference, n_best, weights, (table.name, place))
+    train_and_show(refine, data, settings, Path(output), device.prepare(), resume, "sentences")
+
+
+def _column(table: str) -> int:
+    columns = read_columns(table)
+    if PROBABILITY_COLUMN not in columns:
+        raise MosesFeatureError(f"{table}: expected a column {PROBABILITY_COLUMN}, found none")
+    return columns[PROBABILITY_COLUMN]

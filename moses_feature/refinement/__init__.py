@@ -1,0 +1,1 @@
+"""A trained network made better at its task: the n-best lists of a decoder, and their BLEU."""
