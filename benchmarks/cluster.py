@@ -23,11 +23,9 @@ import numpy as np
 
 from moses_feature.cluster.actors import ActorPool
 from moses_feature.cluster.connection import Cluster, connected
-from moses_feature.models.cross_fitting import load_any_model
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.words import WordOptions
-from moses_feature.scoring.of_model import packer_of
 from moses_feature.tables.augment import LINES_PER_PART, augment
+from moses_feature.tables.column_models import load_column_models
 from moses_feature.tables.columns import NewColumns, ScoredPart
 from moses_feature.tables.parts import Part, PartReader
 from moses_feature.tables.settings import AugmentSettings
@@ -41,7 +39,7 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=400_000)
     parser.add_argument("--workers", type=int, default=1)
     arguments = parser.parse_args()
-    model = load_any_model(arguments.model)
+    models = load_column_models([("", [arguments.model])])
     with tempfile.TemporaryDirectory() as scratch:
         table = Path(scratch) / "table.gz"
         with (
@@ -54,11 +52,11 @@ def main() -> None:
         size = sum(len(line) for part in parts for line in part.lines) / lines
         print(f"{lines:,} lines of {size:.0f} bytes, {table.stat().st_size / lines:.0f} compressed")
         row("reading and cutting into parts", lines, seconds)
-        columns = NewColumns(packer_of(model), WordOptions(), str(table), "out.gz", False)
+        columns = NewColumns([models[0].columns(AugmentSettings())], str(table), "out.gz")
         packed, seconds = timed(lambda: [columns.pack(part) for part in parts])
         row("packing, one core", lines, seconds)
-        log_probs = [np.full(len(one.target_lengths), -3.21) for one in packed]
-        grown, seconds = timed(lambda: [columns.grow(values) for values in log_probs])
+        log_probs = [np.full(len(one.target_lengths), -3.21) for (one,) in packed]
+        grown, seconds = timed(lambda: [columns.append([values]) for values in log_probs])
         row("growing and compressing, one core", lines, seconds)
         output = str(Path(scratch) / "out.gz")
         for name, answers in (
@@ -67,7 +65,7 @@ def main() -> None:
         ):
             with answers as open_pool:
                 _, seconds = timed(
-                    lambda: augment(str(table), output, model, open_pool, AugmentSettings())
+                    lambda: augment(str(table), output, models, open_pool, AugmentSettings())
                 )
             row(f"the driver, {name}", lines, seconds)
 

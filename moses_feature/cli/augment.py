@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +22,13 @@ from moses_feature.cli.options import (
     scoring_dtype_option,
     table_word_options,
 )
-from moses_feature.cli.paths import READ, READ_MODEL, WRITE, WRITE_TABLE
+from moses_feature.cli.paths import READ, READ_NAMED_MODEL, WRITE, WRITE_TABLE
 from moses_feature.cli.progress import AugmentReporter, Progress
 from moses_feature.cli.train import train_model
 from moses_feature.cli.training_options import TrainingOptions, training_options
 from moses_feature.errors import UsageError
 from moses_feature.files import STANDARD_STREAM, without_compression_suffix
+from moses_feature.models.named import named_models
 from moses_feature.models.sizes import Dtype
 from moses_feature.models.table_words import TableWords
 from moses_feature.moses.words import WordOptions
@@ -59,7 +61,13 @@ class PlaceOptions:
 @click.argument("table", type=READ)
 @click.argument("output", type=WRITE_TABLE)
 @click.option(
-    "--model", "model_directory", type=READ_MODEL, help="Score with this model; nothing is trained."
+    "--model",
+    "models",
+    metavar="[NAME=]MODEL",
+    type=READ_NAMED_MODEL,
+    multiple=True,
+    help="Score with this model; nothing is trained. Repeatable: each has columns of its own, but "
+    "for those of one name, which are averaged.",
 )
 @click.option(
     "--input",
@@ -105,7 +113,7 @@ class PlaceOptions:
 def augment_phrase_table(
     table: str,
     output: str,
-    model_directory: str | None,
+    models: tuple[str, ...],
     inputs: tuple[str, ...],
     change: IniOptions,
     source_unknown: bool,
@@ -129,14 +137,15 @@ def augment_phrase_table(
       augment-phrase-table phrase-table.gz augmented.gz --minutes 60 \\
           --ini moses.ini --ini-out moses.augmented.ini
     """
-    directory = Path(model_directory or f"{without_compression_suffix(output)}.model")
+    directory = Path(f"{without_compression_suffix(output)}.model")
+    given = named_models(models) or [("", [directory])]
     settings = AugmentSettings(
         **vars(words),
         inputs=inputs,
         unknown_source=source_unknown,
         scoring_dtype=scoring_dtype,
     )
-    trains = model_directory is None
+    trains = not models
     _check_command(table, output, trains, change, place, settings, resume)
     if estimate and (resume or place.ray or place.shard):
         raise UsageError("--estimate is of a whole run here: not with --resume, --ray, --shard")
@@ -147,7 +156,7 @@ def augment_phrase_table(
         on = device.prepare()
         estimate_augmenting(
             output,
-            None if trains else directory,
+            None if trains else given,
             training.data((table,), trained_on),
             training.settings(on),
             settings,
@@ -156,7 +165,7 @@ def augment_phrase_table(
         return
     if trains:
         train_model((table,), directory, training, trained_on, device.prepare(), resume)
-    _augment(table, output, directory, settings, place, device, resume)
+    _augment(table, output, given, settings, place, device, resume)
     if change.ini and change.ini_out:
         weights = add_to_ini(
             Path(change.ini), Path(change.ini_out), Path(output), change.table_name
@@ -193,34 +202,34 @@ def _check_command(
 def _augment(
     table: str,
     output: str,
-    directory: Path,
+    given: Sequence[tuple[str, Sequence[Path]]],
     settings: AugmentSettings,
     place: PlaceOptions,
     device: DeviceOptions,
     resume: bool,
 ) -> None:
-    """Write the table with the scores of a model, show how it goes, and say what was done."""
-    from moses_feature.models.cross_fitting import load_any_model
-    from moses_feature.scoring.of_model import scorer_of
+    """Write the table with the scores of models, show how it goes, and say what was done."""
     from moses_feature.tables.augment import augment
+    from moses_feature.tables.column_models import load_column_models
     from moses_feature.tables.pipeline import local_pools
     from moses_feature.tables.ray_pool import ray_pools
 
     shard = None if place.shard is None else Shard.parse(place.shard)
-    model = load_any_model(directory)
+    models = load_column_models(given)
     with ExitStack() as stack:
         if place.ray is not None:
             dtype = settings.scoring_dtype
-            pools = ray_pools(place.ray, model, dtype, device.device, device.threads)
+            pools = ray_pools(place.ray, models, dtype, device.device, device.threads)
         else:
-            pools = local_pools(scorer_of(model, device.prepare(), settings.scoring_dtype))
+            on = device.prepare()
+            pools = local_pools([of.scorer(on, settings.scoring_dtype) for of in models])
         open_pool = stack.enter_context(pools)
         progress = stack.enter_context(Progress(has_end=table != STANDARD_STREAM))
         reporter = AugmentReporter(progress)
         done = augment(
             table,
             output,
-            model,
+            models,
             open_pool,
             settings,
             shard=shard,

@@ -19,10 +19,9 @@ import torch
 
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import STANDARD_STREAM
-from moses_feature.models.cross_fitting import load_any_model
 from moses_feature.moses.lines import LineReader
-from moses_feature.scoring.of_model import scorer_of
 from moses_feature.tables.augment import augment
+from moses_feature.tables.column_models import load_column_models
 from moses_feature.tables.pipeline import local_pools
 from moses_feature.tables.settings import AugmentSettings
 from moses_feature.training.control import RunControl
@@ -78,13 +77,13 @@ def estimate_training(data: TrainingData, settings: TrainingSettings, device: to
 
 def estimate_augmenting(
     output: str,
-    model: Path | None,
+    models: Sequence[tuple[str, Sequence[Path]]] | None,
     data: TrainingData,
     training: TrainingSettings,
     settings: AugmentSettings,
     device: torch.device,
 ) -> None:
-    """Print the same of the whole of `augment-phrase-table`; without `model`, one is trained.
+    """Print the same of the whole of `augment-phrase-table`; without `models`, one is trained.
 
     Raises:
         UsageError: the table is not a file.
@@ -93,13 +92,13 @@ def estimate_augmenting(
     with tempfile.TemporaryDirectory(prefix="estimate-") as folder:
         sample = _sample(data, Path(folder))
         _print_sample(sample)
-        trained = model or _estimate_training(data, training, device, sample)
+        trained = models or [("", [_estimate_training(data, training, device, sample)])]
         begun = time.monotonic()
         parts: list[tuple[int, float]] = [(0, begun)]
         written = Path(folder) / "written" / Path(output).name
         written.parent.mkdir()
-        loaded = load_any_model(trained)
-        pools = local_pools(scorer_of(loaded, device, settings.scoring_dtype))
+        loaded = load_column_models(trained)
+        pools = local_pools([of.scorer(device, settings.scoring_dtype) for of in loaded])
         with _quiet(), pools as open_pool:
             augment(
                 str(sample.path),

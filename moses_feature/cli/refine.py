@@ -11,11 +11,10 @@ from moses_feature.cli.option_types import FiniteRange, Gathered, taken
 from moses_feature.cli.options import DeviceOptions, device_options
 from moses_feature.cli.paths import READ, READ_MODEL, WRITE_DIRECTORY
 from moses_feature.cli.training_options import run_options
-from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.errors import UsageError
 from moses_feature.moses.ini import MosesIni
 from moses_feature.refinement.settings import RefineData, RefineSettings
-from moses_feature.tables.features_json import read_columns
-from moses_feature.tables.settings import PROBABILITY_COLUMN
+from moses_feature.tables.score_lines import network_column
 
 DEFAULTS = RefineSettings()
 
@@ -86,7 +85,7 @@ def refine_command(
 
     system = MosesIni.read(ini)
     table = system.table(table_name)
-    place = _column(table.arguments.get("path", ""))
+    place = network_column(table.arguments.get("path", ""))
     weights = {name: tuple(of.values) for name, of in system.weights.items()}
     if not 0 <= place < len(weights.get(table.name, ())):
         raise UsageError(f"{ini}: expected {place + 1} weights of {table.name} and more")
@@ -94,10 +93,3 @@ def refine_command(
         raise UsageError(f"{ini}: the weight of the network's column is 0: tune it first")
     data = RefineData(Path(model), source, reference, n_best, weights, (table.name, place))
     train_and_show(refine, data, settings, Path(output), device.prepare(), resume, "sentences")
-
-
-def _column(table: str) -> int:
-    columns = read_columns(table)
-    if PROBABILITY_COLUMN not in columns:
-        raise MosesFeatureError(f"{table}: expected a column {PROBABILITY_COLUMN}, found none")
-    return columns[PROBABILITY_COLUMN]

@@ -27,6 +27,7 @@ from moses_feature.joint.settings import JointData
 from moses_feature.lm.settings import LmData, LmSettings
 from moses_feature.lm.sizes import LARGEST_SIZE, LmSizes
 from moses_feature.models.folds import MOST_FOLDS
+from moses_feature.models.reading import Reading
 from moses_feature.models.sizes import (
     PRESETS,
     SEARCH_ARCHITECTURE,
@@ -238,6 +239,7 @@ class TrainingOptions:
     source_text: str | None
     target_text: str | None
     folds: int
+    reverse: bool
 
     @classmethod
     def from_options(cls, given: Given) -> TrainingOptions:
@@ -256,9 +258,8 @@ class TrainingOptions:
 
     def data(self, tables: tuple[str, ...], words: WordOptions) -> TrainingData:
         """Return what to train on."""
-        return TrainingData(
-            tables, self.source_text, self.target_text, self.shortlist, words, self.folds
-        )
+        texts, reading = (self.source_text, self.target_text), Reading(self.reverse)
+        return TrainingData(tables, *texts, self.shortlist, words, self.folds, reading)
 
 
 training_options = Gathered(
@@ -293,6 +294,11 @@ training_options = Gathered(
         "--source-text", type=READ, help="Text whose word frequencies make the source shortlist."
     ),
     click.option("--target-text", type=READ, help="The same for the target side."),
+    click.option(
+        "--reverse",
+        is_flag=True,
+        help="Learn p(source | target); source phrases are then target phrases, below.",
+    ),
     held_out_option(DEFAULTS, "source phrases"),
     click.option(
         "--folds",

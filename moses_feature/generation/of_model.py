@@ -16,7 +16,7 @@ from moses_feature.generation.written import Written
 from moses_feature.models.any_model import AnyModel
 from moses_feature.models.cross_fitting import FOLDS
 from moses_feature.models.files import architecture_of
-from moses_feature.models.reading import FORWARD, Reading
+from moses_feature.models.reading import Reading
 from moses_feature.models.sizes import SEARCH_ARCHITECTURE
 from moses_feature.models.vocabulary import SYMBOLS
 from moses_feature.search.prefixes import SearchPrefixes
@@ -124,4 +124,4 @@ def generator_of(directory: Path) -> Generator:
     from moses_feature.models.phrase_model import load_model
 
     model = load_model(directory)
-    return Generator(model, FORWARD, PhraseWriter(cast(EncoderDecoder, model.network)).empty)
+    return Generator(model, model.reading, PhraseWriter(cast(EncoderDecoder, model.network)).empty)

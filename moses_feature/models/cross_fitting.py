@@ -21,6 +21,7 @@ from moses_feature.files import Json, whole_file, write_json
 from moses_feature.json_files import member, read_json
 from moses_feature.models.folds import MOST_FOLDS, Folds, Hashes
 from moses_feature.models.phrase_model import PhraseModel, load_model
+from moses_feature.models.reading import Reading
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.words import WordOptions
 
@@ -52,6 +53,11 @@ class CrossFittedModel:
     def target(self) -> Vocabulary:
         """The shortlist of the target side."""
         return self.networks[0].target
+
+    @property
+    def reading(self) -> Reading:
+        """The direction in which they read and write pairs."""
+        return self.networks[0].reading
 
     @property
     def words(self) -> WordOptions:
@@ -120,11 +126,15 @@ def load_any_model(directory: Path) -> PhraseModel | CrossFittedModel:
     networks = tuple(load_model(fold_directory(directory, fold)) for fold in range(folds.count))
     first = networks[0]
     for fold, network in enumerate(networks):
-        mine = (network.source.shortlist, network.target.shortlist, network.words)
-        if mine != (first.source.shortlist, first.target.shortlist, first.words):
-            expected = "the shortlists and words of fold-1"
+        if _kind(network) != _kind(first):
+            expected = "the shortlists, words and direction of fold-1"
             raise FormatError(fold_directory(directory, fold), expected, "others")
     return CrossFittedModel(networks, folds, _read_sources(directory / SOURCES))
+
+
+def _kind(network: PhraseModel) -> tuple[object, ...]:
+    shortlists = network.source.shortlist, network.target.shortlist
+    return *shortlists, network.words, network.reading
 
 
 def _read_folds(path: Path) -> Folds:

@@ -117,8 +117,8 @@ def load_model(directory: Path) -> PhraseModel:
     weights = {name: torch.tensor(array) for name, array in files.weights.items()}
     network.load_state_dict(weights, assign=True)
     escaped = member(files.config, "escaped", bool, directory / CONFIG, "a model")
-    reading_key = ("reading",) if search else ()
-    digest = files.digest("sizes", "words", "escaped", *reading_key)
     reading = Reading.of_config(files.config, directory / CONFIG)
+    reading_key = ("reading",) if search or reading != FORWARD else ()
+    digest = files.digest("sizes", "words", "escaped", *reading_key)
     training = files.config["training"]
     return PhraseModel(network, source, target, words, training, escaped, reading, digest)

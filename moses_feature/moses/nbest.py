@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from moses_feature.moses.phrase_table import NUMBER, tokens
 
+NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
+"""Of a feature, as Moses' tools can carry it."""
 EXPECTED = "sentence ||| words ||| Name= value … ||| total"
 """What a line should look like, for error messages."""
 SENTENCE, WORDS, VALUES, TOTAL = range(4)

@@ -72,7 +72,7 @@ class PairSummary:
             self.density.add(line)
             difference = line.network_log_prob - line.table_log_prob
             side = self._above if difference > 0 else self._below
-            if difference != 0:
+            if difference != 0 and line.known:
                 _keep(side, (abs(difference), -self.lines, line), OUTLIERS)
         self.frequent.add(source, lines)
         self.rare.add(source, lines)

@@ -112,7 +112,8 @@ def disagreement(summary: PairSummary, facts: Facts) -> Section:
     return Section(
         "Where they disagree most",
         "First the pairs that the network finds much likelier than the table does, then those that "
-        "it does not believe in. Wrong alignments tend to be among the second, plausible pairs "
+        "it does not believe in; targets with words that it does not know are left out. Wrong "
+        "alignments tend to be among the second, plausible pairs "
         "that were seldom seen among the first.",
         f"<h3>Preferred by the network</h3>{rows(summary.preferred_by_network)}"
         f"<h3>Preferred by the table</h3>{rows(summary.preferred_by_table)}",

@@ -7,7 +7,6 @@ given: then the total is computed anew and the translations of a sentence are pu
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -19,12 +18,11 @@ from moses_feature.errors import FormatError, UsageError, shown
 from moses_feature.lm.scorer import NeuralLM
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.nbest import EXPECTED, TOTAL, VALUES, NbestLine, labelled_values
+from moses_feature.moses.nbest import EXPECTED, NAME, TOTAL, VALUES, NbestLine, labelled_values
 from moses_feature.moses.phrase_table import NUMBER, tokens
 
 UNTUNEABLE = ("UnknownWordPenalty0",)
 """Features that Moses leaves out of its n-best lists."""
-NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 
 Weights = Mapping[str, Sequence[float]]
 

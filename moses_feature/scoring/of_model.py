@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from moses_feature.errors import UsageError
 from moses_feature.models.cross_fitting import CrossFittedModel
 from moses_feature.models.phrase_model import PhraseModel
-from moses_feature.models.reading import FORWARD
 from moses_feature.models.sizes import Dtype
 from moses_feature.scoring.packing import AnyPacker, CrossFittedPacker, Packer
 from moses_feature.scoring.scorer import Scorer
@@ -22,15 +20,12 @@ def scorer_of(
     """Return what scores phrase pairs with a model; see `Scorer`."""
     parts = model.networks if isinstance(model, CrossFittedModel) else (model,)
     networks = [part.network for part in parts]
-    for part in parts:
-        if part.reading != FORWARD:
-            raise UsageError(f"expected a network for {FORWARD}, found one for {part.reading}")
     return Scorer(networks, packer_of(model), device, dtype, threads)
 
 
 def packer_of(model: PhraseModel | CrossFittedModel) -> AnyPacker:
     """Return what turns words into what the networks of a model score."""
-    packer = Packer(model.source, model.target)
+    packer = Packer(model.source, model.target, model.reading)
     if isinstance(model, PhraseModel):
         return packer
     return CrossFittedPacker(packer, model.folds, model.sources)

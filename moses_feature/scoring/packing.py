@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from moses_feature.arrays import Integers
 from moses_feature.models.folds import Folds, Hashes, phrase_hashes
 from moses_feature.models.phrases import Phrases
+from moses_feature.models.reading import FORWARD, Reading
 from moses_feature.models.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.scoring.prefix_tree import Level, prefix_levels
 
@@ -69,8 +70,9 @@ class Packed:
     Attributes:
         parts: for each network, the rows that it scores and their trees.
         shares: (n,) the weight of each network's log probability in that of the pair.
-        target_lengths: (n,) target words, END counted.
-        unknown_source, unknown_target: (n,) words outside the shortlist on either side.
+        target_lengths: (n,) words that are written, END counted.
+        unknown_source, unknown_target: (n,) words outside the shortlist on either side of the
+            pairs as they were given.
     """
 
     parts: list[tuple[Integers, PackedPairs]]
@@ -89,16 +91,35 @@ class AnyPacker(Protocol):
 
 @dataclass(frozen=True)
 class Packer:
-    """Packs phrase pairs for a model of one network."""
+    """Packs phrase pairs for a model of one network.
+
+    Attributes:
+        source: the words that it reads.
+        target: those that it writes.
+        reading: which side of a pair it reads.
+    """
 
     source: Vocabulary
     target: Vocabulary
+    reading: Reading = FORWARD
 
     def pack(self, pairs: Sequence[WordPair]) -> Packed:
         """Pack phrase pairs, given as source and target words."""
-        source = Phrases.pack([self.source.ids(source) for source, _ in pairs])
-        target = Phrases.pack([self.target.ids(target) for _, target in pairs])
-        return pack_ids(source, target)
+        return self.pack_read(self.sides(pairs))
+
+    def sides(self, pairs: Sequence[WordPair]) -> list[WordPair]:
+        """Return pairs as what is read and what is written."""
+        return [self.reading.sides(source, target) for source, target in pairs]
+
+    def pack_read(self, sides: Sequence[WordPair]) -> Packed:
+        """Pack phrase pairs, given as what is read and what is written."""
+        source = Phrases.pack([self.source.ids(read) for read, _ in sides])
+        target = Phrases.pack([self.target.ids(written) for _, written in sides])
+        packed = pack_ids(source, target)
+        if not self.reading.reverse:
+            return packed
+        unknown = packed.unknown_target, packed.unknown_source
+        return replace(packed, unknown_source=unknown[0], unknown_target=unknown[1])
 
 
 def pack_ids(source: Phrases, target: Phrases) -> Packed:
@@ -131,15 +152,16 @@ class CrossFittedPacker:
 
     def pack(self, pairs: Sequence[WordPair]) -> Packed:
         """Pack phrase pairs, given as source and target words."""
-        source = Phrases.pack([self.packer.source.ids(source) for source, _ in pairs])
+        sides = self.packer.sides(pairs)
+        source = Phrases.pack([self.packer.source.ids(read) for read, _ in sides])
         hashes = phrase_hashes(source)
         fold = self.folds.of(hashes)
         new = ~self._known(hashes)
-        whole = self.packer.pack(pairs)
+        whole = self.packer.pack_read(sides)
         parts = []
         for number in range(self.folds.count):
             rows = np.flatnonzero((fold == number) | new)
-            ((_, trees),) = self.packer.pack([pairs[row] for row in rows.tolist()]).parts
+            ((_, trees),) = self.packer.pack_read([sides[row] for row in rows.tolist()]).parts
             parts.append((rows, trees))
         shares = np.where(new, 1.0 / self.folds.count, 1.0)
         return replace(whole, parts=parts, shares=shares)

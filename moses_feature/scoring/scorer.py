@@ -1,5 +1,7 @@
 """Score many phrase pairs at once: log p(target | source), end-of-phrase included.
 
+Of a network for the other direction, what it reads is the source here.
+
 Each distinct prefix of the source phrases is encoded once, and each distinct (source phrase,
 target prefix) decoded once, level by level of their prefix trees (`packing.py`), in blocks of a
 fixed number of rows (`steps.py`). On a CPU each thread works on a block of its own: products of
@@ -48,7 +50,8 @@ class Scores:
         word_log_probs: (target words + n,) of every target word and END, pair after pair.
         offsets: (n + 1,) where the words of each pair begin.
         log_probs: (n,) log p(target | source), the sum over the words of a pair.
-        unknown_source, unknown_target: (n,) words outside the shortlist on either side.
+        unknown_source, unknown_target: (n,) words outside the shortlist on either side of the
+            pairs as they were given.
     """
 
     word_log_probs: NDArray[np.float64]

@@ -14,13 +14,9 @@ from moses_feature import __version__
 from moses_feature.errors import DataError
 from moses_feature.files import STANDARD_STREAM, Json
 from moses_feature.json_files import record
-from moses_feature.models.any_model import AnyModel
-from moses_feature.models.cross_fitting import CrossFittedModel
-from moses_feature.models.phrase_model import PhraseModel
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.words import WordOptions
-from moses_feature.scoring.of_model import packer_of
-from moses_feature.tables.columns import NewColumns, ScoredPart
+from moses_feature.tables.column_models import ColumnModels
+from moses_feature.tables.columns import ColumnsOfModel, NewColumns, ScoredPart
 from moses_feature.tables.features_json import write_features
 from moses_feature.tables.parts import Part, PartReader, phrases_in_texts
 from moses_feature.tables.pipeline import OpenPool, Pool
@@ -41,8 +37,9 @@ class AugmentProgress:
     Attributes:
         parts, lines: parts and lines read.
         written: lines written.
-        clipped: of these, lines whose log probability was below -100.
-        unknown_source_words, unknown_target_words: words outside the shortlists.
+        clipped: log probabilities that were below -100.
+        unknown_source_words, unknown_target_words: words outside the shortlists of the first
+            model.
         scores: scores in each line of the input; None before the first line.
         digest: SHA-256 of the lines read.
         sizes: bytes of each part that was written, of a shard only.
@@ -73,7 +70,7 @@ class AugmentProgress:
 def augment(
     table: str,
     output: str,
-    model: PhraseModel | CrossFittedModel,
+    models: Sequence[ColumnModels],
     open_pool: OpenPool,
     settings: AugmentSettings,
     *,
@@ -87,8 +84,8 @@ def augment(
     Args:
         table: a phrase table, `-` for the standard input.
         output: where to write it, `-` for the standard output (then without `*.features.json`).
-        model: names the words.
-        open_pool: opens what scores with the same model.
+        models: whose columns are appended.
+        open_pool: opens what scores with the same models.
         settings: what to keep and what to append.
         shard: which of the table's parts to write; None for all of them.
         resume: go on with what a killed run left.
@@ -102,11 +99,11 @@ def augment(
         UsageError: settings that make no sense together.
     """
     settings.check()
-    words = settings.words(model)
     kept, input_digests = phrases_in_texts(settings.inputs)
     writer = TableWriter(output)
-    identity = _identity(model, settings, words, input_digests, shard)
-    columns = NewColumns(packer_of(model), words, table, output, settings.unknown_source)
+    of_models = [of.columns(settings) for of in models]
+    identity = _identity(models, of_models, settings, input_digests, shard)
+    columns = NewColumns(of_models, table, output)
     with LineReader(table) as reader, closing(writer):
         progress = _begin(writer, identity, output, resume)
         parts = PartReader(
@@ -131,10 +128,11 @@ def augment(
             raise
         progress.lines, progress.digest = reader.line_number, reader.digest()
         progress.scores = parts.scores
-        facts = _facts(table, model, settings, progress, command)
+        facts = _facts(table, models, settings, progress, command)
         if shard is not None:
             facts["shard"] = shard.facts(progress.sizes, writer.digest())
-        _write_features_json(output, settings, progress, facts)
+        names = [name for of_model in of_models for name in of_model.names]
+        _write_features_json(output, names, progress, facts)
         writer.finish()
     return progress
 
@@ -149,21 +147,26 @@ def _begin(writer: TableWriter, identity: Json, output: str, resume: bool) -> Au
 
 
 def _identity(
-    model: AnyModel,
+    models: Sequence[ColumnModels],
+    of_models: Sequence[ColumnsOfModel],
     settings: AugmentSettings,
-    words: WordOptions,
     input_digests: Sequence[str],
     shard: Shard | None,
 ) -> Json:
     """Return what must be the same for a run to go on."""
     return {
-        "model": model.digest,
+        "models": _digests(models),
         "dtype": settings.scoring_dtype,
-        "words": asdict(words),
+        "words": [asdict(of_model.words) for of_model in of_models],
         "inputs": input_digests,
         "unknown_source": settings.unknown_source,
         "shard": asdict(shard) if shard else None,
     }
+
+
+def _digests(models: Sequence[ColumnModels]) -> list[list[str]]:
+    """Return the name of each column's models, and their digests."""
+    return [[of.name, *(model.digest for model in of.models)] for of in models]
 
 
 def _score(parts: Iterable[Part], pool: Pool, finish: Callable[[Part, ScoredPart], None]) -> None:
@@ -179,12 +182,17 @@ def _score(parts: Iterable[Part], pool: Pool, finish: Callable[[Part, ScoredPart
 
 
 def _facts(
-    table: str, model: AnyModel, settings: AugmentSettings, progress: AugmentProgress, command: str
+    table: str,
+    models: Sequence[ColumnModels],
+    settings: AugmentSettings,
+    progress: AugmentProgress,
+    command: str,
 ) -> Json:
     return {
         "table": table,
         "table_sha256": progress.digest,
-        "model_sha256": model.digest,
+        "model_sha256": models[0].first.digest,
+        "models": _digests(models),
         "lines_read": progress.lines,
         "lines_written": progress.written,
         "clipped_scores": progress.clipped,
@@ -193,19 +201,16 @@ def _facts(
         "settings": asdict(settings),
         "command": command,
         "version": __version__,
-        "seed": model.seed,
+        "seed": models[0].first.seed,
     }
 
 
 def _write_features_json(
-    output: str, settings: AugmentSettings, progress: AugmentProgress, facts: Json
+    output: str, names: Sequence[str], progress: AugmentProgress, facts: Json
 ) -> None:
     if output == STANDARD_STREAM:
         logger.info("written to the standard output: no *.features.json beside it")
         return
     first = progress.scores
-    columns = {
-        name: None if first is None else first + number
-        for number, name in enumerate(settings.columns())
-    }
+    columns = {name: None if first is None else first + number for number, name in enumerate(names)}
     write_features(output, columns, facts)

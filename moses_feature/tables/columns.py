@@ -1,8 +1,8 @@
 """Parts of a table on their way to the scorer and back: packed, then with the new columns.
 
-The columns stand at the end of the score field, as Moses reads scores (see `docs/augmenting.md`):
-exp(log p(target | source)), the natural log clipped to [-100, 0], and exp(-k) for k target words
-outside the shortlist. Moses takes the natural log of both
+The columns stand at the end of the score field, as Moses reads scores (see `docs/augmenting.md`),
+those of one model after the other: exp(log p(target | source)), the natural log clipped to
+[-100, 0], and exp(-k) for k target words outside the shortlist. Moses takes the natural log of both
 (`moses/TranslationModel/RuleTable/LoaderStandard.cpp`).
 
 No torch here: this runs in light processes beside the one that scores.
@@ -11,12 +11,13 @@ No torch here: this runs in light processes beside the one that scores.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from moses_feature.arrays import Floats
 from moses_feature.files import Json
 from moses_feature.moses.phrase_table import (
     ALIGNMENT,
@@ -26,7 +27,7 @@ from moses_feature.moses.phrase_table import (
     append_scores,
 )
 from moses_feature.moses.words import WordError, WordOptions
-from moses_feature.scoring.packing import AnyPacker, Packed
+from moses_feature.scoring.packing import AnyPacker, Packed, WordPair
 from moses_feature.tables.parts import Part, checked_fields
 from moses_feature.tables.writer import compressed
 
@@ -38,8 +39,9 @@ class ScoredPart:
     Attributes:
         content: the lines, compressed.
         lines: how many.
-        clipped: of these, lines whose log probability was below -100.
-        unknown_source_words, unknown_target_words: words outside the shortlists.
+        clipped: log probabilities that were below -100.
+        unknown_source_words, unknown_target_words: words outside the shortlists of the first
+            model.
     """
 
     content: bytes
@@ -49,33 +51,51 @@ class ScoredPart:
     unknown_target_words: int
 
 
+@dataclass(frozen=True)
+class ColumnsOfModel:
+    """The columns of a model: a probability, and penalties for unknown words.
+
+    Attributes:
+        names: of the columns.
+        packer: of the model.
+        words: how tokens become words.
+    """
+
+    names: tuple[str, ...]
+    packer: AnyPacker
+    words: WordOptions
+
+    def values(self, log_probs: Floats, packed: Packed) -> list[Floats]:
+        """Return the columns (lines,) of what the model found for a part."""
+        counts = packed.unknown_target, packed.unknown_source
+        penalties = counts[: len(self.names) - 1]
+        return [
+            np.exp(np.clip(log_probs, LOWEST_LOG_SCORE, 0.0)),
+            *(np.exp(-np.minimum(count, -LOWEST_LOG_SCORE)) for count in penalties),
+        ]
+
+
 class NewColumns:
     """Packs parts, and appends the columns to them in the same order.
 
     Args:
-        packer: of the model.
-        words: how tokens become words.
+        models: whose columns are appended, in this order.
         table: the name of the table, for error messages.
         output: the name of the file that is written, which says how to compress.
-        unknown_source: also append exp(-unknown source words).
     """
 
-    def __init__(
-        self, packer: AnyPacker, words: WordOptions, table: str, output: str, unknown_source: bool
-    ) -> None:
-        self._packer = packer
-        self._words = words
+    def __init__(self, models: Sequence[ColumnsOfModel], table: str, output: str) -> None:
+        self._models = models
         self._table = table
         self._output = output
-        self._unknown_source = unknown_source
-        self._waiting: deque[tuple[list[list[bytes]], Packed]] = deque()
+        self._waiting: deque[tuple[list[list[bytes]], list[Packed]]] = deque()
 
     def __getstate__(self) -> Json:
         """Begin with nothing that waits in another process."""
         return {**self.__dict__, "_waiting": deque()}
 
-    def pack(self, part: Part) -> Packed:
-        """Return the pairs of a part, and remember its lines.
+    def pack(self, part: Part) -> list[Packed]:
+        """Return the pairs of a part for each model, and remember its lines.
 
         Raises:
             FormatError: a line that is not one of a phrase table, with its number.
@@ -85,42 +105,41 @@ class NewColumns:
             checked_fields(line, self._table, number, part.scores)
             for line, number in zip(part.lines, part.numbers, strict=True)
         ]
-        pairs = list(map(self._pair, fields, part.numbers))
-        packed = self._packer.pack(pairs)
+        packed = []
+        for model in self._models:
+            with_words = partial(self._pair, model.words)
+            packed.append(model.packer.pack(list(map(with_words, fields, part.numbers))))
         self._waiting.append((fields, packed))
         return packed
 
-    def _pair(self, fields: list[bytes], number: int) -> tuple[list[bytes], list[bytes]]:
+    def _pair(self, words: WordOptions, fields: list[bytes], number: int) -> WordPair:
         alignment = fields[ALIGNMENT] if len(fields) > ALIGNMENT else b""
         try:
-            return self._words.pair(fields[SOURCE], fields[TARGET], alignment)
+            return words.pair(fields[SOURCE], fields[TARGET], alignment)
         except WordError as error:
             raise WordError(f"{self._table} at line {number}: {error}") from None
 
-    def append(self, log_probs: NDArray[np.float64]) -> ScoredPart:
+    def append(self, log_probs: Sequence[Floats]) -> ScoredPart:
         """Return the first part that was packed and is not scored yet, with its columns.
 
         Args:
-            log_probs: (lines,) log p(target | source), natural logs.
+            log_probs: of each model, (lines,) log p, natural logs.
         """
         fields, packed = self._waiting.popleft()
-        content = b"".join(map(append_scores, fields, self._texts(log_probs, packed)))
+        found = zip(self._models, log_probs, packed, strict=True)
+        columns = [c for model, scores, of_model in found for c in model.values(scores, of_model)]
+        content = b"".join(map(append_scores, fields, _texts(columns)))
         return ScoredPart(
             compressed(content, self._output),
             len(fields),
-            int(np.count_nonzero(log_probs < LOWEST_LOG_SCORE)),
-            int(packed.unknown_source.sum()),
-            int(packed.unknown_target.sum()),
+            sum(int(np.count_nonzero(of_model < LOWEST_LOG_SCORE)) for of_model in log_probs),
+            int(packed[0].unknown_source.sum()),
+            int(packed[0].unknown_target.sum()),
         )
 
-    def _texts(self, log_probs: NDArray[np.float64], packed: Packed) -> Iterator[bytes]:
-        """Yield the text of the new columns, six significant digits, line after line."""
-        values = [
-            np.exp(np.clip(log_probs, LOWEST_LOG_SCORE, 0.0)),
-            np.exp(-np.minimum(packed.unknown_target, -LOWEST_LOG_SCORE)),
-        ]
-        if self._unknown_source:
-            values.append(np.exp(-np.minimum(packed.unknown_source, -LOWEST_LOG_SCORE)))
-        text = " ".join(["%.6g"] * len(values))
-        for row in zip(*(column.tolist() for column in values), strict=True):
-            yield (text % row).encode()
+
+def _texts(columns: Sequence[Floats]) -> Iterator[bytes]:
+    """Yield the text of columns, six significant digits, line after line."""
+    text = " ".join(["%.6g"] * len(columns))
+    for row in zip(*(column.tolist() for column in columns), strict=True):
+        yield (text % row).encode()

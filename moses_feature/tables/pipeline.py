@@ -9,8 +9,8 @@ from itertools import cycle
 from threading import Lock
 from typing import Any, Protocol
 
+from moses_feature.scoring.ensemble import AnyScorer
 from moses_feature.scoring.packing import Packed
-from moses_feature.scoring.scorer import Scorer
 from moses_feature.tables.columns import NewColumns, ScoredPart
 from moses_feature.tables.helpers import Helper, HelperHere, helper_process
 from moses_feature.tables.parts import Part
@@ -46,8 +46,11 @@ class Pipeline:
     The helpers are started with the second part: many tables are not worth one.
     """
 
-    def __init__(self, scorer: Scorer, columns: NewColumns, helpers: int) -> None:
-        self._scorer = scorer
+    def __init__(
+        self, scorers: Sequence[AnyScorer], columns: NewColumns, helpers: int | None = None
+    ) -> None:
+        helpers = helpers or max(scorer.helpers for scorer in scorers)
+        self._scorers = scorers
         self._columns = columns
         self._count = helpers
         self._scoring = ThreadPoolExecutor(1)
@@ -76,9 +79,14 @@ class Pipeline:
         self._scoring.submit(self._score, helper, helper.call(NewColumns.pack, part), scored)
         return scored
 
-    def _score(self, helper: Helper, packed: Future[Packed], scored: Future[ScoredPart]) -> None:
+    def _score(
+        self, helper: Helper, packed: Future[list[Packed]], scored: Future[ScoredPart]
+    ) -> None:
         try:
-            log_probs = self._scorer.score_packed(packed.result()).log_probs
+            log_probs = [
+                scorer.score_packed(of_model).log_probs
+                for scorer, of_model in zip(self._scorers, packed.result(), strict=True)
+            ]
             helper.call(NewColumns.append, log_probs).add_done_callback(_passed_on_to(scored))
         except BaseException as error:  # raised by who waits for it
             _fail(scored, error)
@@ -91,9 +99,9 @@ class Pipeline:
 
 
 @contextmanager
-def local_pools(scorer: Scorer) -> Iterator[OpenPool]:
+def local_pools(scorers: Sequence[AnyScorer]) -> Iterator[OpenPool]:
     """Yield what opens a pool in this process."""
-    yield lambda columns: closing(Pipeline(scorer, columns, scorer.helpers))
+    yield lambda columns: closing(Pipeline(scorers, columns))
 
 
 def _passed_on_to(other: Future[Any]) -> Callable[[Future[Any]], None]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from moses_feature.tables.lexical import LexicalWeights, Links
-from moses_feature.tables.settings import PROBABILITY_COLUMN
+from moses_feature.tables.settings import is_probability
 
 PROPOSED_COLUMN = "exp(proposed)"
 FLAG, NO_FLAG = f"{math.e:.6g}".encode(), b"1"
@@ -29,7 +29,7 @@ class ProposedLines:
     def __init__(
         self, scores: int, augmented: Mapping[str, int], lexical: LexicalWeights | None
     ) -> None:
-        others = {place for name, place in augmented.items() if name != PROBABILITY_COLUMN}
+        others = {place for name, place in augmented.items() if not is_probability(name)}
         self._is_probability = [place not in others for place in range(scores)]
         self._lexical = lexical
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -14,10 +14,8 @@ import torch
 from moses_feature.cluster.actors import ActorPool
 from moses_feature.cluster.connection import Cluster, connected
 from moses_feature.errors import LostProcessError, MosesFeatureError, UsageError
-from moses_feature.models.cross_fitting import CrossFittedModel
-from moses_feature.models.phrase_model import PhraseModel
 from moses_feature.models.sizes import Dtype
-from moses_feature.scoring.of_model import scorer_of
+from moses_feature.tables.column_models import ColumnModels
 from moses_feature.tables.columns import NewColumns, ScoredPart
 from moses_feature.tables.parts import Part
 from moses_feature.tables.pipeline import OpenPool, Pipeline, Pool
@@ -88,15 +86,15 @@ class PartWorker:
 
     def __init__(
         self,
-        model: PhraseModel | CrossFittedModel,
+        models: Sequence[ColumnModels],
         columns: NewColumns,
         dtype: Dtype,
         kind: WorkerKind,
     ) -> None:
         device = torch.device("cuda" if kind.gpus else "cpu")
         torch.set_num_threads(kind.cores)
-        scorer = scorer_of(model, device, dtype, kind.cores)
-        self._pipeline = Pipeline(scorer, columns, kind.helpers)
+        scorers = [of.scorer(device, dtype, kind.cores) for of in models]
+        self._pipeline = Pipeline(scorers, columns, kind.helpers)
 
     def ready(self) -> None:
         """Return when the model is there."""
@@ -120,7 +118,7 @@ class RayPool:
     def __init__(
         self,
         cluster: Cluster,
-        model: PhraseModel | CrossFittedModel,
+        models: Sequence[ColumnModels],
         columns: NewColumns,
         dtype: Dtype,
         kind: WorkerKind,
@@ -130,7 +128,7 @@ class RayPool:
         actor = ray.remote(PartWorker).options(
             num_cpus=kind.cores, num_gpus=kind.gpus, max_concurrency=at_once + 1
         )
-        shared = ray.put(model), ray.put(columns)
+        shared = ray.put(models), ray.put(columns)
         self._pool = ActorPool(
             cluster, lambda: actor.remote(*shared, dtype, kind), kind.count, at_once
         )
@@ -149,7 +147,7 @@ class RayPool:
 @contextmanager
 def ray_pools(
     address: str,
-    model: PhraseModel | CrossFittedModel,
+    models: Sequence[ColumnModels],
     dtype: Dtype,
     device: str,
     threads: int | None,
@@ -170,6 +168,6 @@ def ray_pools(
         )
 
         def open_pool(columns: NewColumns) -> closing[Pool]:
-            return closing(RayPool(cluster, model, columns, dtype, kind))
+            return closing(RayPool(cluster, models, columns, dtype, kind))
 
         yield open_pool

@@ -23,7 +23,7 @@ from moses_feature.moses.phrase_table import (
 )
 from moses_feature.tables.features_json import features_json, read_columns
 from moses_feature.tables.parts import checked_fields
-from moses_feature.tables.settings import PROBABILITY_COLUMN
+from moses_feature.tables.settings import PROBABILITY_COLUMN, UNKNOWN_TARGET_COLUMN
 
 _LOWEST = math.exp(LOWEST_LOG_SCORE)
 LARGEST_PROBABILITY = 1.001
@@ -39,6 +39,8 @@ class ScoreLine:
     Attributes:
         source, target: one space between tokens.
         by_table, by_network: p(target | source).
+        known: whether the network knows all words of the target; else it scored a pair that stands
+            for many.
         source_count: how often the source phrase was seen; 0 where the table does not say so.
         line: all of it.
     """
@@ -47,6 +49,7 @@ class ScoreLine:
     target: bytes
     by_table: float
     by_network: float
+    known: bool
     source_count: float
     line: bytes
 
@@ -64,15 +67,18 @@ class ScoreLine:
 def network_column(table: str | Path) -> int:
     """Return the index of the network's probability in the score field of an augmented table.
 
+    Of several networks it is that of the first one.
+
     Raises:
         MosesFeatureError: it is not one.
         FormatError: what describes it is damaged, or names no such column.
     """
     columns = read_columns(table)
-    if PROBABILITY_COLUMN not in columns:
-        found = ", ".join(columns)
-        raise FormatError(features_json(table), f"a column {PROBABILITY_COLUMN}", found)
-    return columns[PROBABILITY_COLUMN]
+    for name, column in columns.items():
+        if name.rpartition(": ")[2] == PROBABILITY_COLUMN:
+            return column
+    found = ", ".join(columns)
+    raise FormatError(features_json(table), f"a column {PROBABILITY_COLUMN}", found)
 
 
 def phrases_of_table(table: str | Path, column: int) -> Iterator[tuple[bytes, list[ScoreLine]]]:
@@ -87,12 +93,16 @@ def phrases_of_table(table: str | Path, column: int) -> Iterator[tuple[bytes, li
             the first one, or a probability that is none.
         MosesFeatureError: the lines have too few scores.
     """
+    names = {place: name for name, place in read_columns(table).items()}
+    has_penalty = names.get(column + 1, "").endswith(UNKNOWN_TARGET_COLUMN)
+    penalty = column + 1 if has_penalty else None
     with LineReader(table) as reader:
-        for source, lines in groupby(_lines(reader, column), key=lambda line: line.source):
-            yield source, list(lines)
+        lines = _lines(reader, column, penalty)
+        for source, of_source in groupby(lines, key=lambda line: line.source):
+            yield source, list(of_source)
 
 
-def _lines(reader: LineReader, column: int) -> Iterator[ScoreLine]:
+def _lines(reader: LineReader, column: int, penalty: int | None) -> Iterator[ScoreLine]:
     scores = 0
     for line in reader:
         if not scores:
@@ -111,6 +121,7 @@ def _lines(reader: LineReader, column: int) -> Iterator[ScoreLine]:
             b" ".join(tokens(fields[TARGET])),
             _probability(values[DIRECT_PROBABILITY], reader),
             _probability(values[column], reader),
+            penalty is None or float(values[penalty]) == 1.0,
             _count(counts, reader),
             line,
         )

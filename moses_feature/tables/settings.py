@@ -8,12 +8,19 @@ from pathlib import Path
 
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import STANDARD_STREAM
+from moses_feature.models.reading import Reading
 from moses_feature.models.sizes import Dtype
 from moses_feature.models.table_words import TableWords
 
 PROBABILITY_COLUMN = "p(target|source)"
+INVERSE_COLUMN = "p(source|target)"
 UNKNOWN_TARGET_COLUMN = "exp(-unknown target words)"
 UNKNOWN_SOURCE_COLUMN = "exp(-unknown source words)"
+
+
+def is_probability(column: str) -> bool:
+    """Return whether a column of an augmented table is a network's probability."""
+    return column.rpartition(": ")[2] in (PROBABILITY_COLUMN, INVERSE_COLUMN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +52,13 @@ class AugmentSettings(TableWords):
             if not Path(path).exists():
                 raise MosesFeatureError(f"{path}: No such file or directory")
 
-    def columns(self) -> list[str]:
-        """Return the names of the appended columns."""
-        names = [PROBABILITY_COLUMN, UNKNOWN_TARGET_COLUMN]
-        return [*names, UNKNOWN_SOURCE_COLUMN] if self.unknown_source else names
+    def penalties(self, reading: Reading) -> tuple[str, ...]:
+        """Return the columns of unknown words that a model has beside its probability.
+
+        All derivations of a sentence have the same unknown source words, and so would those of a
+        model of p(source | target).
+        """
+        if reading.reverse:
+            return ()
+        both = UNKNOWN_TARGET_COLUMN, UNKNOWN_SOURCE_COLUMN
+        return both if self.unknown_source else both[:1]

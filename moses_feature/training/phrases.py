@@ -119,6 +119,8 @@ def _training_set(
 class _Material:
     """The phrase pairs and shortlists of a run, whatever the number of networks.
 
+    What the networks read is the source here, in either direction.
+
     Attributes:
         collection: all pairs.
     """
@@ -130,8 +132,11 @@ class _Material:
             raise MosesFeatureError(
                 f"{', '.join(data.tables)}: expected phrase pairs to train on, found none"
             )
-        source_counts = _counts("source text", data.source_text, collection.source_counts, inputs)
-        target_counts = _counts("target text", data.target_text, collection.target_counts, inputs)
+        read, written = ("source text", data.source_text), ("target text", data.target_text)
+        if data.reading.reverse:
+            read, written = written, read
+        source_counts = _counts(*read, collection.source_counts, inputs)
+        target_counts = _counts(*written, collection.target_counts, inputs)
         self._source = Vocabulary.most_frequent(source_counts, data.shortlist)
         self._target = Vocabulary.most_frequent(target_counts, data.shortlist)
         coverage = {
@@ -145,7 +150,7 @@ class _Material:
             100 * coverage["source"],
             100 * coverage["target"],
         )
-        self._words = data.words
+        self._words, self._reading = data.words, data.reading
         self._escaped = collection.escaped()
         self._provenance = {
             "command": command,
@@ -172,14 +177,16 @@ class _Material:
             fold,
         )
         provenance = {**self._provenance, "pairs": len(pairs)}
-        phrase_data = PhraseData(pairs, self._source, self._target, self._words, self._escaped)
+        words = self._source, self._target, self._words, self._escaped
+        phrase_data = PhraseData(pairs, *words, self._reading)
         return _TrainingSet(phrase_data, provenance)
 
 
 def _all_pairs(data: TrainingData, inputs: list[Json]) -> Iterator[PhrasePair]:
     for table in data.tables:
         with LineReader(table) as reader:
-            yield from read_pairs(reader, data.words)
+            for pair in read_pairs(reader, data.words):
+                yield PhrasePair(*data.reading.sides(pair.source, pair.target), pair.count)
             inputs.append(reader.provenance("table"))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from moses_feature.errors import UsageError
+from moses_feature.models.reading import FORWARD, Reading
 from moses_feature.models.sizes import PRESETS, Dtype, SearchSizes, Sizes
 from moses_feature.moses.words import WordOptions
 
@@ -103,6 +104,7 @@ class TrainingData:
         words: how tokens become words.
         folds: networks to train, each on all source phrases but its fold's; 1 for one network,
             trained on all of them.
+        reading: the direction in which the pairs are read and written.
     """
 
     tables: Sequence[str]
@@ -111,3 +113,4 @@ class TrainingData:
     shortlist: int = 15_000
     words: WordOptions = field(default_factory=WordOptions)
     folds: int = 1
+    reading: Reading = FORWARD

@@ -50,7 +50,7 @@ from moses_feature.rescoring.nbest import read_weights, rescore
 from moses_feature.scoring.packing import Packer
 from moses_feature.tables.add_to_ini import first_line_scores
 from moses_feature.tables.check import check_table
-from moses_feature.tables.columns import NewColumns
+from moses_feature.tables.columns import ColumnsOfModel, NewColumns
 from moses_feature.tables.favourites import favourites
 from moses_feature.tables.features_json import read_columns
 from moses_feature.tables.parts import PartReader
@@ -225,11 +225,12 @@ class Readers:
         path = folder / "table"
         path.write_bytes(mutated(TABLE, random_))
         words = WordOptions(hierarchical=random_.random() < 0.3)
-        columns = NewColumns(self._packer, words, str(path), "out", True)
+        of_model = ColumnsOfModel(("p", "target", "source"), self._packer, words)
+        columns = NewColumns([of_model], str(path), "out")
         with LineReader(path) as reader:
             for part in PartReader(reader, 2, None, None):
-                packed = columns.pack(part)
-                columns.append(np.zeros(len(packed.target_lengths)))
+                (packed,) = columns.pack(part)
+                columns.append([np.zeros(len(packed.target_lengths))])
 
     def read_check(self, folder: Path, random_: random.Random) -> None:
         """`check`, with an ini."""

@@ -19,6 +19,7 @@ from moses_feature.models.reading import Reading
 from moses_feature.scoring import search_network
 from moses_feature.scoring.of_model import scorer_of
 from moses_feature.scoring.packing import pack_ids
+from moses_feature.search.scorer import SearchScorer
 
 CPU = torch.device("cpu")
 
@@ -78,5 +79,7 @@ def test_what_cannot_be_is_refused(run, tmp_path, table):
     with pytest.raises(UsageError, match="scored in float32, found bfloat16"):
         scorer_of(model, CPU, "bfloat16")
     save_model(tmp_path / "r", random_model(SEARCH_SIZES, reading=Reading(reverse=True)))
-    wrong = run("score", "r", stdin=b"a\tA\n", exit_code=2)
-    assert "found one for p(source | target), left to right" in wrong.stderr
+    found = float(run("score", "r", stdin=b"a\tA\n").stdout)
+    scorer = SearchScorer(tmp_path / "r")
+    expected = scorer.log_probs([scorer.ids([b"a"], [b"A"])]).item()
+    assert found == pytest.approx(expected, abs=1e-5)

@@ -35,7 +35,7 @@ from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import WordOptions, unescape
 from moses_feature.tables import augment as augment_module
 from moses_feature.tables import pipeline
-from moses_feature.tables.columns import NewColumns
+from moses_feature.tables.columns import ColumnsOfModel, NewColumns
 from moses_feature.tables.helpers import HelperHere, helper_process
 from moses_feature.tables.parts import PartReader
 
@@ -392,10 +392,14 @@ def test_parts_from_many_threads(scorer, tmp_path):
     (tmp_path / "table").write_bytes(LONG_TABLE)
     with LineReader(tmp_path / "table") as reader:
         parts = list(PartReader(reader, 29, None, None))
-    columns = NewColumns(scorer.packer, WordOptions(), "table", "out", False)
-    with closing(pipeline.Pipeline(scorer, columns, 2)) as alone:
+    of_model = ColumnsOfModel(("p", "penalty"), scorer.packer, WordOptions())
+    columns = NewColumns([of_model], "table", "out")
+    with closing(pipeline.Pipeline([scorer], columns, 2)) as alone:
         expected = [alone.submit(part).result() for part in parts]
-    with closing(pipeline.Pipeline(scorer, columns, 2)) as shared, ThreadPoolExecutor(8) as threads:
+    with (
+        closing(pipeline.Pipeline([scorer], columns, 2)) as shared,
+        ThreadPoolExecutor(8) as threads,
+    ):
         found = list(threads.map(lambda part: shared.submit(part).result(), parts))
     assert found == expected
     assert len({part.content for part in expected}) == len(parts)

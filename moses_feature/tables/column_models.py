@@ -1,0 +1,80 @@
+"""The models that score a table, and the columns that each of them appends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from moses_feature.errors import UsageError
+from moses_feature.models.cross_fitting import CrossFittedModel, load_any_model
+from moses_feature.models.phrase_model import PhraseModel
+from moses_feature.models.sizes import Dtype
+from moses_feature.scoring.ensemble import AnyScorer, Ensemble
+from moses_feature.scoring.of_model import packer_of, scorer_of
+from moses_feature.tables.columns import ColumnsOfModel
+from moses_feature.tables.settings import INVERSE_COLUMN, PROBABILITY_COLUMN, AugmentSettings
+
+Model = PhraseModel | CrossFittedModel
+
+
+@dataclass(frozen=True)
+class ColumnModels:
+    """A model, or several that are averaged, and what their columns are called.
+
+    Attributes:
+        name: of the columns; empty if there are no others.
+        models: with the same shortlists, words and direction.
+    """
+
+    name: str
+    models: tuple[Model, ...]
+
+    @property
+    def first(self) -> Model:
+        """One of them, for what they have in common."""
+        return self.models[0]
+
+    def columns(self, settings: AugmentSettings) -> ColumnsOfModel:
+        """Return what makes their columns."""
+        reading, words = self.first.reading, settings.words(self.first)
+        probability = INVERSE_COLUMN if reading.reverse else PROBABILITY_COLUMN
+        prefix = f"{self.name}: " if self.name else ""
+        names = (prefix + name for name in (probability, *settings.penalties(reading)))
+        return ColumnsOfModel(tuple(names), packer_of(self.first), words)
+
+    def scorer(
+        self, device: torch.device, dtype: Dtype = "float32", threads: int | None = None
+    ) -> AnyScorer:
+        """Return what scores pairs with them."""
+        scorers = [scorer_of(model, device, dtype, threads) for model in self.models]
+        return scorers[0] if len(scorers) == 1 else Ensemble(scorers)
+
+
+def load_column_models(given: Sequence[tuple[str, Sequence[Path]]]) -> list[ColumnModels]:
+    """Read models.
+
+    Raises:
+        UsageError: some of one name cannot be averaged.
+        MosesFeatureError: a model cannot be read.
+    """
+    found = []
+    for name, directories in given:
+        models = tuple(load_any_model(directory) for directory in directories)
+        for directory, model in zip(directories, models, strict=True):
+            if len(models) > 1 and isinstance(model, CrossFittedModel):
+                raise UsageError(f"{directory}: networks of several folds are not averaged")
+            if _kind(model) != _kind(models[0]):
+                raise UsageError(
+                    f"{directory}: expected the shortlists, words and direction of "
+                    f"{directories[0]}, to be averaged with it as {name}"
+                )
+        found.append(ColumnModels(name, models))
+    return found
+
+
+def _kind(model: Model) -> tuple[object, ...]:
+    shortlists = model.source.shortlist, model.target.shortlist
+    return *shortlists, model.words, model.escaped, model.reading

@@ -1,0 +1,166 @@
+"""Columns of several models in one pass: each as if it were alone, whatever the order of work."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers.equations import reference_log_probs
+from helpers.files import read_gz, write_gz
+from helpers.models import SEARCH_SIZES, random_model
+from helpers.tables import LONG_TABLE
+
+from moses_feature.models.phrase_model import load_model, save_model
+from moses_feature.models.reading import Reading
+from moses_feature.moses.phrase_table import tokens
+from moses_feature.tables import augment as augment_module
+
+REVERSE = Reading(reverse=True)
+MODELS = "--model", "forward=f", "--model", "back=r", "--model", "both=f", "--model", "both=g"
+
+
+@pytest.fixture
+def models(tmp_path):
+    for name, model in (
+        ("f", random_model()),
+        ("g", random_model(seed=2)),
+        ("r", random_model(seed=3, reading=REVERSE)),
+        ("s", random_model(SEARCH_SIZES, seed=4, reading=Reading(True, True))),
+    ):
+        save_model(tmp_path / name, model)
+    write_gz(tmp_path / "in.gz", LONG_TABLE)
+
+
+def columns_of(table: bytes) -> np.ndarray:
+    return np.array(
+        [[float(value) for value in line.split(b" ||| ")[2].split()] for line in table.splitlines()]
+    )
+
+
+def added(path, before: int) -> np.ndarray:
+    return columns_of(read_gz(path))[:, before:]
+
+
+@pytest.mark.usefixtures("models")
+def test_columns_against_each_model_alone_and_the_equations(run, tmp_path):
+    old = columns_of(LONG_TABLE).shape[1]
+    run("augment-phrase-table", "in.gz", "out.gz", *MODELS)
+    found = added(tmp_path / "out.gz", old)
+    described = json.loads((tmp_path / "out.features.json").read_text())
+    assert [column["name"] for column in described["columns"]] == [
+        "forward: p(target|source)",
+        "forward: exp(-unknown target words)",
+        "back: p(source|target)",
+        "both: p(target|source)",
+        "both: exp(-unknown target words)",
+    ]
+    assert [len(model) for model in described["models"]] == [2, 2, 3]
+    for name, columns in (("f", slice(0, 2)), ("r", slice(2, 3))):
+        run("augment-phrase-table", "in.gz", f"{name}.gz", "--model", name)
+        np.testing.assert_array_equal(added(tmp_path / f"{name}.gz", old), found[:, columns])
+    loaded = {name: load_model(tmp_path / name) for name in "fgr"}
+    for row, line in list(enumerate(LONG_TABLE.splitlines()))[::97]:
+        source, target = (tokens(field) for field in line.split(b"|||")[:2])
+        back = loaded["r"].source.ids(target), loaded["r"].target.ids(source)
+        assert np.log(found[row, 2]) == pytest.approx(
+            reference_log_probs(loaded["r"], *back).sum(), abs=1e-4
+        )
+        ids = loaded["f"].source.ids(source), loaded["f"].target.ids(target)
+        of_words = [reference_log_probs(loaded[name], *ids) for name in "fg"]
+        mean = np.log(np.exp(of_words).mean(axis=0)).sum()
+        assert np.log(found[row, 3]) == pytest.approx(mean, abs=1e-4)
+
+
+@pytest.mark.usefixtures("models")
+def test_the_same_bytes_whatever_the_parts_and_shards(run, tmp_path, monkeypatch):
+    run("augment-phrase-table", "in.gz", "whole.gz", *MODELS)
+    whole = gzip.decompress((tmp_path / "whole.gz").read_bytes())
+    for lines in (29, 211):
+        monkeypatch.setattr(augment_module, "LINES_PER_PART", lines)
+        run("augment-phrase-table", "in.gz", "parts.gz", *MODELS, "--threads", 2)
+        assert gzip.decompress((tmp_path / "parts.gz").read_bytes()) == whole
+    shards = []
+    for shard in (1, 2, 3):
+        shards.append(f"out.{shard}.gz")
+        run("augment-phrase-table", "in.gz", shards[-1], *MODELS, "--shard", f"{shard}/3")
+    run("merge", *shards, "merged.gz")
+    assert gzip.decompress((tmp_path / "merged.gz").read_bytes()) == whole
+
+
+@pytest.mark.usefixtures("models")
+def test_rnnsearch_from_right_to_left_backwards(run, tmp_path):
+    run("augment-phrase-table", "in.gz", "out.gz", "--model", "s")
+    pairs = b"".join(
+        b"%b\t%b\n" % tuple(b" ".join(tokens(field)) for field in line.split(b"|||")[:2])
+        for line in LONG_TABLE.splitlines()[:40]
+    )
+    scores = [float(score) for score in run("score", "s", stdin=pairs).stdout.split()]
+    found = np.log(added(tmp_path / "out.gz", columns_of(LONG_TABLE).shape[1])[:40, 0])
+    np.testing.assert_allclose(found, scores, atol=1e-4)
+
+
+@pytest.mark.usefixtures("models")
+def test_what_reads_such_a_table(run, tmp_path):
+    """Pruning and proposing take the first p(target | source); the ini gets all weights."""
+    table = b"".join(
+        b"%b ||| %b ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 9 9 9\n" % pair
+        for pair in ((b"a", b"A"), (b"a", b"B"), (b"b", b"B"))
+    )
+    (tmp_path / "t").write_bytes(table)
+    run("augment-phrase-table", "t", "out", *MODELS)
+    run("prune", "out", "small", "--best", 1)
+    assert len((tmp_path / "small").read_bytes().splitlines()) == 2
+    (tmp_path / "text").write_bytes(b"a d\n")
+    run("propose", "out", "f", "more", "--input", "text", "--least", -9)
+    line = next(row for row in (tmp_path / "more").read_bytes().splitlines() if b"2.71828" in row)
+    values = [float(value) for value in line.split(b" ||| ")[2].split()]
+    assert values[4] == values[6] == values[7] == values[0]
+    assert values[5] == values[8] == 1
+    run("report", "out", "f")
+    (tmp_path / "moses.ini").write_text(
+        "[feature]\nPhraseDictionaryMemory name=T num-features=4 path=t input-factor=0 "
+        "output-factor=0\n[weight]\nT= 1 1 1 1\n"
+    )
+    run("ini", "add", "moses.ini", "new.ini", "--table", "out")
+    assert "T= 1 1 1 1 0.1 0.1 0.1 0.1 0.1" in (tmp_path / "new.ini").read_text()
+
+
+@pytest.mark.usefixtures("models")
+def test_errors(run, tmp_path):
+    def refused(*options: str) -> str:
+        message = run("augment-phrase-table", "in.gz", "out.gz", *options, exit_code=2).stderr
+        assert not (tmp_path / "out.gz").exists()
+        return message
+
+    assert "several models need names" in refused("--model", "f", "--model", "x=g")
+    assert "a name of letters" in refused("--model", "f f=f").replace("the name", "a name")
+    assert "expected the shortlists, words and direction of f" in refused(
+        "--model", "m=f", "--model", "m=r"
+    )
+    other = random_model()
+    save_model(tmp_path / "o", replace(other, escaped=False))
+    assert "to be averaged with it as m" in refused("--model", "m=f", "--model", "m=o")
+    shutil.rmtree(tmp_path / "g")
+    run("augment-phrase-table", "in.gz", "out.gz", "--model", "m=g", exit_code=1)
+
+
+def test_a_network_that_learns_backwards(run, tmp_path):
+    """Its shortlists are turned, and what it reads comes in the same order as what it scores."""
+    lines = b"".join(b"w%d x\tv%d\n" % (n % 5, n % 5) for n in range(60))
+    (tmp_path / "pairs").write_bytes(lines)
+    sizes = "--hidden", 12, "--embedding", 8, "--maxout", 8, "--rank", 6
+    budget = "--updates", 300, "--learning-rate", 0.01, "--evaluate-every", 100
+    run("train", "pairs", "m", "--reverse", *sizes, *budget)
+    model = load_model(tmp_path / "m")
+    assert model.reading == REVERSE
+    assert sorted(model.source.shortlist) == [b"v%d" % n for n in range(5)]
+    assert b"x" in model.target.shortlist
+    scores = run("score", "m", stdin=b"w1 x\tv1\nw2 x\tv1\nw1\tv1\n").stdout.split()
+    right, wrong, short = map(float, scores)
+    assert right > max(wrong, short) + 2
+    run("train", "pairs", "f", *sizes, "--folds", 2, "--reverse", "--updates", 20)
+    run("augment-phrase-table", "pairs", "out", "--model", "m", exit_code=1)
