@@ -34,6 +34,9 @@ from moses_feature.moses.words import WordError, WordOptions
     show_default=True,
     help="Pairs scored together.",
 )
+@click.option(
+    "--normalised", is_flag=True, help="Subtract log Z of a self-normalised network, too."
+)
 @table_word_options
 @scoring_dtype_option
 @device_options
@@ -42,6 +45,7 @@ def score_command(
     model_directory: str,
     per_word: bool,
     batch_size: int,
+    normalised: bool,
     words: TableWords,
     scoring_dtype: Dtype,
     device: DeviceOptions,
@@ -59,7 +63,7 @@ def score_command(
     from moses_feature.scoring.of_model import scorer_of
 
     model = load_any_model(Path(model_directory))
-    scorer = scorer_of(model, device.prepare(), scoring_dtype)
+    scorer = scorer_of(model, device.prepare(), scoring_dtype, normalised=normalised)
     pair_words = words.words(model)
     with LineReader(STANDARD_STREAM) as reader:
         lines = iter(reader)

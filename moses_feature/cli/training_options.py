@@ -240,6 +240,7 @@ class TrainingOptions:
     target_text: str | None
     folds: int
     reverse: bool
+    self_normalisation: float
 
     @classmethod
     def from_options(cls, given: Given) -> TrainingOptions:
@@ -254,7 +255,12 @@ class TrainingOptions:
             sizes = self.size.on(device, SEARCH_PRESETS)
         else:
             sizes = self.size.on(device, PRESETS)
-        return TrainingSettings(**vars(self.run), sizes=sizes, held_out=self.held_out)
+        return TrainingSettings(
+            **vars(self.run),
+            sizes=sizes,
+            held_out=self.held_out,
+            self_normalisation=self.self_normalisation,
+        )
 
     def data(self, tables: tuple[str, ...], words: WordOptions) -> TrainingData:
         """Return what to train on."""
@@ -299,6 +305,7 @@ training_options = Gathered(
         is_flag=True,
         help="Learn p(source | target); source phrases are then target phrases, below.",
     ),
+    self_normalisation_option("in tables (encoder-decoder)"),
     held_out_option(DEFAULTS, "source phrases"),
     click.option(
         "--folds",

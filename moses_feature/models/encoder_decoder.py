@@ -15,7 +15,7 @@ from moses_feature.models.initialise import draw_weights
 from moses_feature.models.recurrence import decoder_states, encoder_states
 from moses_feature.models.sizes import Sizes
 from moses_feature.models.vocabulary import END
-from moses_feature.models.word_log_probs import word_log_probs
+from moses_feature.models.word_log_probs import word_log_probs, word_logits
 
 
 class EncoderDecoder(nn.Module):
@@ -94,8 +94,8 @@ class EncoderDecoder(nn.Module):
 
     def forward(
         self, source: Tensor, source_lengths: Tensor, target: Tensor, target_lengths: Tensor
-    ) -> Tensor:
-        """Return log p (natural log) of every target word, END included, pair after pair.
+    ) -> tuple[Tensor, Tensor]:
+        """Return log p and log Z of every target word, END included, pair after pair.
 
         Args:
             source: (B, N + 1) word ids, END after each phrase and behind it.
@@ -104,12 +104,14 @@ class EncoderDecoder(nn.Module):
             target_lengths: (B,), like `source_lengths`.
 
         Returns:
-            (sum of target_lengths + B,), in the order of the words in the flattened `target`.
+            natural logs, (sum of target_lengths + B,) each, in the order of the words in the
+            flattened `target`.
         """
         summary = self.encode(source, source_lengths)
         previous = functional.pad(target[:, :-1], (1, 0), value=END)
         position = torch.arange(target.shape[1], device=target.device)
         real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
         features = self.features(summary, previous.t()).transpose(0, 1)[real]  # (words, R)
-        output = self.output_words
-        return word_log_probs(features, output.weight, output.bias, target[real])
+        weight, bias, words = self.output_words.weight, self.output_words.bias, target[real]
+        log_probs = word_log_probs(features, weight, bias, words)
+        return log_probs, word_logits(features, weight, bias, words) - log_probs

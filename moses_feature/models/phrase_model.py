@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from moses_feature.models.files import (
     check_weights,
     is_model_directory,
     read_model_files,
+    trained_self_normalised,
     write_model_files,
 )
 from moses_feature.models.reading import FORWARD, Reading
@@ -64,6 +66,11 @@ class PhraseModel:
     escaped: bool = False
     reading: Reading = FORWARD
     digest: str = ""
+
+    @property
+    def self_normalised(self) -> bool:
+        """Whether log Z, which is near 0 by training, is not subtracted in tables."""
+        return isinstance(self.network, EncoderDecoder) and trained_self_normalised(self.training)
 
     @property
     def seed(self) -> int | None:
@@ -120,5 +127,7 @@ def load_model(directory: Path) -> PhraseModel:
     reading = Reading.of_config(files.config, directory / CONFIG)
     reading_key = ("reading",) if search or reading != FORWARD else ()
     digest = files.digest("sizes", "words", "escaped", *reading_key)
+    if not search and trained_self_normalised(files.config["training"]):
+        digest = hashlib.sha256(f"{digest}, self-normalised".encode()).hexdigest()
     training = files.config["training"]
     return PhraseModel(network, source, target, words, training, escaped, reading, digest)

@@ -20,7 +20,7 @@ from moses_feature.models.initialise import draw_weights
 from moses_feature.models.recurrence import encoder_states
 from moses_feature.models.sizes import SearchSizes
 from moses_feature.models.vocabulary import END
-from moses_feature.models.word_log_probs import word_log_probs
+from moses_feature.models.word_log_probs import word_log_probs, word_logits
 
 
 class RnnSearch(nn.Module):
@@ -167,5 +167,4 @@ class RnnSearch(nn.Module):
         weight, bias = self.output_words.weight, self.output_words.bias
         words, before = target[real], features.transpose(0, 1)[real]  # (words,), (words, S)
         log_probs = word_log_probs(before, weight, bias, words)
-        logits = (before.to(weight.dtype) * weight[words]).sum(1) + bias[words]
-        return log_probs, logits - log_probs
+        return log_probs, word_logits(before, weight, bias, words) - log_probs

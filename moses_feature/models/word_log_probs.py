@@ -32,6 +32,12 @@ def word_log_probs(features: Tensor, weight: Tensor, bias: Tensor, words: Tensor
     return log_probs
 
 
+def word_logits(features: Tensor, weight: Tensor, bias: Tensor, words: Tensor) -> Tensor:
+    """Return the logits (N,) of words, whose log p is less by log Z; see `word_log_probs`."""
+    logits: Tensor = (features.to(weight.dtype) * weight[words]).sum(1) + bias[words]
+    return logits
+
+
 class _WordLogProbs(Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, words: Tensor) -> Tensor:

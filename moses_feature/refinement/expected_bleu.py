@@ -156,8 +156,7 @@ class ExpectedBleu:
                 for side in (source, target)
                 for array in side.padded(rows, END)
             ]
-            found = network(*tensors)
-            words = found if isinstance(found, Tensor) else found[0]
+            words, _ = network(*tensors)
             pair = torch.arange(len(rows), device=self._device).repeat_interleave(tensors[3] + 1)
             empty = torch.zeros(len(rows), dtype=torch.float64, device=self._device)
             parts.append(empty.index_add(0, pair, words.double()))

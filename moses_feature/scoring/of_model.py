@@ -16,11 +16,22 @@ def scorer_of(
     device: torch.device,
     dtype: Dtype = "float32",
     threads: int | None = None,
+    *,
+    normalised: bool = False,
 ) -> Scorer:
-    """Return what scores phrase pairs with a model; see `Scorer`."""
+    """Return what scores phrase pairs with a model; see `Scorer`.
+
+    Args:
+        model: whose networks score.
+        device: see there, as for the others.
+        dtype: see there.
+        threads: see there.
+        normalised: subtract log Z of a self-normalised network, too.
+    """
     parts = model.networks if isinstance(model, CrossFittedModel) else (model,)
     networks = [part.network for part in parts]
-    return Scorer(networks, packer_of(model), device, dtype, threads)
+    subtracts = normalised or not parts[0].self_normalised
+    return Scorer(networks, packer_of(model), device, dtype, threads, normalised=subtracts)
 
 
 def packer_of(model: PhraseModel | CrossFittedModel) -> AnyPacker:

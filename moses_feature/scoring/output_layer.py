@@ -32,21 +32,26 @@ class OutputWeights:
         bias: (V,) float32.
         parts: (R, part of V) in the type of the products.
         biases: (part of V,) float32.
+        normalised: whether log Z is subtracted; a network that was trained to have it near 0 needs
+            no other logits than those of the words that are asked for.
     """
 
     words: Tensor
     bias: Tensor
     parts: tuple[Tensor, ...]
     biases: tuple[Tensor, ...]
+    normalised: bool
 
     @classmethod
-    def of(cls, words: Tensor, bias: Tensor, dtype: torch.dtype, together: int) -> OutputWeights:
+    def of(
+        cls, words: Tensor, bias: Tensor, dtype: torch.dtype, together: int, normalised: bool
+    ) -> OutputWeights:
         """Cut weights (V, R) and a bias (V,) into parts of `together` words, the last one smaller.
 
         Products whose width is a multiple of 16 are about a tenth faster than others.
         """
         parts = tuple(part.t().to(dtype) for part in torch.split(words, together))
-        return cls(words, bias, parts, torch.split(bias, together))
+        return cls(words, bias, parts, torch.split(bias, together), normalised)
 
 
 class OutputLayer:
@@ -76,8 +81,11 @@ class OutputLayer:
             row: (edges,) the rows that the words come next in.
             word: (edges,) the words.
         """
+        logits = self._logits_at(features, row, word)
+        if not self._weights.normalised:
+            return logits
         log_sum = self._short_log_sum(features) if self._short else self._log_sum(features)
-        return self._logits_at(features, row, word) - log_sum[row]
+        return logits - log_sum[row]
 
     def _log_sum(self, features: Tensor) -> Tensor:
         """Return the logarithm of the sum of exp(logit), (K,)."""

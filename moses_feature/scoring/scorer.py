@@ -77,6 +77,7 @@ class Scorer:
         device: where the products are computed; those of RNNsearch, on the CPU.
         dtype: of the large products; all else is float32, and so is RNNsearch.
         threads: that share the work on a CPU; None for as many as PyTorch uses.
+        normalised: whether log Z is subtracted; RNNsearch subtracts it in any case.
 
     Raises:
         UsageError: RNNsearch in bfloat16.
@@ -89,6 +90,8 @@ class Scorer:
         device: torch.device,
         dtype: Dtype = "float32",
         threads: int | None = None,
+        *,
+        normalised: bool = True,
     ) -> None:
         self.packer = packer
         self.dtype = dtype
@@ -99,7 +102,7 @@ class Scorer:
         for network in networks:
             if isinstance(network, EncoderDecoder):
                 on_device = network.to(device), device, getattr(torch, dtype)
-                self._networks.append(_NetworkScorer(*on_device, executor, workers))
+                self._networks.append(_NetworkScorer(*on_device, executor, workers, normalised))
             elif dtype != "float32":
                 raise UsageError(f"RNNsearch is scored in float32, found {dtype}")
             else:
@@ -173,11 +176,12 @@ class _NetworkScorer:
         dtype: torch.dtype,
         executor: ThreadPoolExecutor,
         workers: int,
+        normalised: bool,
     ) -> None:
         self._device = device
         self._rows = BLOCK_ROWS[device.type]
         self._hidden = network.sizes.hidden
-        self._network = FoldedNetwork.of(network, dtype, WORDS_TOGETHER[device.type])
+        self._network = FoldedNetwork.of(network, dtype, WORDS_TOGETHER[device.type], normalised)
         self._executor = executor
         self._arena = _Arena(device)
         self._steps: SimpleQueue[Steps] = SimpleQueue()

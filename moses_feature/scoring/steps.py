@@ -60,13 +60,16 @@ class FoldedNetwork:
 
     @classmethod
     @torch.no_grad()
-    def of(cls, network: EncoderDecoder, dtype: torch.dtype, words: int) -> FoldedNetwork:
+    def of(
+        cls, network: EncoderDecoder, dtype: torch.dtype, words: int, normalised: bool = True
+    ) -> FoldedNetwork:
         """Fold a network, on the device where it is.
 
         Args:
             network: the network.
             dtype: of the large products.
             words: how many words' logits are to be computed together.
+            normalised: whether log Z is subtracted.
         """
         maxout_inputs = network.maxout_input(network.target_embedding.weight)
         maxout_inputs += network.maxout_state.bias
@@ -90,7 +93,9 @@ class FoldedNetwork:
             decoder_state=matrix(network.decoder_state),
             maxout_state=matrix(network.maxout_state),
             output_rank=network.output_rank.weight.detach().t(),
-            output=OutputWeights.of(output.weight.detach(), output.bias.detach(), dtype, words),
+            output=OutputWeights.of(
+                output.weight.detach(), output.bias.detach(), dtype, words, normalised
+            ),
         )
 
 

@@ -98,10 +98,7 @@ class PhraseObjective:
             for side in (self._data.pairs.source, self._data.pairs.target)
             for array in side.padded(rows, END)
         ]
-        found = network(*tensors)
-        if isinstance(found, torch.Tensor):
-            return Terms(found)
-        log_probs, log_norms = found
+        log_probs, log_norms = network(*tensors)
         return Terms(log_probs, log_norms if self.norm_penalty else None)
 
     def shown(self, held_out: dict[str, float]) -> str:

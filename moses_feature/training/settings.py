@@ -72,8 +72,7 @@ class TrainingSettings(RunSettings):
         pool: batches that are sorted by length together.
         held_out: share of the source phrases that measure the held-out loss.
         held_out_limit: the most source phrases that are held out.
-        self_normalisation: factor of (log Z)^2 in the loss, which RNNsearch alone has; 0 for none
-            (Devlin et al. 2014).
+        self_normalisation: factor of (log Z)^2 in the loss; 0 for none (Devlin et al. 2014).
     """
 
     sizes: Sizes | SearchSizes = PRESETS["small"]

@@ -71,8 +71,7 @@ def network_log_probs(network: Network, pairs) -> list[np.ndarray]:
     rows = np.arange(len(pairs))
     tensors = [torch.from_numpy(a) for side in (source, target) for a in side.padded(rows, END)]
     with torch.no_grad():
-        found = network(*tensors)
-        flat = (found if isinstance(found, torch.Tensor) else found[0]).numpy()
+        flat = network(*tensors)[0].numpy()
     return np.split(flat, np.cumsum([len(target) + 1 for _, target in pairs])[:-1])
 
 

@@ -180,7 +180,7 @@ def test_output_layer(do, words):
     exact = torch.log_softmax((features.double() @ weights.double().t()) + bias, 1)[row, word]
     errors = {}
     for dtype in (torch.float32, torch.bfloat16):
-        layer = OutputLayer(OutputWeights.of(weights, bias, dtype, 64), ROWS, do)
+        layer = OutputLayer(OutputWeights.of(weights, bias, dtype, 64, True), ROWS, do)
         for _ in range(2):  # the buffers are used again
             found = layer(features, row, word)
         errors[dtype] = (found - exact).abs().max().item()
@@ -220,7 +220,7 @@ def test_code_from_the_cache_gives_the_same_bits_as_fresh_code(tmp_path):
 def test_short_logits_of_any_size():
     """A sum of exponentials whose largest one grows by the exact computation."""
     words = normal(50, HIDDEN, scale=300.0)
-    weights = OutputWeights.of(words, normal(50), torch.bfloat16, 16)
+    weights = OutputWeights.of(words, normal(50), torch.bfloat16, 16, True)
     features = normal(ROWS, HIDDEN)
     row = torch.arange(ROWS).repeat_interleave(50)
     word = torch.arange(50).repeat(ROWS)

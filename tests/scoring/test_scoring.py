@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from helpers.equations import random_pairs
 from helpers.models import random_model
 
+from moses_feature.models.phrase_model import load_model, save_model
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.sizes import Dtype
 from moses_feature.models.vocabulary import END
@@ -99,6 +101,31 @@ def test_many_pairs_fill_more_than_one_block():
     network_scores = score(scorer_of(model, CPU), many)
     alone = [score(scorer_of(model, CPU), [many[n]])[0] for n in range(0, 1500, 149)]
     assert np.array_equal(network_scores[::149], alone)
+
+
+@pytest.mark.parametrize("dtype", get_args(Dtype))
+def test_self_normalised_networks_need_no_softmax(model, pairs, tmp_path, dtype):
+    """The logits alone; with --normalised, and of other networks, log Z is subtracted."""
+    training = {"settings": {"self_normalisation": 0.1}}
+    save_model(tmp_path / "m", replace(model, training=training))
+    save_model(tmp_path / "plain", model)
+    loaded, plain = load_model(tmp_path / "m"), load_model(tmp_path / "plain")
+    assert loaded.self_normalised
+    assert loaded.digest != plain.digest
+    source, target = (Phrases.pack(side) for side in zip(*pairs, strict=True))
+    rows = np.arange(len(pairs))
+    tensors = [torch.from_numpy(a) for side in (source, target) for a in side.padded(rows, END)]
+    with torch.no_grad():
+        log_probs, log_norms = loaded.network.double()(*tensors)
+    logits = (log_probs + log_norms).numpy()
+    starts = np.concatenate([[0], np.cumsum(target.lengths(rows) + 1)[:-1]])
+    expected = np.add.reduceat(logits, starts)
+    loaded.network.float()
+    found = score(scorer_of(loaded, CPU, dtype), pairs)
+    np.testing.assert_allclose(found, expected, atol=2e-5 if dtype == "float32" else 0.3)
+    exact = score(scorer_of(loaded, CPU, dtype, normalised=True), pairs)
+    assert np.array_equal(exact, score(scorer_of(plain, CPU, dtype), pairs))
+    assert np.abs(found - exact).max() > 0.1
 
 
 def test_no_pairs(scorer):

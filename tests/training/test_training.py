@@ -103,7 +103,7 @@ def test_an_infinite_loss_stops_with_the_last_good_checkpoint(data, tmp_path, mo
 
     def poisoned(self, network, rows):
         terms = healthy(self, network, rows)
-        return Terms(terms.log_probs * (math.nan if self.state.update == 12 else 1.0))
+        return Terms(terms.rewards * (math.nan if self.state.update == 12 else 1.0))
 
     monkeypatch.setattr(trainer.Trainer, "_terms", poisoned)
     with pytest.raises(MosesFeatureError, match="update 13: the loss is nan"):
@@ -198,6 +198,23 @@ def test_a_gpu_scores_as_the_cpu_does(data, tmp_path):
     on_gpu = scorer_of(load_model(tmp_path / "m"), cuda).score(pairs).log_probs
     on_cpu = scorer_of(load_model(tmp_path / "m"), CPU).score(pairs).log_probs
     np.testing.assert_allclose(on_gpu, on_cpu, atol=1e-4)
+
+
+def test_self_normalisation(run, tmp_path):
+    """Log Z is near 0, and scores without it are near those with it."""
+    write_pairs(tmp_path / "pairs", 400)
+    sizes = "--hidden", 12, "--embedding", 8, "--maxout", 8, "--rank", 6
+    options = *sizes, "--updates", 200, "--learning-rate", 0.01, "--evaluate-every", 100
+    found = {}
+    for name, factor in (("m", 0.5), ("plain", 0)):
+        run("train", "pairs", name, *options, "--self-normalisation", factor)
+        stdin = b"w1 w2\tw2 w1\nw3\tw3\n"
+        scores = run("score", name, stdin=stdin).stdout
+        normalised = run("score", name, "--normalised", stdin=stdin).stdout
+        found[name] = [np.array(list(map(float, s.split()))) for s in (scores, normalised)]
+    assert np.array_equal(*found["plain"])
+    assert 0 < np.abs(found["m"][0] - found["m"][1]).max() < 1
+    assert load_model(tmp_path / "m").training["mean_absolute_log_norm"] < 0.5
 
 
 def test_dropout_is_of_training_alone_and_resumes(data, tmp_path):
