@@ -23,7 +23,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -47,6 +47,10 @@ from moses_feature.training.phrase_pairs import PairCollection, read_pairs
 
 CPU = torch.device("cpu")
 MIB = 1 << 20
+
+
+SELF_NORMALISED = {"settings": {"self_normalisation": 0.1}}
+"""Of a network whose log Z is not subtracted."""
 
 
 def main() -> None:
@@ -125,6 +129,14 @@ def measure(model: PhraseModel, table: Table, scratch: Path) -> None:
                     f"  rank correlation, {least} or more targets",
                     f"{rank_correlation(pairs, exact, scores, least):10.5f}",
                 )
+        logits_alone, _ = time_scorer(
+            scorer_of(replace(model, training=SELF_NORMALISED), CPU, dtype), pairs
+        )
+        row(
+            f"self-normalised, {dtype}",
+            f"{len(pairs) / logits_alone:10,.0f} pairs/s, {seconds / logits_alone:.2f} times "
+            "the speed with log Z",
+        )
         limit = operations.seconds(dtype)
         row(
             "  machine limit, products",
