@@ -15,6 +15,7 @@ from moses_feature.cli.paths import (
     READ_MODEL,
     WRITE_TABLE,
 )
+from moses_feature.cli.progress import Progress
 from moses_feature.tables.parts import MAX_LENGTH
 from moses_feature.tables.propose import ProposeSettings, propose
 
@@ -103,7 +104,12 @@ def propose_command(
 
     settings = ProposeSettings(best, enough, longest, least, beam, lexical)
     generator = generator_of(Path(model_directory))
-    found = propose(table, generator, output, inputs, settings, command_line())
+    with Progress(has_end=True) as progress:
+
+        def report(done: int, phrases: int) -> None:
+            progress.show(f"{done:,} of {phrases:,} phrases", done / phrases)
+
+        found = propose(table, generator, output, inputs, settings, command_line(), report)
     click.echo(
         f"{output}: {found.lines:,} new lines for {found.helped:,} of {found.phrases:,} phrases, "
         f"{found.added:,} of which the table has not; it has {found.covered:,}",

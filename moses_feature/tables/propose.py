@@ -7,7 +7,7 @@ is a stated rule; see `proposed_lines`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -46,6 +46,9 @@ from moses_feature.tables.proposed_lines import (
     diagonal,
 )
 from moses_feature.tables.writer import COMPRESSION
+
+PHRASES_TOGETHER = 1024
+"""Source phrases between two reports."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,7 @@ def propose(
     inputs: Sequence[str],
     settings: ProposeSettings,
     command: str,
+    report: Callable[[int, int], None] = lambda *_: None,
 ) -> Proposals:
     """Write a table with new targets for the phrases of some texts, one column wider.
 
@@ -129,6 +133,7 @@ def propose(
         inputs: texts; their phrases get targets.
         settings: how many.
         command: what the user typed, for the file beside the table.
+        report: told how many phrases were looked at, and how many there are.
 
     Raises:
         UsageError: the network is of another direction, or of factors.
@@ -145,7 +150,7 @@ def propose(
     if lexical and known.scores <= max(LEXICAL_COLUMNS):
         expected = "four scores as Moses' training makes them, for lexical weights"
         raise FormatError(table, expected, f"{known.scores}", 1)
-    new = list(_new_pairs(generator, sorted(wanted), known.targets, settings))
+    new = list(_new_pairs(generator, sorted(wanted), known.targets, settings, report))
     helped = {pair.source for pair in new}
     proposals.helped, proposals.lines = len(helped), len(new)
     proposals.added = len(helped - known.targets.keys())
@@ -204,6 +209,7 @@ def _new_pairs(
     wanted: Iterable[bytes],
     targets: Mapping[bytes, set[bytes]],
     settings: ProposeSettings,
+    report: Callable[[int, int], None],
 ) -> Iterator[_New]:
     """Yield new pairs, the targets of a source phrase together and the likeliest first."""
     options = TableWords().words(generator.model)
@@ -214,8 +220,14 @@ def _new_pairs(
             if UNKNOWN not in of_phrase:
                 sources.append(phrase)
                 ids.append(of_phrase)
-    written = generator.likeliest(ids, settings.beam, (UNKNOWN,))
-    for source, of_source, candidates in zip(sources, ids, written, strict=True):
+
+    def written() -> Iterator[list[Written]]:
+        for first in range(0, len(ids), PHRASES_TOGETHER):
+            some = ids[first : first + PHRASES_TOGETHER]
+            yield from generator.likeliest(some, settings.beam, (UNKNOWN,))
+            report(first + len(some), len(ids))
+
+    for source, of_source, candidates in zip(sources, ids, written(), strict=True):
         has = targets.get(source, set())
         pairs = [
             _New(
