@@ -21,6 +21,11 @@ def optimize() -> None:
     start("mert.cli.optimise:mert_optimize", quiet_threads)
 
 
+def what_if() -> None:
+    """Run `mert-what-if`."""
+    start("mert.cli.what_if:mert_what_if", quiet_threads)
+
+
 def tune() -> None:
     """Run `mert-tune`."""
     start("mert.cli.tune:mert_tune", quiet_threads)

@@ -36,10 +36,15 @@ def approximate_randomisation(system: Integers, baseline: Integers, seed: int = 
 
 
 def paired_bootstrap(system: Integers, baseline: Integers, seed: int = 1) -> float:
-    """Return the p-value of the difference (Koehn 2004), two-sided, as sacreBLEU counts it.
+    """Return the p-value of the difference (Koehn 2004), two-sided, as sacreBLEU counts it."""
+    differences = bootstrap_differences(system, baseline, seed)
+    return p_of_differences(differences, mean_bleu(system) - mean_bleu(baseline))
 
-    Sentences are drawn with replacement, the same for all runs; the distribution of the
-    difference is moved to a mean of zero.
+
+def bootstrap_differences(system: Integers, baseline: Integers, seed: int = 1) -> Floats:
+    """Return the differences (RESAMPLES,) of the mean BLEU on resampled texts.
+
+    Sentences are drawn with replacement, the same for all runs.
     """
     generator = np.random.default_rng(seed)
     sentences = system.shape[1]
@@ -48,10 +53,14 @@ def paired_bootstrap(system: Integers, baseline: Integers, seed: int = 1) -> flo
         np.mean([[corpus_bleu(row) for row in draws @ run] for run in runs], axis=0)
         for runs in (system, baseline)
     ]
-    differences = means[0] - means[1]
-    observed = abs(mean_bleu(system) - mean_bleu(baseline))
+    differences: Floats = means[0] - means[1]
+    return differences
+
+
+def p_of_differences(differences: Floats, observed: float) -> float:
+    """Return the two-sided p-value of a difference; the distribution is moved to a mean of 0."""
     moved = np.abs(differences - differences.mean())
-    return (int(np.count_nonzero(moved >= observed - 1e-12)) + 1) / (RESAMPLES + 1)
+    return (int(np.count_nonzero(moved >= abs(observed) - 1e-12)) + 1) / (len(differences) + 1)
 
 
 @compiled
