@@ -99,7 +99,9 @@ def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, A
     yield "source words", f"{len(model.source.shortlist):,}"
     yield "target words", f"{len(model.target.shortlist):,}"
     yield "escaped", "yes" if model.escaped else "no"
+    yield "self-normalised", "yes: log Z is not subtracted" if networks[0].self_normalised else "no"
     yield "weights SHA-256", model.digest
+    yield "loss", networks[0].loss
     yield from _provenance(model.training, ("pairs", "held_out_loss"))
 
 

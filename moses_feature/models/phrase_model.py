@@ -68,6 +68,11 @@ class PhraseModel:
     digest: str = ""
 
     @property
+    def loss(self) -> str:
+        """What the loss of its training is."""
+        return "minus expected BLEU" if "objective" in self.training else "nats per word"
+
+    @property
     def self_normalised(self) -> bool:
         """Whether log Z, which is near 0 by training, is not subtracted in tables."""
         return isinstance(self.network, EncoderDecoder) and trained_self_normalised(self.training)

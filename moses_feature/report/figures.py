@@ -72,8 +72,8 @@ def density_figure(density: Density, escaped: bool) -> graph.Figure:
     return figure
 
 
-def loss_figure(history: Sequence[Json]) -> graph.Figure:
-    """Return the losses of a training over its updates."""
+def loss_figure(history: Sequence[Json], what: str) -> graph.Figure:
+    """Return the losses of a training, and what they are, over its updates."""
     figure = graph.Figure()
     for name, key in (("training", "training_loss"), ("held-out", "held_out_loss")):
         figure.add_trace(
@@ -86,7 +86,7 @@ def loss_figure(history: Sequence[Json]) -> graph.Figure:
             )
         )
     figure.update_xaxes(title_text="updates")
-    figure.update_yaxes(title_text="nats per word")
+    figure.update_yaxes(title_text=what)
     figure.update_layout(legend={"orientation": "h", "y": -0.2})
     return figure
 
