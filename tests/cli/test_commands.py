@@ -33,6 +33,7 @@ COMMANDS = [
     ["joint", "export-nplm"],
     ["propose"],
     ["prune"],
+    ["refine"],
     ["report"],
     ["rescore"],
     ["sample"],
