@@ -91,7 +91,10 @@ def mert_decode(
         raise UsageError("--force finds a derivation with all counts: not with --leave-one-out")
     if (alignments or segmentation) and not n_best:
         raise UsageError("--alignments and --segmentation are for --n-best")
-    system = System.of_ini(MosesIni.read(ini))
+    read = MosesIni.read(ini)
+    if n_best:
+        _check_output(Path(n_best[0]), read)
+    system = System.of_ini(read)
     system = replace(
         system,
         alignments=system.alignments or alignments,
@@ -130,6 +133,26 @@ def mert_decode(
     )
     if lost:
         raise MosesFeatureError(f"{lost} sentences have no translation within the distortion limit")
+
+
+def _check_output(path: Path, ini: MosesIni) -> None:
+    """Refuse an output that a feature function reads, or that cannot be written.
+
+    Raises:
+        UsageError: it is one.
+    """
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{path}: there is no directory {path.absolute().parent}")
+    for feature in ini.features:
+        for value in feature.arguments.values():
+            model = Path(value)
+            if path.exists() and any(
+                other.exists() and path.samefile(other)
+                for other in (model, model.with_name(f"{model.name}.gz"))
+                if model.name
+            ):
+                expected = "write to another file"
+                raise UsageError(f"{path} would be overwritten, of {feature.name}: {expected}")
 
 
 def _references(path: str, sentences: int) -> Sequence[Sentence]:

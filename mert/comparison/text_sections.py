@@ -26,7 +26,7 @@ from moses_feature.bleu import corpus_bleu
 from moses_feature.report.page import Section, table
 from moses_feature.report.texts import shown_text
 
-LENGTHS = (0, 6, 11, 16, 21, 31, 41)
+LENGTHS = (1, 6, 11, 16, 21, 31, 41)
 FREQUENCIES = (0, 1, 2, 5, 20, 100)
 MOST_SHOWN = 50
 """Sentences on either side."""
@@ -177,7 +177,10 @@ def _shown(change: Change, names: tuple[str, str], texts: ComparedTexts) -> str:
 
 def _decided(change: Change, names: tuple[str, str]) -> str:
     if change.decided is None:
-        return f"the translation of {names[0]} is not in the list of {names[1]}"
+        if change.listed == 1:
+            return f"not known: {names[1]}'s list has one translation alone"
+        of_list = f"the {change.listed} best of {names[1]}"
+        return f"not known: the translation of {names[0]} is not among {of_list}"
     told = [(name, value) for name, value in change.decided if abs(value) >= 0.0005]
     if len(told) > MOST_FEATURES:
         told = [*told[: MOST_FEATURES - 1], told[-1]]

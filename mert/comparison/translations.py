@@ -43,6 +43,7 @@ class Change:
         sentence: its number, from 0.
         before, after: the translations of the baseline and of the system.
         gain: of sentence BLEU, 0 to 100.
+        listed: translations in the system's list.
         decided: by how much the weighted value of each feature of the system is higher for its
             own translation than for that of the baseline, most first; None where the latter is
             not in the system's list.
@@ -52,6 +53,7 @@ class Change:
     before: Translation
     after: Translation
     gain: float
+    listed: int
     decided: tuple[tuple[str, float], ...] | None
 
 
@@ -77,12 +79,13 @@ def changes(
         mine, old = next(lists), theirs.get(number)
         if old is None or old.words == mine.words:
             continue
-        other = next((t for t in lists if t.words == old.words), None)
+        rest = list(lists)
+        other = next((t for t in rest if t.words == old.words), None)
         decided = None
         if other is not None:
             said = {name: mine.values[name] - other.values[name] for name in mine.values}
             decided = tuple(sorted(said.items(), key=lambda of: -of[1]))
-        yield Change(number, old, mine, float(gains[number]), decided)
+        yield Change(number, old, mine, float(gains[number]), 1 + len(rest), decided)
 
 
 def _lists(

@@ -43,7 +43,7 @@ class InputPath(click.Path):
         """Return what is read, given the value; nothing for the standard input."""
         if self._named:
             value = value.rpartition("=")[2]
-        if value == STANDARD_STREAM:
+        if value in (STANDARD_STREAM, ""):
             return []
         files = [Path(value + ending) for ending in self._endings]
         return [*files, *([features_json(value)] if self._described else [])]

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.command import Command, command_line, debug_option
-from moses_feature.cli.option_types import ANY_NUMBER, POSITIVE, WholeRange
+from moses_feature.cli.option_types import POSITIVE, FiniteRange, WholeRange
 from moses_feature.cli.paths import (
     READ,
     READ_AUGMENTED,
@@ -57,7 +57,7 @@ DEFAULTS = ProposeSettings()
 )
 @click.option(
     "--least",
-    type=ANY_NUMBER,
+    type=FiniteRange(max=0),
     default=DEFAULTS.least,
     show_default=True,
     help="log p(target | source) of a new target at least, for each word, the end being one.",

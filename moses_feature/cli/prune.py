@@ -35,4 +35,5 @@ def prune_command(table: str, output: str, best: int | None, least: float | None
       moses-feature prune augmented.gz small.gz --least -3
     """
     facts = prune(table, output, PruneSettings(best, least), command_line())
-    click.echo(f"{output}: {facts['lines_written']:,} of {facts['lines_read']:,} lines", err=True)
+    kept, before = facts["lines_written"], facts["lines_before_pruning"]
+    click.echo(f"{output}: {kept:,} of {before:,} lines", err=True)

@@ -14,7 +14,7 @@ from moses_feature.cli.training_options import run_options
 from moses_feature.errors import UsageError
 from moses_feature.moses.ini import MosesIni
 from moses_feature.refinement.settings import RefineData, RefineSettings
-from moses_feature.tables.score_lines import network_column
+from moses_feature.tables.score_lines import network_column, network_digests
 
 DEFAULTS = RefineSettings()
 
@@ -85,11 +85,15 @@ def refine_command(
 
     system = MosesIni.read(ini)
     table = system.table(table_name)
-    place = network_column(table.arguments.get("path", ""))
+    path = table.arguments.get("path", "")
+    place, digests = network_column(path), network_digests(path)
+    if len(digests) > 1:
+        raise UsageError(f"{path}: the column is the mean of {len(digests)} networks, not of one")
     weights = {name: tuple(of.values) for name, of in system.weights.items()}
     if not 0 <= place < len(weights.get(table.name, ())):
         raise UsageError(f"{ini}: expected {place + 1} weights of {table.name} and more")
     if not weights[table.name][place]:
         raise UsageError(f"{ini}: the weight of the network's column is 0: tune it first")
-    data = RefineData(Path(model), source, reference, n_best, weights, (table.name, place))
+    texts = source, reference, n_best
+    data = RefineData(Path(model), *texts, weights, (table.name, place), digests[0])
     train_and_show(refine, data, settings, Path(output), device.prepare(), resume, "sentences")

@@ -56,6 +56,7 @@ class NgramObjective:
 
     loss_name = "loss per word"
     unit = " nats per word"
+    starts_trained = False
 
     def __init__(
         self,

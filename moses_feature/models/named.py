@@ -18,7 +18,7 @@ def named_models(given: Sequence[str]) -> list[tuple[str, list[Path]]]:
     found: dict[str, list[Path]] = {}
     for text in given:
         name, equals, path = ("", "", text) if Path(text).is_dir() else text.rpartition("=")
-        if equals and not NAME.fullmatch(name):
+        if (equals and not NAME.fullmatch(name)) or not path:
             raise UsageError(f"{text}: expected NAME=DIRECTORY, the name of letters and digits")
         found.setdefault(name, []).append(Path(path))
     if len(given) > 1 and "" in found:

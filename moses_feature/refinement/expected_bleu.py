@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from moses_feature.arrays import Floats, Integers
-from moses_feature.errors import DataError
+from moses_feature.errors import DataError, UsageError
 from moses_feature.files import Json
 from moses_feature.models.phrase_model import PhraseModel, save_model
 from moses_feature.models.vocabulary import END
@@ -52,6 +52,7 @@ class ExpectedBleu:
     norm_penalty = 0.0
     loss_name = "minus expected BLEU"
     unit = ""
+    starts_trained = True
 
     def __init__(
         self,
@@ -70,8 +71,8 @@ class ExpectedBleu:
         usable = lists.with_several()
         if len(usable) < 2:
             raise DataError(
-                "n-best lists: expected two sentences at least whose translations differ in BLEU, "
-                f"found {len(usable)}"
+                f"{lists.path}: expected two sentences at least whose translations differ in BLEU "
+                f"by the references, found {len(usable)}"
             )
         order = np.random.default_rng(settings.seed).permutation(usable)
         held_out = min(max(1, round(settings.held_out * len(order))), len(order) - 1)
@@ -182,8 +183,8 @@ class ExpectedBleu:
         )
         if largest > LARGEST_DIFFERENCE:
             raise DataError(
-                "n-best lists: expected the network's log p as their column, found values that "
-                f"differ from it by {largest:.2f}: is it another model, or another column?"
+                f"{self._lists.path}: expected the network's log p as their column, found values "
+                f"that differ from it by {largest:.2f}: is it another model, or another column?"
             )
 
     def _sharpness(self, perplexity: float) -> float:
@@ -193,6 +194,11 @@ class ExpectedBleu:
         table = np.full((len(self._rows), int(place.max()) + 1), -np.inf)
         table[sentence, place] = scores[translations]
         wanted = math.log(perplexity)
+        if (most := math.exp(_entropy(np.where(np.isfinite(table), 0.0, table)))) <= perplexity:
+            raise UsageError(
+                f"perplexity: expected less than {most:.1f}, which that of these lists is if all "
+                f"translations weigh the same, found {perplexity:g}"
+            )
         low, high = 0.0, 1.0
         while _entropy(high * table) > wanted and high < 1e9:
             low, high = high, 2 * high

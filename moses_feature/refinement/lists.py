@@ -30,6 +30,7 @@ class PhraseLists:
     """The n-best lists of some sentences.
 
     Attributes:
+        path: of the file, for error messages.
         source, target: the different phrase pairs, as word ids.
         phrases: (phrases of all translations,) the pair of each.
         translations: (translations + 1,) where the phrases of each begin.
@@ -40,6 +41,7 @@ class PhraseLists:
             of two words and more.
     """
 
+    path: str
     source: Phrases
     target: Phrases
     phrases: Integers
@@ -107,6 +109,7 @@ class ListReader:
             bleu.append(sentence_bleu(References(of_references).statistics(found)))
             sentences[number + 1] = len(found)
         return PhraseLists(
+            lists,
             Phrases.pack(self._sides[0]),
             Phrases.pack(self._sides[1]),
             np.array(self._phrases, dtype=np.int64),

@@ -55,6 +55,11 @@ def refine(
         lock = locked_directory(directory, "refining")
         ranks.from_first(lambda: stack.enter_context(lock))
         model = load_model(data.model)
+        if model.digest != data.digest:
+            raise UsageError(
+                f"{data.model}: expected the network that made the column of the lists (SHA-256 "
+                f"{data.digest[:12]}…), found another one ({model.digest[:12]}…)"
+            )
         if model.reading != FORWARD:
             raise UsageError(
                 f"{data.model}: expected a network for {FORWARD}, found {model.reading}"

@@ -49,6 +49,7 @@ class RefineData:
         lists: n-best lists with segmentation, of a system that has the network's column.
         weights: of the features of that system, by name.
         column: the feature function, and the place among its values, of the network's log p.
+        digest: of the network that made the column.
         words: how the tokens of the table become words.
     """
 
@@ -58,4 +59,5 @@ class RefineData:
     lists: str
     weights: dict[str, tuple[float, ...]]
     column: tuple[str, int]
+    digest: str
     words: TableWords = field(default_factory=TableWords)

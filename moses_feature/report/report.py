@@ -23,8 +23,8 @@ from moses_feature.report.sections import (
     what_was_done,
 )
 from moses_feature.report.settings import ReportSettings
-from moses_feature.tables.features_json import features_json, read_features
-from moses_feature.tables.score_lines import network_column
+from moses_feature.tables.features_json import features_json
+from moses_feature.tables.score_lines import network_column, network_digests
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ def write_report(
     logger.info("drawing samples")
     loss = model.training.get("held_out_loss", float("nan"))
     sections = [
-        what_was_done(table_path, facts, first, loss, summary, folds),
+        what_was_done(table_path, facts, first, loss, summary, folds, _averaged(table_path)),
         *training(first),
         agreement(summary, facts),
         disagreement(summary, facts),
@@ -89,13 +89,20 @@ def write_report(
 
 
 def _check_model(table_path: str, model_directory: Path, digest: str) -> None:
-    found = read_features(table_path).get("model_sha256")
-    if found != digest:
+    found = network_digests(table_path)
+    if digest not in found:
         raise FormatError(
             features_json(table_path),
-            f"the model in {model_directory} to have scored the table (SHA-256 {digest[:12]}…)",
-            f"another one ({str(found)[:12]}…): with folds, name the directory of all of them",
+            f"the model in {model_directory} to have scored the table's first p(target | source) "
+            f"(SHA-256 {digest[:12]}…)",
+            f"{' and '.join(f'{other[:12]}…' for other in found)}: with folds, name the directory "
+            "of all of them",
         )
+
+
+def _averaged(table_path: str) -> int:
+    """Return of how many networks the column is the mean."""
+    return len(network_digests(table_path))
 
 
 def _check_lines(table_path: str, facts: Facts, lines: int) -> None:

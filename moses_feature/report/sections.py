@@ -31,6 +31,7 @@ def what_was_done(
     loss: float,
     summary: PairSummary,
     folds: bool,
+    averaged: int,
 ) -> Section:
     """Return what is known of the table and of the network."""
     sizes = ", ".join(f"{name} {size:,}" for name, size in vars(network.network.sizes).items())
@@ -51,8 +52,13 @@ def what_was_done(
         ("command", facts.command),
         ("written by", f"moses-feature {__version__}"),
     ]
+    of_mean = ""
+    if averaged > 1:
+        of_mean = (
+            f" The column is the mean of {averaged} networks; what is said of one is of this one."
+        )
     of_fold = " Training, samples and maps are those of the first fold's network." if folds else ""
-    how = f"The table that was scored, and the network that scored it.{of_fold}"
+    how = f"The table that was scored, and the network that scored it.{of_fold}{of_mean}"
     return Section("What was done", how, table(rows, "text"))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from moses_feature.errors import FormatError, shown
+from moses_feature.errors import DataError, FormatError, shown
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import NUMBER
 
@@ -24,11 +24,17 @@ Links = Sequence[tuple[int, int]]
 class LexicalTable:
     """p(word | other word), from a file.
 
+    Attributes:
+        path: of the file.
+        found: how often it had what was asked for.
+
     Raises:
         FormatError: a line that is not two words and a probability.
     """
 
     def __init__(self, path: str) -> None:
+        self.path = path
+        self.found = 0
         self._probabilities: dict[tuple[bytes, bytes], float] = {}
         with LineReader(path) as reader:
             for line in reader:
@@ -53,8 +59,9 @@ class LexicalTable:
         weight = 1.0
         for place, word in enumerate(words):
             linked = [others[other] for mine, other in links if mine == place] or [NULL]
-            found = [self._probabilities.get((word, other), UNSEEN) for other in linked]
-            weight *= math.fsum(found) / len(found)
+            known = [self._probabilities.get((word, other)) for other in linked]
+            self.found += sum(p is not None for p in known)
+            weight *= math.fsum(UNSEEN if p is None else p for p in known) / len(known)
         return weight
 
 
@@ -68,6 +75,18 @@ class LexicalWeights:
     def __init__(self, prefix: str) -> None:
         self._of_target = LexicalTable(f"{prefix}.f2e")
         self._of_source = LexicalTable(f"{prefix}.e2f")
+
+    def check(self) -> None:
+        """Check that both files had something of what was asked for.
+
+        Raises:
+            DataError: one had nothing: it is empty, of other words, or the other one.
+        """
+        for table in (self._of_target, self._of_source):
+            if not table.found:
+                raise DataError(
+                    f"{table.path}: expected the words of new pairs, found none of their links"
+                )
 
     def of_pair(
         self, source: Sequence[bytes], target: Sequence[bytes], links: Links

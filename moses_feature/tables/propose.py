@@ -159,6 +159,8 @@ def propose(
         form.line(pair.source, pair.target, pair.written.log_prob, links)
         for pair, links in zip(new, _links(generator, new), strict=True)
     ]
+    if lexical and lines:
+        lexical.check()
     with open_output(Path(output), COMPRESSION) as file:
         file.writelines(_merged(table, known.scores, sorted(lines)))
     earlier = read_features(table) if augmented else {"table": table}

@@ -50,14 +50,16 @@ def prune(table: str, output: str, settings: PruneSettings, command: str) -> Jso
     if settings.best is None and settings.least is None:
         raise UsageError("expected --best or --least: what is to be left out?")
     column, facts = network_column(table), read_features(table)
-    kept = 0
+    kept = all_lines = 0
     with open_output(Path(output), COMPRESSION) as file:
         for _, lines in phrases_of_table(table, column):
             places = settings.kept(lines)
             kept += len(places)
+            all_lines += len(lines)
             file.writelines(lines[place].line for place in sorted(places))
     facts |= {
         "output": Path(output).name,
+        "lines_before_pruning": all_lines,
         "lines_written": kept,
         "pruned": asdict(settings),
         "prune_command": command,

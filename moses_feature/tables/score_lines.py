@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 
 from moses_feature.errors import FormatError, MosesFeatureError, shown
+from moses_feature.json_files import member
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import (
     COUNTS,
@@ -21,7 +22,7 @@ from moses_feature.moses.phrase_table import (
     split_fields,
     tokens,
 )
-from moses_feature.tables.features_json import features_json, read_columns
+from moses_feature.tables.features_json import features_json, read_columns, read_features
 from moses_feature.tables.parts import checked_fields
 from moses_feature.tables.settings import PROBABILITY_COLUMN, UNKNOWN_TARGET_COLUMN
 
@@ -79,6 +80,27 @@ def network_column(table: str | Path) -> int:
             return column
     found = ", ".join(columns)
     raise FormatError(features_json(table), f"a column {PROBABILITY_COLUMN}", found)
+
+
+def network_digests(table: str | Path) -> list[str]:
+    """Return the SHA-256 of the model whose column `network_column` is, or of those averaged.
+
+    Raises:
+        FormatError: what describes the table is damaged.
+    """
+    path, what = features_json(table), "the models of a table"
+    facts = read_features(table)
+    if "models" not in facts:  # older tables have one
+        return [member(facts, "model_sha256", str, path, what)]
+    models: list[list[str]] = member(facts, "models", list[list[str]], path, what)
+    columns = read_columns(table)
+    wanted = network_column(table)
+    name = next(name for name, column in columns.items() if column == wanted)
+    prefix = name.rpartition(": ")[0]
+    for of_column in models:
+        if of_column[:1] == [prefix]:
+            return of_column[1:]
+    raise FormatError(path, f"models of {name!r}", "none")
 
 
 def phrases_of_table(table: str | Path, column: int) -> Iterator[tuple[bytes, list[ScoreLine]]]:

@@ -39,6 +39,7 @@ class Objective(Protocol):
         evaluate_every: updates between evaluations, unless the user says otherwise.
         norm_penalty: factor of (log Z)^2 in the loss; 0 for none.
         loss_name: how the log calls the loss.
+        starts_trained: whether the network is good for something before the first update.
         unit: in which the log gives its best value.
     """
 
@@ -48,6 +49,7 @@ class Objective(Protocol):
     norm_penalty: float
     loss_name: str
     unit: str
+    starts_trained: bool
 
     def batch(self, update: int) -> Rows:
         """Return the examples of an update (counted from 0)."""

@@ -58,6 +58,7 @@ class PhraseObjective:
 
     loss_name = "loss per target word"
     unit = " nats per word"
+    starts_trained = False
 
     def __init__(self, data: PhraseData, settings: TrainingSettings, device: torch.device) -> None:
         self._data = data

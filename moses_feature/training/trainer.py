@@ -118,6 +118,8 @@ class Trainer:
         if self._ranks.count > 1:
             self._begin_as_the_first()
         if self.state.update == 0:
+            if self._objective.starts_trained and not self.state.history:
+                self._evaluate()
             self._save_checkpoint()
         started = time.monotonic() - self.state.seconds
         saved_at = self.state.seconds
@@ -235,24 +237,26 @@ class Trainer:
         held_out_loss = held_out["held_out_loss"]
         if not math.isfinite(held_out_loss):
             raise self._diverged(state.update, f"the held-out loss is {held_out_loss:g}")
-        training_loss = state.summed_loss / max(1, state.summed_words)
+        trained = {}
+        if state.summed_words:
+            trained["training_loss"] = state.summed_loss / state.summed_words
         better = held_out_loss < state.best_held_out_loss
         state.history.append(
             {
                 "update": state.update,
                 "minutes": round(state.seconds / 60, 3),
-                "training_loss": training_loss,
+                **trained,
                 **held_out,
             }
         )
         epochs = state.update / self._objective.updates_per_epoch
         logger.info(
-            "update %d  epoch %.2f  %.1f min  %s: training %.4f  held-out %s%s",
+            "update %d  epoch %.2f  %.1f min  %s:%s  held-out %s%s",
             state.update,
             epochs,
             state.seconds / 60,
             self._objective.loss_name,
-            training_loss,
+            "".join(f" training {loss:.4f}" for loss in trained.values()),
             self._objective.shown(held_out),
             "  (best)" if better else "",
         )

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from mert.cli.decode import mert_decode
 from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
 from mert.decoders.embedded.system import System
+from moses_feature.errors import UsageError
 from moses_feature.moses.ini import MosesIni
 
 WORDS = "abcdef"
@@ -130,6 +131,48 @@ def test_a_word_that_only_the_sentence_has_is_unknown(tmp_path):
     assert b"zz" in found.words
     (other,) = EmbeddedDecoder(system, [source], LIMITS, references=[[b"A0"]]).translate(0)
     assert b"ZZ" in other.words
+
+
+def test_pairs_that_no_corpus_has_counted_stay(tmp_path):
+    pairs = corpus(9)
+    ini = write_system(tmp_path / "s", extracted(pairs))
+    table = tmp_path / "s" / "table0"
+    table.write_text(table.read_text() + "zz ||| ZZ ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 0 0 0\n")
+    system = replace(System.of_ini(ini), counts=True)
+    (found,) = EmbeddedDecoder(system, [[b"zz"]], LIMITS, references=[[b"ZZ"]]).translate(0)
+    assert found.words == (b"ZZ",)
+    np.testing.assert_allclose(found.features[-4:], np.log(0.5))
+
+
+def test_columns_in_another_order(tmp_path):
+    pairs = corpus(14)
+    ini = write_system(tmp_path / "s", extracted(pairs))
+    table = tmp_path / "s" / "table0"
+    lines = [line.split(" ||| ") for line in table.read_text().splitlines()]
+    for fields in lines:
+        a, _, c, _ = fields[2].split()
+        fields[2] = f"0.001 {a} 0.002 {c}"
+    table.write_text("".join(" ||| ".join(fields) + "\n" for fields in lines))
+    system = replace(System.of_ini(ini), counts=True)
+    source, reference = (tokens(side) for side in pairs[0])
+    with pytest.raises(UsageError, match="found scores that its counts do not give"):
+        EmbeddedDecoder(system, [source], LIMITS, references=[reference])
+
+
+def test_no_model_is_overwritten(tmp_path):
+    pairs = corpus(3)
+    ini = write_system(tmp_path / "s", extracted(pairs))
+    table = tmp_path / "s" / "table0"
+    before = table.read_bytes()
+    for output, message in (
+        (table, "would be overwritten"),
+        (tmp_path / "no" / "x", "there is no"),
+    ):
+        arguments = [str(ini.path), "--n-best", str(output), "5"]
+        result = CliRunner().invoke(mert_decode, arguments, input=stdin("a b\n"))
+        assert result.exit_code == 2
+        assert message in result.stderr
+    assert table.read_bytes() == before
 
 
 def test_the_command(tmp_path):

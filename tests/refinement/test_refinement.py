@@ -82,7 +82,8 @@ def files(tmp_path):
 
 def data_of(files: Path, **changed) -> RefineData:
     paths = str(files / "source"), [str(files / "reference")], str(files / "lists")
-    return replace(RefineData(files / "m", *paths, WEIGHTS, COLUMN), **changed)
+    digest = load_model(files / "m").digest
+    return replace(RefineData(files / "m", *paths, WEIGHTS, COLUMN, digest), **changed)
 
 
 def objective_of(files: Path, **settings) -> ExpectedBleu:
@@ -151,14 +152,24 @@ def test_the_lists_are_as_peaked_as_asked(files):
     assert math.exp(np.mean(entropies)) == pytest.approx(1.6, rel=1e-4)
 
 
+def test_no_list_is_as_flat_as_that(files):
+    with pytest.raises(UsageError, match=r"perplexity: expected less than 2\.\d"):
+        objective_of(files, perplexity=5.0)
+
+
 def test_a_run_gains_and_goes_on_to_the_byte(files):
     settings = RefineSettings(
         batch_size=2, learning_rate=0.01, updates=30, evaluate_every=6, perplexity=1.7
     )
     refine(data_of(files), settings, files / "whole", CPU)
     training = load_model(files / "whole").training
-    losses = [entry["training_loss"] for entry in training["history"]]
+    losses = [entry["training_loss"] for entry in training["history"][1:]]
     assert min(losses[1:]) < losses[0] - 0.01
+    first, *_ = training["history"]
+    assert first["update"] == 0  # the network as it was
+    assert min(entry["held_out_loss"] for entry in training["history"]) == pytest.approx(
+        training["held_out_loss"]
+    )
     assert training["objective"] == "expected BLEU"
     assert training["refined_model"] == load_model(files / "m").digest
     asked = iter(range(99))
@@ -200,6 +211,8 @@ def test_other_models_texts_and_directions(files):
     (files / "reference").write_bytes(b"A\n")
     with pytest.raises(DataError, match=r"reference: expected 5 lines as in .*source, found 1"):
         refine(data_of(files), settings, files / "new", CPU)
+    with pytest.raises(UsageError, match="expected the network that made the column"):
+        refine(data_of(files, digest="other"), settings, files / "new", CPU)
     (files / "lists").write_bytes(b"")
     (files / "reference").write_bytes(b"A\n" * 5)
     with pytest.raises(DataError, match="two sentences at least whose translations differ"):
@@ -245,6 +258,9 @@ def test_the_command(run, files):
     ]
     run("describe", "new")
     run("score", "new", stdin=b"a\tA\n")
+    save_model(files / "x", random_model(seed=5))
+    other = run("refine", "x", "y", *options, *budget, exit_code=2)
+    assert "expected the network that made the column of the lists" in other.stderr
     again = run("refine", "m", "new", *options, *budget, exit_code=2)
     assert "holds a model already" in again.stderr
     text = (files / "moses.ini").read_text()

@@ -163,6 +163,17 @@ def test_damaged_lexical_files(files, tmp_path, model_directory, line):
     assert "lex.f2e at line 2: expected word, word and probability" in refused.stderr
 
 
+def test_lexical_files_of_other_words(files, tmp_path, model_directory):
+    """Empty ones, and the two files for each other, have nothing of what is asked for."""
+    options = "--input", "text", "--least", -9, "--lexical", "lex"
+    for content in (b"", b"x y 0.5\n"):
+        for ending in ("f2e", "e2f"):
+            (tmp_path / f"lex.{ending}").write_bytes(content)
+        refused = files("propose", "in", model_directory, "out", *options, exit_code=1)
+        assert "lex.f2e: expected the words of new pairs, found none" in refused.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_lexical_weights_need_their_columns(files, tmp_path, model_directory):
     for ending in ("f2e", "e2f"):
         (tmp_path / f"lex.{ending}").write_bytes(b"a b 0.5\n")

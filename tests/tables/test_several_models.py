@@ -121,6 +121,13 @@ def test_what_reads_such_a_table(run, tmp_path):
     assert values[4] == values[6] == values[7] == values[0]
     assert values[5] == values[8] == 1
     run("report", "out", "f")
+    run("augment-phrase-table", "t", "turned", "--model", "back=r", *MODELS[:2], "--model", "m=g")
+    run("report", "turned", "f")
+    refused = run("report", "turned", "r", exit_code=1)
+    assert "to have scored the table's first p(target | source)" in refused.stderr
+    run("augment-phrase-table", "t", "mean", *MODELS[4:])
+    run("report", "mean", "g")
+    assert "The column is the mean of 2 networks" in (tmp_path / "report.html").read_text()
     (tmp_path / "moses.ini").write_text(
         "[feature]\nPhraseDictionaryMemory name=T num-features=4 path=t input-factor=0 "
         "output-factor=0\n[weight]\nT= 1 1 1 1\n"
@@ -137,7 +144,8 @@ def test_errors(run, tmp_path):
         return message
 
     assert "several models need names" in refused("--model", "f", "--model", "x=g")
-    assert "a name of letters" in refused("--model", "f f=f").replace("the name", "a name")
+    assert "the name of letters" in refused("--model", "f f=f")
+    assert "expected NAME=DIRECTORY" in refused("--model", "f=")
     assert "expected the shortlists, words and direction of f" in refused(
         "--model", "m=f", "--model", "m=r"
     )

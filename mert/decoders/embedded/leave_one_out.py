@@ -4,7 +4,7 @@ What a sentence pair itself gave to a phrase table makes its own translation loo
 of any unseen sentence could be. Here its counts are taken off: a phrase pair loses one for each
 time that both of its phrases stand in the sentence pair; one that has none left is no option. The
 relative frequencies are those of the counts that remain, lexical weights and reordering scores
-stay.
+stay, and so do pairs that no corpus has counted.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from moses_feature.errors import UsageError
 
 INVERSE, DIRECT = 0, 2
 """Where p(source | target) and p(target | source) stand in a table that Moses' training made."""
+MOST_SMOOTHED = 1.0
+"""By which smoothing changes half of the logs of relative frequencies, at most."""
 OF_TARGET, OF_SOURCE, JOINT = range(3)
 """The columns of a table's counts field."""
 
@@ -49,7 +51,8 @@ class LeaveOneOut:
         references: the translations that the table was trained on.
 
     Raises:
-        UsageError: a table that has no relative frequencies.
+        UsageError: a table that has no relative frequencies, or not where Moses' training puts
+            them.
     """
 
     def __init__(self, options: PhraseOptions, references: Sequence[Sentence]) -> None:
@@ -64,6 +67,21 @@ class LeaveOneOut:
                     f"p(target | source) as third, found {table.scores} scores"
                 )
             self._columns.append([options.fixed_column(table.name, c) for c in (INVERSE, DIRECT)])
+            self._check_frequencies(len(self._columns) - 1)
+
+    def _check_frequencies(self, table: int) -> None:
+        """Check that a table's columns are what its counts say, but for smoothing."""
+        counts = self._options.counts
+        rows = np.flatnonzero((self._options.table == table) & (counts[:, JOINT] > 0))
+        for column, total in zip(self._columns[table], (OF_TARGET, OF_SOURCE), strict=True):
+            expected = np.log(counts[rows, JOINT] / counts[rows, total])
+            difference = np.abs(self._options.layout.fixed[rows, column] - expected)
+            if len(rows) and np.median(difference) > MOST_SMOOTHED:
+                raise UsageError(
+                    f"{self._options.tables[table].path}: expected p(source | target) as first "
+                    "score and p(target | source) as third, found scores that its counts do not "
+                    "give"
+                )
 
     @contextmanager
     def without(self, sentence: int, weighted: Options, weights: Floats) -> Iterator[Options]:
@@ -107,14 +125,16 @@ class LeaveOneOut:
             OF_TARGET: _sums(own, table, of_target, len(target)),
         }
         left = counts[:, JOINT] - own
-        kept = left > 0
+        uncounted = (counts[:, JOINT] == 0) & (table >= 0)
+        kept = (left > 0) | uncounted
         has_some = np.bincount(phrase, kept, len(phrases))[phrase] > 0
         kept |= (table < 0) & ~has_some  # a word that no pair is left of is unknown
         gains = {}
         with np.errstate(divide="ignore", invalid="ignore"):
             for total in (OF_TARGET, OF_SOURCE):
                 now = np.log(left / np.maximum(counts[:, total] - lost[total], left))
-                gains[total] = now - np.log(counts[:, JOINT] / counts[:, total])
+                gain = now - np.log(counts[:, JOINT] / counts[:, total])
+                gains[total] = np.where(uncounted, 0.0, gain)
         return _Rest(number[kept], gains[OF_TARGET][kept], gains[OF_SOURCE][kept])
 
     def _occurrences(self, reference: Sentence, targets: Integers) -> Integers:

@@ -148,8 +148,12 @@ def _counts_of(line: bytes, path: str, line_number: int) -> list[float]:
     fields = line.split(SEPARATOR, COUNTS + 1)
     counts = fields[COUNTS].split() if len(fields) > COUNTS else []
     found = [float(count) for count in counts if NUMBER.fullmatch(count)]
-    if len(found) != 3 or len(counts) != 3 or not 0 < found[2] <= min(found):
-        expected = "counts of target phrase, source phrase and pair, the last one the smallest"
+    counted = len(found) == len(counts) == 3 and 0 < found[2] <= min(found)
+    if not counted and found != [0.0, 0.0, 0.0]:
+        expected = (
+            "counts of target phrase, source phrase and pair, the last one above 0 and the "
+            "smallest, or all 0 for a pair that no corpus has counted"
+        )
         raise FormatError(path, expected, shown(b" ".join(counts) or line), line_number)
     return found
 
