@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mert.features import FeatureSet
 from moses_feature.arrays import Floats
 from moses_feature.errors import FormatError, MosesFeatureError, shown
+from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine
 

@@ -20,7 +20,6 @@ import numpy as np
 
 from mert.corpus import Corpus
 from mert.decoders.decoder import Decoder
-from mert.features import FeatureSet
 from mert.moses_files import write_candidates
 from mert.nbest import read_nbest
 from mert.optimisers.candidates import Candidates
@@ -41,6 +40,7 @@ from moses_feature.arrays import Floats, Integers
 from moses_feature.bleu import References, corpus_bleu
 from moses_feature.errors import MosesFeatureError
 from moses_feature.files import Json, locked_directory, whole_file, write_json, write_whole
+from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 
 logger = logging.getLogger(__name__)

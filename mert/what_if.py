@@ -15,7 +15,6 @@ import numpy as np
 
 from mert.comparison.significance import bootstrap_differences, mean_bleu, p_of_differences
 from mert.corpus import Corpus
-from mert.features import FeatureSet, log_score
 from mert.nbest import Hypothesis, read_nbest
 from mert.optimisers.candidates import Candidates
 from mert.optimisers.choice import Optimizer
@@ -25,6 +24,7 @@ from mert.source_phrases import Sentence, surface
 from moses_feature.arrays import Floats, Integers
 from moses_feature.bleu import References
 from moses_feature.errors import DataError, FormatError, shown
+from moses_feature.moses.features import FeatureSet, log_score
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import SCORES, SOURCE, TARGET, split_fields, tokens
 from moses_feature.moses.segmentation import read_segmentation
@@ -53,7 +53,7 @@ class Prediction:
     weights: Floats
 
 
-class NewColumns:
+class ColumnSums:
     """The new columns of an augmented table for some phrase pairs, natural logs.
 
     Args:
@@ -146,7 +146,7 @@ def what_if(
     if sum(len(hypotheses) > 1 for hypotheses in read) < HALVES:
         raise DataError(f"{lists}: expected lists of {HALVES} sentences and more")
     wanted = {pair for of_list in pairs for of_one in of_list for pair in of_one}
-    columns = NewColumns(table, old, wanted)
+    columns = ColumnSums(table, old, wanted)
     grown = [
         [
             replace(h, features=np.concatenate([h.features, columns.of(of_one)]))

@@ -18,7 +18,6 @@ from mert.corpus import read_text
 from mert.decoders.embedded.decoder import EmbeddedDecoder
 from mert.decoders.embedded.system import System
 from mert.decoders.embedded.workers import embedded_decoder
-from mert.features import FeatureSet
 from mert.nbest import read_nbest
 from mert.source_phrases import Sentence
 from moses_feature import __version__
@@ -28,6 +27,7 @@ from moses_feature.cli.paths import READ, WRITE
 from moses_feature.cli.progress import Progress
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import STANDARD_STREAM, whole_file
+from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 
 

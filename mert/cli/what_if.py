@@ -6,13 +6,13 @@ import click
 
 from mert.cli.options import TUNING, algorithm_option, restarts_option
 from mert.corpus import Corpus
-from mert.features import FeatureSet
 from mert.optimisers import choice
 from mert.what_if import what_if
 from moses_feature import __version__
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE, POSITIVE
 from moses_feature.cli.paths import READ
+from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 
 

@@ -28,7 +28,6 @@ from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
 from mert.decoders.decoder import Decoder
 from mert.decoders.rescored import RescoredDecoder
-from mert.features import FeatureSet
 from mert.nbest import first_translations
 from mert.optimisers.space import normalised
 from mert.tune_rescored import tune_system
@@ -45,6 +44,7 @@ from moses_feature import __version__
 from moses_feature.errors import UsageError
 from moses_feature.files import locked_directory, write_json, write_whole
 from moses_feature.json_files import read_json
+from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.run_identity import difference
 

@@ -14,11 +14,11 @@ from mert.decoders.embedded.system import SEGMENTATION, System
 from mert.decoders.embedded.workers import embedded_decoder
 from mert.decoders.moses import MosesDecoder, MosesSettings
 from mert.decoders.rescored import RescoredDecoder
-from mert.features import FeatureSet
 from mert.source_phrases import Sentence, surface
 from moses_feature.errors import UsageError
 from moses_feature.files import Json
 from moses_feature.models.files import file_identity
+from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.rescoring.models import scorers_of
 from moses_feature.rescoring.source import SourceText

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from mert.decoders.decoder import Decoder
-from mert.features import FeatureSet
 from mert.source_phrases import Sentence
 from moses_feature.cluster.actors import ATTEMPTS, ActorPool
 from moses_feature.cluster.connection import Cluster, connected
 from moses_feature.errors import LostProcessError, MosesFeatureError
 from moses_feature.files import whole_file
+from moses_feature.moses.features import FeatureSet
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from mert.features import FeatureSet
+from moses_feature.moses.features import FeatureSet
 
 
 class SearchErrors(NamedTuple):

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mert.decoders.filtered import filtered
-from mert.features import FeatureFunction, FeatureSet
 from mert.source_phrases import Sentence
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import whole_file
+from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
 
 LINES_SHOWN = 12

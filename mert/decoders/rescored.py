@@ -12,11 +12,11 @@ import numpy as np
 from xopen import xopen
 
 from mert.decoders.decoder import Decoder
-from mert.features import FeatureFunction, FeatureSet
 from mert.nbest import Hypothesis, format_nbest, read_nbest
 from moses_feature.arrays import Floats
 from moses_feature.errors import UsageError
 from moses_feature.files import whole_file
+from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.rescoring.nbest import SentenceScorer
 

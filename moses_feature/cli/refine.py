@@ -12,6 +12,7 @@ from moses_feature.cli.options import DeviceOptions, device_options
 from moses_feature.cli.paths import READ, READ_MODEL, WRITE_DIRECTORY
 from moses_feature.cli.training_options import run_options
 from moses_feature.errors import UsageError
+from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.refinement.settings import RefineData, RefineSettings
 from moses_feature.tables.score_lines import network_column, network_digests
@@ -89,11 +90,14 @@ def refine_command(
     place, digests = network_column(path), network_digests(path)
     if len(digests) > 1:
         raise UsageError(f"{path}: the column is the mean of {len(digests)} networks, not of one")
-    weights = {name: tuple(of.values) for name, of in system.weights.items()}
-    if not 0 <= place < len(weights.get(table.name, ())):
+    features = FeatureSet.of_ini(system)
+    columns = features.columns(table.name)
+    if place >= len(columns):
         raise UsageError(f"{ini}: expected {place + 1} weights of {table.name} and more")
-    if not weights[table.name][place]:
+    column = columns[place]
+    if not (features.weights[column] and features.tuneable[column]):
         raise UsageError(f"{ini}: the weight of the network's column is 0: tune it first")
     texts = source, reference, n_best
-    data = RefineData(Path(model), *texts, weights, (table.name, place), digests[0])
+    place_in_lists = int(features.tuneable[:column].sum())
+    data = RefineData(Path(model), *texts, features, place_in_lists, digests[0])
     train_and_show(refine, data, settings, Path(output), device.prepare(), resume, "sentences")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,12 +12,13 @@ import numpy as np
 
 from moses_feature.arrays import Floats, Integers
 from moses_feature.bleu import References, sentence_bleu
-from moses_feature.errors import DataError, FormatError, shown
+from moses_feature.errors import DataError, FormatError, MosesFeatureError, shown
 from moses_feature.files import Json
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import Vocabulary
+from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine, labelled_values
+from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.segmentation import read_segmentation
 from moses_feature.moses.words import WordError, WordOptions
@@ -63,8 +64,8 @@ class ListReader:
     """Reads n-best lists.
 
     Args:
-        weights: of the features, by name.
-        column: the function, and the place among its values, of the network's column.
+        features: of the lists, with their weights.
+        column: the network's among the tuneable features.
         words: what makes words of the network out of tokens.
         source: the network's source words.
         target: its target words.
@@ -72,13 +73,14 @@ class ListReader:
 
     def __init__(
         self,
-        weights: Mapping[str, Sequence[float]],
-        column: tuple[str, int],
+        features: FeatureSet,
+        column: int,
         words: WordOptions,
         source: Vocabulary,
         target: Vocabulary,
     ) -> None:
-        self._weights = weights
+        self._features = features
+        self._weights = features.weights[features.tuneable]
         self._column = column
         self._words = words
         self._vocabularies = source, target
@@ -158,11 +160,12 @@ class ListReader:
     def _add(self, line: NbestLine, source: Words, path: str, line_number: int) -> Words:
         """Keep a translation; return its words."""
         try:
-            values = labelled_values(line.fields[VALUES])
+            values = np.array(self._features.values(line.fields[VALUES]))
         except ValueError:
             found = shown(line.fields[VALUES])
             raise FormatError(path, EXPECTED, found, line_number) from None
-        self._check(values, path, line_number)
+        except MosesFeatureError as error:
+            raise DataError(f"{path} at line {line_number}: {error}") from None
         if line.segmentation is None:
             expected = (
                 "the phrases behind the total (mert-decode --segmentation, Moses' "
@@ -174,14 +177,8 @@ class ListReader:
         except ValueError as error:
             expected, found = error.args
             raise FormatError(path, expected, found, line_number) from None
-        name, place = self._column
-        total = sum(
-            weight * value
-            for of, found_values in values.items()
-            for weight, value in zip(self._weights[of], found_values, strict=True)
-        )
-        value = values[name][place]
-        self._scores.append(total - self._weights[name][place] * value)
+        value = values[self._column]
+        self._scores.append(values @ self._weights - self._weights[self._column] * value)
         self._values.append(value)
         for of_phrase in places:
             phrase = source[of_phrase.source : of_phrase.source_end]
@@ -189,18 +186,6 @@ class ListReader:
             self._phrases.append(self._pair(phrase, translation, path, line_number))
         self._ends.append(len(self._phrases))
         return line.words
-
-    def _check(self, values: Mapping[str, list[float]], path: str, line_number: int) -> None:
-        name, place = self._column
-        wrong = [
-            f"{of}:{len(found)}"
-            for of, found in values.items()
-            if len(self._weights.get(of, ())) != len(found)
-        ]
-        if wrong or place >= len(values.get(name, ())):
-            weights = " ".join(f"{of}:{len(found)}" for of, found in self._weights.items())
-            found = " ".join(f"{of}:{len(values[of])}" for of in values)
-            raise FormatError(path, f"features of the ini ({weights})", found, line_number)
 
     def _pair(self, source: Words, target: Words, path: str, line_number: int) -> int:
         key = b" ".join(source), b" ".join(target)

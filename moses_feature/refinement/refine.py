@@ -65,8 +65,8 @@ def refine(
                 f"{data.model}: expected a network for {FORWARD}, found {model.reading}"
             )
         lists, provenance = ranks.from_first(partial(_read, data, model, control.command))
-        name, place = data.column
-        objective = ExpectedBleu(model, lists, data.weights[name][place], settings, device)
+        weight = float(data.features.weights[data.features.tuneable][data.column])
+        objective = ExpectedBleu(model, lists, weight, settings, device)
         trainer = Trainer(objective, settings, directory, device, provenance, ranks)
         return run_or_resume(trainer, directory, control.stop, control.report, ranks)
 
@@ -83,7 +83,7 @@ def _check(data: RefineData, directory: Path, resume: bool) -> None:
 def _read(data: RefineData, model: PhraseModel, command: str) -> tuple[PhraseLists, Json]:
     """Return the lists, and what is to be known of their origin."""
     words = data.words.words(model)
-    reader = ListReader(data.weights, data.column, words, model.source, model.target)
+    reader = ListReader(data.features, data.column, words, model.source, model.target)
     lists = reader.read(data.lists, data.source, data.references)
     several = lists.with_several()
     logger.info(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from moses_feature.errors import UsageError
 from moses_feature.models.table_words import TableWords
+from moses_feature.moses.features import FeatureSet
 from moses_feature.training.settings import RunSettings
 
 LEARNING_RATE = 1e-4
@@ -47,8 +48,8 @@ class RefineData:
         source: a text that was decoded, tokenised.
         references: its translations.
         lists: n-best lists with segmentation, of a system that has the network's column.
-        weights: of the features of that system, by name.
-        column: the feature function, and the place among its values, of the network's log p.
+        features: of that system, with their weights.
+        column: the network's log p among the tuneable features.
         digest: of the network that made the column.
         words: how the tokens of the table become words.
     """
@@ -57,7 +58,7 @@ class RefineData:
     source: str
     references: Sequence[str]
     lists: str
-    weights: dict[str, tuple[float, ...]]
-    column: tuple[str, int]
+    features: FeatureSet
+    column: int
     digest: str
     words: TableWords = field(default_factory=TableWords)

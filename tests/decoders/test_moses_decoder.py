@@ -20,9 +20,9 @@ from helpers.toy import make_toy
 from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
 from mert.decoders.embedded.system import System
 from mert.decoders.moses import MosesDecoder, MosesSettings, find_moses
-from mert.features import FeatureSet
 from mert.nbest import format_nbest, read_nbest
 from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.moses.features import FeatureSet
 
 
 @pytest.fixture(params=["stand-in", "real"])

@@ -13,10 +13,10 @@ from helpers.files import SHARED, needs_shared
 from mert.decoders.embedded.reordering import ReorderingType
 from mert.decoders.embedded.system import PhraseTable, ReorderingTable
 from mert.decoders.embedded.tables import TargetPhrases, read_reordering, read_table
-from mert.features import log_score
 from mert.source_phrases import Sentence, SourcePhrases, surface_words
 from moses_feature.errors import DataError, FormatError
 from moses_feature.moses import lines
+from moses_feature.moses.features import log_score
 from moses_feature.moses.lines import LineReader
 
 SENTENCES = [b"a b c d".split(), b"c a".split(), [], b"d d \xc3\xa9".split()]

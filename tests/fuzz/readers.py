@@ -33,7 +33,6 @@ from mert.corpus import read_text
 from mert.decoders.embedded.reordering import ReorderingType
 from mert.decoders.embedded.system import PhraseTable, ReorderingTable, System
 from mert.decoders.embedded.tables import TargetPhrases, read_reordering, read_table
-from mert.features import FeatureFunction, FeatureSet
 from mert.moses_files import read_candidates, read_init
 from mert.nbest import read_nbest
 from mert.source_phrases import SourcePhrases
@@ -43,6 +42,7 @@ from moses_feature.json_files import read_json
 from moses_feature.lm.nplm import load_neural_lm, read_nplm
 from moses_feature.models.cross_fitting import load_any_model
 from moses_feature.models.vocabulary import Vocabulary
+from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions

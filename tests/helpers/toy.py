@@ -15,7 +15,6 @@ from helpers.models import SEARCH_SIZES, random_model
 from mert.decoders.embedded.decoder import EmbeddedDecoder
 from mert.decoders.embedded.reordering import ReorderingType
 from mert.decoders.embedded.system import System
-from mert.features import FeatureSet
 from moses_feature.joint.sizes import JOINT_ARCHITECTURE, JointSizes
 from moses_feature.lm.scorer import VOCABULARY
 from moses_feature.lm.sizes import LM_ARCHITECTURE as ARCHITECTURE
@@ -28,6 +27,7 @@ from moses_feature.models.vocabulary import (
     TARGET_VOCABULARY,
     Vocabulary,
 )
+from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.search.scorer import SearchScorer
 

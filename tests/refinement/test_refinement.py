@@ -14,8 +14,9 @@ from helpers.equations import reference_log_probs
 from helpers.models import random_model
 from sacrebleu.metrics.bleu import BLEU
 
-from moses_feature.errors import DataError, FormatError, UsageError
+from moses_feature.errors import DataError, UsageError
 from moses_feature.models.phrase_model import load_model, save_model
+from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.refinement.expected_bleu import ExpectedBleu
 from moses_feature.refinement.lists import ListReader
 from moses_feature.refinement.refine import refine
@@ -33,8 +34,14 @@ LISTS = [
     [(b"0-1=0-1", b"C A"), (b"1=0 0=1", b"A C")],
 ]
 LM = [[-2.0, -1.5, -1.0], [-3.0, -1.0, -2.0], [-1.0], [-2.0, -2.5, -0.5], [-1.0, -1.25]]
-WEIGHTS = {"LM0": (0.5,), "TM0": (0.2, 0.3, 0.1)}
-COLUMN = "TM0", 1
+FEATURES = FeatureSet(
+    (
+        FeatureFunction("LM0", (0.5,), (True,)),
+        FeatureFunction("TM0", (0.2, 9.0, 0.3, 0.1), (True, False, True, True)),
+    )
+)
+"""The lists have no value of the one that is not tuned."""
+COLUMN = 2
 
 
 def weights(directory: Path) -> bytes:
@@ -83,13 +90,13 @@ def files(tmp_path):
 def data_of(files: Path, **changed) -> RefineData:
     paths = str(files / "source"), [str(files / "reference")], str(files / "lists")
     digest = load_model(files / "m").digest
-    return replace(RefineData(files / "m", *paths, WEIGHTS, COLUMN, digest), **changed)
+    return replace(RefineData(files / "m", *paths, FEATURES, COLUMN, digest), **changed)
 
 
 def objective_of(files: Path, **settings) -> ExpectedBleu:
     data, model = data_of(files), load_model(files / "m")
     words = data.words.words(model)
-    reader = ListReader(WEIGHTS, COLUMN, words, model.source, model.target)
+    reader = ListReader(FEATURES, COLUMN, words, model.source, model.target)
     lists = reader.read(data.lists, data.source, data.references)
     return ExpectedBleu(model, lists, 0.3, RefineSettings(**settings), CPU)
 
@@ -189,8 +196,9 @@ def no_segmentation(line: bytes) -> bytes:
     ("change", "message"),
     [
         (no_segmentation, "lists at line 1: expected the phrases behind the total"),
-        (lambda line: line.replace(b"LM0=", b"LM1="), "line 1: expected features of the ini"),
-        (lambda line: line.replace(b" -2 |||", b" |||"), "line 1: expected features of the ini"),
+        (lambda line: line.replace(b"LM0=", b"LM1="), "line 1: expected the features LM0:1 TM0:3"),
+        (lambda line: line.replace(b" -2 |||", b" |||"), "found LM0:1 TM0:2"),
+        (lambda line: line[: line.index(b"LM0")] + line[line.index(b"TM0") :], "found TM0:3"),
         (lambda line: line.replace(b"-1.5", b"x"), "line 1: expected sentence"),
         (lambda line: line.replace(b"LM0= ", b"LM0= x"), "line 1: expected sentence"),
         (lambda line: line.replace(b"||| 0", b"||| 7"), "expected phrases that cover 3 source"),
@@ -199,7 +207,7 @@ def no_segmentation(line: bytes) -> bytes:
 )
 def test_lists_that_do_not_fit(files, change, message):
     write_lists(files / "lists", load_model(files / "m"), change)
-    with pytest.raises(FormatError, match=message):
+    with pytest.raises(DataError, match=message):
         objective_of(files)
 
 
@@ -239,12 +247,13 @@ def test_the_command(run, files):
     run("augment-phrase-table", "in", "table", "--model", "m")
     (files / "moses.ini").write_text(
         "[feature]\nPhraseDictionaryMemory name=TM0 num-features=6 path=table input-factor=0 "
-        "output-factor=0\nKENLM name=LM0 factor=0 order=3 path=lm\n"
-        "[weight]\nTM0= 0.1 0.1 0.1 0.1 0.3 0.1\nLM0= 0.5\n"
+        "output-factor=0 tuneable-components=true,true,true,true,true,false\n"
+        "KENLM name=LM0 factor=0 order=3 path=lm\n"
+        "[weight]\nTM0= 0.1 0.1 0.1 0.1 0.3 0\nLM0= 0.5\n"
     )
 
     def wide(line: bytes) -> bytes:
-        return line.replace(b"TM0= -1", b"TM0= -1 -1 -1 -1")
+        return line.replace(b"TM0= -1", b"TM0= -1 -1 -1 -1").replace(b" -2 |||", b" |||")
 
     write_lists(files / "lists", model, wide)
     options = "--ini", "moses.ini", "--source", "source", "--reference", "reference"
@@ -264,6 +273,6 @@ def test_the_command(run, files):
     again = run("refine", "m", "new", *options, *budget, exit_code=2)
     assert "holds a model already" in again.stderr
     text = (files / "moses.ini").read_text()
-    (files / "moses.ini").write_text(text.replace("0.1 0.3 0.1", "0.1 0 0.1"))
+    (files / "moses.ini").write_text(text.replace("0.1 0.3 0", "0.1 0 0"))
     refused = run("refine", "m", "other", *options, *budget, exit_code=2)
     assert "the weight of the network's column is 0" in refused.stderr

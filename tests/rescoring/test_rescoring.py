@@ -11,12 +11,12 @@ from helpers.toy import NEURAL_SIZES, make_toy, neural_score, random_neural_lm
 from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
 from mert.decoders.embedded.system import System
 from mert.decoders.rescored import RescoredDecoder
-from mert.features import FeatureSet
 from mert.nbest import read_nbest
 from moses_feature.errors import FormatError, UsageError
 from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.lm.sizes import LM_ARCHITECTURE as ARCHITECTURE
 from moses_feature.models.files import write_model_files
+from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.lines import LineReader
 from moses_feature.rescoring.nbest import CslmScorer, named, read_weights, rescore
 

@@ -27,7 +27,6 @@ from mert.comparison.significance import approximate_randomisation, mean_bleu, p
 from mert.corpus import Corpus
 from mert.decoders.embedded.decoder import EmbeddedDecoder
 from mert.decoders.embedded.system import System
-from mert.features import FeatureSet
 from mert.moses_files import read_candidates
 from mert.nbest import first_translations
 from mert.optimisers.choice import OPTIMIZERS, optimizer
@@ -38,6 +37,7 @@ from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.files import locked_directory
 from moses_feature.lm.sizes import LM_ARCHITECTURE
 from moses_feature.models.files import write_model_files
+from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.rescoring.nbest import read_weights
 

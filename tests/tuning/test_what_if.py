@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from mert.cli.what_if import mert_what_if
-from mert.what_if import NewColumns
+from mert.what_if import ColumnSums
 from moses_feature.errors import DataError
 
 SENTENCES = 60
@@ -96,7 +96,7 @@ def test_a_column_that_is_the_same_for_all(files):
 
 
 def test_sums_of_columns(files):
-    columns = NewColumns(str(files / "table"), 1, {(b"w1", b"w1G"), (b"w2", b"w2B")})
+    columns = ColumnSums(str(files / "table"), 1, {(b"w1", b"w1G"), (b"w2", b"w2B")})
     assert columns.count == 2
     found = columns.of([(b"w1", b"w1G"), (b"w2", b"w2B"), (b"w2", b"w2B"), (b"zz", b"zz")])
     np.testing.assert_allclose(found, np.log([0.9 * 0.3 * 0.3, 0.5**3]))

@@ -21,11 +21,11 @@ from mert.decoders.embedded.phrase_options import PhraseOptions
 from mert.decoders.embedded.records import Graph, Limits, Options, Task
 from mert.decoders.embedded.search import most_hypotheses, room_for, search
 from mert.decoders.embedded.system import System
-from mert.features import FeatureSet
 from mert.nbest import Hypothesis, format_nbest
 from mert.source_phrases import Sentence, surface
 from moses_feature.arrays import Integers, Record
 from moses_feature.files import whole_file
+from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.segmentation import PhrasePlace, write_segmentation
 from moses_feature.signals import deferred
 

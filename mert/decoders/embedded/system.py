@@ -16,8 +16,8 @@ from mert.decoders.embedded.model_files import (
 )
 from mert.decoders.embedded.records import WINDOW
 from mert.decoders.embedded.reordering import ReorderingType
-from mert.features import FeatureSet, log_score
 from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.moses.features import FeatureSet, log_score
 from moses_feature.moses.ini import Feature, MosesIni
 
 KEYS = {

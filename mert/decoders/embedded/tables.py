@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mert.decoders.embedded.system import PhraseTable, ReorderingTable
-from mert.features import log_score
 from mert.source_phrases import (
     BAR,
     NEW_LINE,
@@ -30,6 +29,7 @@ from mert.strings import Strings, added, new_strings, number_copied, slot_of, wi
 from moses_feature.arrays import Bytes, Floats, Integers
 from moses_feature.compiled import compiled, inner
 from moses_feature.errors import FormatError, shown
+from moses_feature.moses.features import log_score
 from moses_feature.moses.lines import LONGEST_LINE, LineReader
 from moses_feature.moses.phrase_table import (
     ALIGNMENT,

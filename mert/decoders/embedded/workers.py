@@ -15,9 +15,9 @@ from pathlib import Path
 from mert.decoders.decoder import SearchErrors
 from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
 from mert.decoders.embedded.system import System
-from mert.features import FeatureSet
 from mert.source_phrases import Sentence
 from moses_feature.files import whole_file
+from moses_feature.moses.features import FeatureSet
 from moses_feature.processes import ObjectProcess
 
 
