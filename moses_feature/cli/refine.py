@@ -15,6 +15,7 @@ from moses_feature.errors import UsageError
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.refinement.settings import RefineData, RefineSettings
+from moses_feature.tables.features_json import table_words
 from moses_feature.tables.score_lines import network_column, network_digests
 
 DEFAULTS = RefineSettings()
@@ -99,5 +100,6 @@ def refine_command(
         raise UsageError(f"{ini}: the weight of the network's column is 0: tune it first")
     texts = source, reference, n_best
     place_in_lists = int(features.tuneable[:column].sum())
-    data = RefineData(Path(model), *texts, features, place_in_lists, digests[0])
+    of_table = place_in_lists, digests[0], table_words(path)
+    data = RefineData(Path(model), *texts, features, *of_table)
     train_and_show(refine, data, settings, Path(output), device.prepare(), resume, "sentences")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from moses_feature.errors import UsageError
@@ -61,4 +61,4 @@ class RefineData:
     features: FeatureSet
     column: int
     digest: str
-    words: TableWords = field(default_factory=TableWords)
+    words: TableWords

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from moses_feature.generation.of_model import Generator
-from moses_feature.json_files import member, record
+from moses_feature.json_files import member
 from moses_feature.models.phrase_model import PhraseModel
 from moses_feature.models.table_words import TableWords
 from moses_feature.moses.words import WordOptions
-from moses_feature.tables.features_json import features_json, read_columns, read_features
+from moses_feature.tables.features_json import (
+    features_json,
+    read_columns,
+    read_features,
+    table_words,
+)
 
 COUNTS = {
     "lines_written": "lines",
@@ -49,10 +53,7 @@ class Facts:
             name: member(content, name, int, path, what) for name in COUNTS if name in content
         }
         command = member(content, "command", str, path, what) if "command" in content else ""
-        settings = member({"settings": {}, **content}, "settings", dict[str, Any], path, what)
-        given = {f.name: settings[f.name] for f in fields(TableWords) if f.name in settings}
-        words = record(TableWords, given, path, "how a table was scored")
-        return cls(list(read_columns(table_path)), counts, command, words)
+        return cls(list(read_columns(table_path)), counts, command, table_words(table_path))
 
     @property
     def escaped(self) -> bool:

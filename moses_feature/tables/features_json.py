@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from moses_feature.errors import FormatError, MosesFeatureError
 from moses_feature.files import Json, without_compression_suffix, write_json
-from moses_feature.json_files import member, read_json
+from moses_feature.json_files import member, read_json, record
+from moses_feature.models.table_words import TableWords
 
 
 def features_json(table: str | Path) -> Path:
@@ -56,6 +58,19 @@ def read_columns(table: str | Path) -> dict[str, int]:
     if not columns:
         raise FormatError(path, what, "no column")
     return columns
+
+
+def table_words(table: str | Path) -> TableWords:
+    """Return how the tokens of an augmented table became words when it was scored.
+
+    Raises:
+        MosesFeatureError: the table has no such file.
+        FormatError: the file is damaged.
+    """
+    path, facts = features_json(table), read_features(table)
+    settings = member({"settings": {}, **facts}, "settings", dict[str, Any], path, "facts")
+    given = {f.name: settings[f.name] for f in fields(TableWords) if f.name in settings}
+    return record(TableWords, given, path, "how a table was scored")
 
 
 def described_table(table: str | Path) -> str | None:

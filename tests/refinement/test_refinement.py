@@ -16,6 +16,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from moses_feature.errors import DataError, UsageError
 from moses_feature.models.phrase_model import load_model, save_model
+from moses_feature.models.table_words import TableWords
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.refinement.expected_bleu import ExpectedBleu
 from moses_feature.refinement.lists import ListReader
@@ -90,7 +91,9 @@ def files(tmp_path):
 def data_of(files: Path, **changed) -> RefineData:
     paths = str(files / "source"), [str(files / "reference")], str(files / "lists")
     digest = load_model(files / "m").digest
-    return replace(RefineData(files / "m", *paths, FEATURES, COLUMN, digest), **changed)
+    return replace(
+        RefineData(files / "m", *paths, FEATURES, COLUMN, digest, TableWords()), **changed
+    )
 
 
 def objective_of(files: Path, **settings) -> ExpectedBleu:
