@@ -39,9 +39,10 @@ from moses_feature.models.sizes import PRESETS, Sizes
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
+from moses_feature.scoring.computation import BLOCK_ROWS, WORDS_TOGETHER
 from moses_feature.scoring.of_model import scorer_of
 from moses_feature.scoring.packing import Packed, WordPair
-from moses_feature.scoring.scorer import BLOCK_ROWS, WORDS_TOGETHER, Scorer
+from moses_feature.scoring.scorer import Scorer
 from moses_feature.tables.augment import LINES_PER_PART
 from moses_feature.training.phrase_pairs import PairCollection, read_pairs
 

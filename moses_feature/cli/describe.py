@@ -29,6 +29,8 @@ SIZES = {
     "embedding": "embedding",
     "alignment": "alignment units",
     "maxout": "maxout units",
+    "unit": "kind of hidden units",
+    "positions": "positions",
     "rank": "output rank",
 }
 

@@ -29,10 +29,14 @@ from moses_feature.lm.sizes import LARGEST_SIZE, LmSizes
 from moses_feature.models.folds import MOST_FOLDS
 from moses_feature.models.reading import Reading
 from moses_feature.models.sizes import (
+    FEED_FORWARD_ARCHITECTURE,
+    FEED_FORWARD_PRESETS,
     PRESETS,
+    PRODUCTS,
     SEARCH_ARCHITECTURE,
     SEARCH_PRESETS,
     Dtype,
+    FeedForwardSizes,
     SearchSizes,
     Sizes,
 )
@@ -49,7 +53,7 @@ if TYPE_CHECKING:
     import torch
 
 F = TypeVar("F", bound=Callable[..., Any])
-S = TypeVar("S", Sizes, SearchSizes, LmSizes)
+S = TypeVar("S", Sizes, FeedForwardSizes, SearchSizes, LmSizes)
 
 DEFAULTS = TrainingSettings()
 LM_DEFAULTS = LmSettings()
@@ -204,7 +208,7 @@ class SizeOptions:
     """
 
     preset: str | None
-    sizes: dict[str, int | None]
+    sizes: dict[str, int | str | None]
 
     @classmethod
     def from_options(cls, given: Given, *kinds: type[Any]) -> SizeOptions:
@@ -221,7 +225,9 @@ class SizeOptions:
         name = self.preset or ("paper" if device.type == "cuda" else "small")
         if name not in presets:
             raise UsageError(f"--preset {name}: expected {' or '.join(presets)} for this network")
-        sizes = {name: size for name, size in self.sizes.items() if size is not None}
+        sizes: dict[str, Any] = {
+            name: size for name, size in self.sizes.items() if size is not None
+        }
         if unknown := sorted(sizes.keys() - vars(presets[name]).keys()):
             raise UsageError(f"--{unknown[0]}: this network has none")
         return replace(presets[name], **sizes)
@@ -245,14 +251,16 @@ class TrainingOptions:
     @classmethod
     def from_options(cls, given: Given) -> TrainingOptions:
         """Pick them from the options of a command."""
-        size = SizeOptions.from_options(given, Sizes, SearchSizes)
+        size = SizeOptions.from_options(given, Sizes, FeedForwardSizes, SearchSizes)
         return taken(cls, given, size=size, run=taken(RunSettings, given, "clip"))
 
     def settings(self, device: torch.device) -> TrainingSettings:
         """Return how to train on a device."""
-        sizes: Sizes | SearchSizes
+        sizes: Sizes | FeedForwardSizes | SearchSizes
         if self.architecture == SEARCH_ARCHITECTURE:
             sizes = self.size.on(device, SEARCH_PRESETS)
+        elif self.architecture == FEED_FORWARD_ARCHITECTURE:
+            sizes = self.size.on(device, FEED_FORWARD_PRESETS)
         else:
             sizes = self.size.on(device, PRESETS)
         return TrainingSettings(
@@ -274,20 +282,28 @@ training_options = Gathered(
     TrainingOptions.from_options,
     click.option(
         "--architecture",
-        type=click.Choice(["encoder-decoder", SEARCH_ARCHITECTURE]),
+        type=click.Choice(["encoder-decoder", SEARCH_ARCHITECTURE, FEED_FORWARD_ARCHITECTURE]),
         default="encoder-decoder",
         show_default=True,
-        help="The paper's network, or RNNsearch, which aligns the words of the phrases.",
+        help="The paper's network; RNNsearch, which aligns the words of the phrases; or the older "
+        "network of Schwenk (2012), without recurrences.",
     ),
     size_options(
         PRESETS,
         {
             "hidden": "hidden units",
             "embedding": "word embedding",
-            "maxout": "maxout units",
-            "rank": "rank of the output matrix (encoder-decoder)",
+            "maxout": "maxout units (not feed-forward)",
+            "rank": "rank of the output matrix (not rnnsearch)",
             "alignment": "units of the alignment model (rnnsearch)",
+            "positions": "source words that are read (feed-forward)",
         },
+    ),
+    click.option(
+        "--unit",
+        type=click.Choice(list(PRODUCTS)),
+        help="Hidden units: the paper's gated ones (gru, the default), without gates (tanh), a "
+        "quarter or half of which change slowly, or long short-term memory (encoder-decoder).",
     ),
     click.option(
         "--shortlist",

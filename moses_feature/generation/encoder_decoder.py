@@ -11,14 +11,13 @@ import torch
 from torch import Tensor
 
 from moses_feature.arrays import Floats, Integers
+from moses_feature.generation.blocks import ROWS, in_blocks
 from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import END
 from moses_feature.scoring.elementwise import elementwise_for
 from moses_feature.scoring.steps import FoldedNetwork, Sources, Steps
 
-ROWS = 64
-"""Prefixes, or source phrases, that go through the network together, always as many."""
 CPU = torch.device("cpu")
 
 
@@ -27,7 +26,7 @@ class PhraseWriter:
 
     def __init__(self, network: EncoderDecoder) -> None:
         output = network.output_words
-        self.hidden = network.sizes.hidden
+        self.state = network.sizes.state
         self.output = output.weight.detach().t().contiguous()
         self.output_bias = output.bias.detach()
         folded = FoldedNetwork.of(network, torch.float32, len(output.weight))
@@ -42,7 +41,7 @@ class PhraseWriter:
 
         def read(rows: Tensor) -> tuple[Tensor, ...]:
             mine = words[rows]
-            states, last = torch.zeros(ROWS, self.hidden), torch.zeros(ROWS, self.hidden)
+            states, last = torch.zeros(ROWS, self.state), torch.zeros(ROWS, self.state)
             for place in range(int(lengths[rows].max()) + 1):
                 word = torch.from_numpy(mine[:, place].astype(np.int64))
                 states = self.steps.encode(states, torch.arange(ROWS), word).clone()
@@ -52,7 +51,7 @@ class PhraseWriter:
             # the steps write their next results to the same place
             return read.start.clone(), read.state.clone(), read.maxout.clone()
 
-        return Sources(*_in_blocks(read, len(sources)))
+        return Sources(*in_blocks(read, len(sources)))
 
     def empty(self, sources: Sequence[Sequence[int]]) -> PhrasePrefixes:
         """Return an empty prefix of a target for each source phrase, one at least."""
@@ -67,7 +66,7 @@ class PhrasePrefixes:
     Attributes:
         writer: whose they are.
         sources: the source phrases.
-        states: (n, H) of the decoder before the last words.
+        states: (n, W) of the decoder before the last words.
         state: (N,) the state of each prefix.
         source: (N,) the source phrase of each.
         last: (N,) the last words, END of an empty prefix.
@@ -102,7 +101,7 @@ class PhrasePrefixes:
     def _of_logits(self, work: Callable[[Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
         """Return what comes of the logits (ROWS, V) of the next words, block by block."""
         writer, features = self.writer, self._decoded[1]
-        return _in_blocks(
+        return in_blocks(
             lambda rows: work(torch.addmm(writer.output_bias, features[rows], writer.output)),
             len(features),
         )
@@ -119,19 +118,10 @@ class PhrasePrefixes:
             )
             return state.clone(), features.clone()
 
-        return _in_blocks(decode, len(self.last))
+        return in_blocks(decode, len(self.last))
 
     def grown(self, prefix: Integers, word: Integers) -> PhrasePrefixes:
         """Return longer prefixes: some of these, and a word after each."""
         rows, states = torch.from_numpy(prefix), self._decoded[0]
         last = torch.from_numpy(word)
         return PhrasePrefixes(self.writer, self.sources, states, rows, self.source[rows], last)
-
-
-def _in_blocks(work: Callable[[Tensor], tuple[Tensor, ...]], count: int) -> tuple[Tensor, ...]:
-    """Work on ROWS rows at a time, the last ones repeated; return what comes of all of them."""
-    blocks = [
-        work(torch.arange(first, first + ROWS).clamp(max=count - 1))
-        for first in range(0, count, ROWS)
-    ]
-    return tuple(torch.cat(parts)[:count] for parts in zip(*blocks, strict=True))

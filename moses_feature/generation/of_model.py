@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -118,10 +119,15 @@ def generator_of(directory: Path) -> Generator:
         return Generator(
             scorer, scorer.reading, lambda ids: SearchPrefixes.empty(scorer.network, ids)
         )
-    # torch is needed by the encoder-decoder alone
+    # torch is not needed by RNNsearch
     from moses_feature.generation.encoder_decoder import PhraseWriter
+    from moses_feature.generation.feed_forward import FeedForwardPrefixes
     from moses_feature.models.encoder_decoder import EncoderDecoder
+    from moses_feature.models.feed_forward import FeedForwardNetwork
     from moses_feature.models.phrase_model import load_model
 
     model = load_model(directory)
-    return Generator(model, model.reading, PhraseWriter(cast(EncoderDecoder, model.network)).empty)
+    network = model.network
+    if isinstance(network, FeedForwardNetwork):
+        return Generator(model, model.reading, partial(FeedForwardPrefixes.empty, network))
+    return Generator(model, model.reading, PhraseWriter(cast(EncoderDecoder, network)).empty)

@@ -1,8 +1,9 @@
 """The RNN Encoder-Decoder of Cho et al., EMNLP 2014 (section 2 and the supplement's section 1).
 
 Axes: B phrase pairs, N source positions, M target positions, H hidden units, E embedding, S
-maxout units, R output rank, V target words. In the comments e(x) and e(y) are embeddings, z and r
-the update and reset gates, c the summary of the source phrase; a prime marks the decoder.
+maxout units, R output rank, V target words, K products of a hidden unit (3 of the paper's gated
+ones), W numbers of a state (H, or 2 H of LSTM). In the comments e(x) and e(y) are embeddings, z
+and r the update and reset gates, c the summary of the source phrase; a prime marks the decoder.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ from torch.nn import functional
 from moses_feature.models.initialise import draw_weights
 from moses_feature.models.recurrence import decoder_states, encoder_states
 from moses_feature.models.sizes import Sizes
+from moses_feature.models.unit_states import unit_states
 from moses_feature.models.vocabulary import END
 from moses_feature.models.word_log_probs import word_log_probs, word_logits
+
+SLOW_SHARE = {"tanh": 0.0, "leaky-25": 0.25, "leaky-50": 0.5}
+"""Share of the leaky units that change slowly."""
 
 
 class EncoderDecoder(nn.Module):
@@ -31,19 +36,28 @@ class EncoderDecoder(nn.Module):
     ) -> None:
         super().__init__()
         hidden, embedding, maxout, rank = sizes.hidden, sizes.embedding, sizes.maxout, sizes.rank
+        products = sizes.products * hidden
         self.sizes = sizes
         self.dropout = nn.Dropout(dropout)
         self.source_embedding = nn.Embedding(source_words, embedding)
         self.target_embedding = nn.Embedding(target_words, embedding, padding_idx=END)
         # The rows of a product of size 3 H belong to z, r and the candidate state, in this order.
-        self.encoder_input = nn.Linear(embedding, 3 * hidden)  # W_z, W_r, W and the biases
-        self.encoder_gates = nn.Linear(hidden, 2 * hidden, bias=False)  # U_z, U_r
-        self.encoder_candidate = nn.Linear(hidden, hidden, bias=False)  # U
+        self.encoder_input = nn.Linear(embedding, products)  # W_z, W_r, W and the biases
+        if sizes.unit == "gru":
+            self.encoder_gates = nn.Linear(hidden, 2 * hidden, bias=False)  # U_z, U_r
+            self.encoder_candidate = nn.Linear(hidden, hidden, bias=False)  # U
+        else:
+            self.encoder_state = nn.Linear(hidden, products, bias=False)
         self.summary = nn.Linear(hidden, hidden)  # V
-        self.decoder_start = nn.Linear(hidden, hidden)  # V'
-        self.decoder_input = nn.Linear(embedding, 3 * hidden)  # W'_z, W'_r, W' and the biases
-        self.decoder_state = nn.Linear(hidden, 3 * hidden, bias=False)  # U'_z, U'_r, U'
-        self.decoder_summary = nn.Linear(hidden, 3 * hidden, bias=False)  # C_z, C_r, C
+        self.decoder_start = nn.Linear(hidden, sizes.state)  # V'
+        self.decoder_input = nn.Linear(embedding, products)  # W'_z, W'_r, W' and the biases
+        self.decoder_state = nn.Linear(hidden, products, bias=False)  # U'_z, U'_r, U'
+        self.decoder_summary = nn.Linear(hidden, products, bias=False)  # C_z, C_r, C
+        self.encoder_rate: Tensor
+        self.decoder_rate: Tensor
+        if products == hidden:
+            self.register_buffer("encoder_rate", torch.ones(hidden))
+            self.register_buffer("decoder_rate", torch.ones(hidden))
         self.maxout_state = nn.Linear(hidden, 2 * maxout)  # O_h and the bias
         self.maxout_input = nn.Linear(embedding, 2 * maxout, bias=False)  # O_y
         self.maxout_summary = nn.Linear(hidden, 2 * maxout, bias=False)  # O_c
@@ -54,10 +68,22 @@ class EncoderDecoder(nn.Module):
         """Draw the weights as in section 4.1.1 of the paper; biases are zero.
 
         Gaussian with standard deviation 0.01; each recurrent matrix: the left singular vectors
-        of a Gaussian matrix.
+        of a Gaussian matrix. The forget gates of LSTM begin open (bias 1; Jozefowicz, Zaremba and
+        Sutskever 2015); the rates of slow leaky units are drawn from (0.02, 0.2), all others are 1.
         """
-        recurrent = (self.encoder_gates, self.encoder_candidate, self.decoder_state)
+        unit, hidden = self.sizes.unit, self.sizes.hidden
+        if unit == "gru":
+            recurrent = [self.encoder_gates, self.encoder_candidate, self.decoder_state]
+        else:
+            recurrent = [self.encoder_state, self.decoder_state]
         draw_weights(self, recurrent, self.target_embedding, generator)
+        with torch.no_grad():
+            if unit == "lstm":
+                for layer in (self.encoder_input, self.decoder_input):
+                    layer.bias[hidden : 2 * hidden] = 1
+            for rate in self.rates:
+                slow = rate[: round(SLOW_SHARE[unit] * hidden)]
+                slow.uniform_(0.02, 0.2, generator=generator)
 
     def encode(self, source: Tensor, lengths: Tensor) -> Tensor:
         """Return the summaries c (B, H) of source phrases.
@@ -67,10 +93,17 @@ class EncoderDecoder(nn.Module):
             lengths: (B,) words of each phrase, END not counted.
         """
         embedded = self.dropout(self.source_embedding(source.t()))
-        inputs = self.encoder_input(embedded)  # (N + 1, B, 3 H)
-        states = encoder_states(inputs, self.encoder_gates.weight, self.encoder_candidate.weight)
+        inputs = self.encoder_input(embedded)  # (N + 1, B, K H)
+        if self.sizes.unit == "gru":
+            weights = self.encoder_gates.weight, self.encoder_candidate.weight
+            states = encoder_states(inputs, *weights)
+        else:
+            start = inputs.new_zeros(len(source), self.sizes.state, dtype=torch.float32)
+            nothing = inputs.new_zeros(inputs.shape[1:])
+            weight = self.encoder_state.weight
+            states = unit_states(inputs, start, nothing, weight, *self.rates[:1])
         rows = torch.arange(len(source), device=source.device)
-        return torch.tanh(self.summary(states[lengths, rows]))
+        return torch.tanh(self.summary(states[lengths, rows, : self.sizes.hidden]))
 
     def features(self, summary: Tensor, previous: Tensor) -> Tensor:
         """Return G_r s (M + 1, B, R) for every target position.
@@ -80,17 +113,26 @@ class EncoderDecoder(nn.Module):
             previous: (M + 1, B) ids of the words before each position, END first.
         """
         embedded = self.dropout(self.target_embedding(previous))  # (M + 1, B, E)
-        states = decoder_states(
-            self.decoder_input(embedded),  # (M + 1, B, 3 H)
+        given = (
+            self.decoder_input(embedded),  # (M + 1, B, K H)
             torch.tanh(self.decoder_start(summary)),
             self.decoder_summary(summary),
             self.decoder_state.weight,
         )
+        if self.sizes.unit == "gru":
+            states = decoder_states(*given)
+        else:
+            states = unit_states(*given, *self.rates[1:])[:, :, : self.sizes.hidden]
         pieces = self.maxout_state(states) + self.maxout_input(embedded)
         pieces = pieces + self.maxout_summary(summary)  # (M + 1, B, 2 S)
         maxout = torch.unflatten(pieces, 2, (-1, 2)).amax(3)  # (M + 1, B, S)
         features: Tensor = self.output_rank(self.dropout(maxout))
         return features
+
+    @property
+    def rates(self) -> tuple[Tensor, ...]:
+        """How far tanh and leaky units (H,) of encoder and decoder go to their new values."""
+        return (self.encoder_rate, self.decoder_rate) if self.sizes.products == 1 else ()
 
     def forward(
         self, source: Tensor, source_lengths: Tensor, target: Tensor, target_lengths: Tensor

@@ -12,6 +12,7 @@ from moses_feature.errors import FormatError
 from moses_feature.files import Json
 from moses_feature.json_files import member
 from moses_feature.models.encoder_decoder import EncoderDecoder
+from moses_feature.models.feed_forward import FeedForwardNetwork
 from moses_feature.models.files import (
     CONFIG,
     WEIGHTS,
@@ -25,21 +26,36 @@ from moses_feature.models.files import (
 )
 from moses_feature.models.reading import FORWARD, Reading
 from moses_feature.models.rnnsearch import RnnSearch
-from moses_feature.models.sizes import SEARCH_ARCHITECTURE, SearchSizes, Sizes
+from moses_feature.models.sizes import (
+    FEED_FORWARD_ARCHITECTURE,
+    SEARCH_ARCHITECTURE,
+    FeedForwardSizes,
+    SearchSizes,
+    Sizes,
+)
 from moses_feature.models.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
 from moses_feature.moses.words import WordOptions
 
 ARCHITECTURE = "rnn-encoder-decoder"
 
-Network = EncoderDecoder | RnnSearch
+Network = EncoderDecoder | FeedForwardNetwork | RnnSearch
+AnySizes = Sizes | FeedForwardSizes | SearchSizes
+
+SIZES_OF: dict[str, type[AnySizes]] = {
+    ARCHITECTURE: Sizes,
+    FEED_FORWARD_ARCHITECTURE: FeedForwardSizes,
+    SEARCH_ARCHITECTURE: SearchSizes,
+}
 
 
 def network_of(
-    sizes: Sizes | SearchSizes, source_words: int, target_words: int, dropout: float = 0.0
+    sizes: AnySizes, source_words: int, target_words: int, dropout: float = 0.0
 ) -> Network:
     """Return a network of some sizes, which say of which kind it is."""
     if isinstance(sizes, SearchSizes):
         return RnnSearch(sizes, source_words, target_words, dropout)
+    if isinstance(sizes, FeedForwardSizes):
+        return FeedForwardNetwork(sizes, source_words, target_words, dropout)
     return EncoderDecoder(sizes, source_words, target_words, dropout)
 
 
@@ -75,7 +91,7 @@ class PhraseModel:
     @property
     def self_normalised(self) -> bool:
         """Whether log Z, which is near 0 by training, is not subtracted in tables."""
-        return isinstance(self.network, EncoderDecoder) and trained_self_normalised(self.training)
+        return not isinstance(self.network, RnnSearch) and trained_self_normalised(self.training)
 
     @property
     def seed(self) -> int | None:
@@ -100,8 +116,8 @@ def save_model(directory: Path, model: PhraseModel) -> None:
     }
     vocabularies = {SOURCE_VOCABULARY: model.source, TARGET_VOCABULARY: model.target}
     weights = {name: tensor.cpu().numpy() for name, tensor in model.network.state_dict().items()}
-    search = isinstance(model.network, RnnSearch)
-    architecture = SEARCH_ARCHITECTURE if search else ARCHITECTURE
+    sizes = type(model.network.sizes)
+    architecture = next(name for name, kind in SIZES_OF.items() if kind is sizes)
     write_model_files(directory, architecture, ModelFiles(config, vocabularies, weights))
 
 
@@ -113,12 +129,15 @@ def load_model(directory: Path) -> PhraseModel:
         FormatError: a file is damaged, or the files do not belong together.
     """
     keys, names = ("sizes", "words", "training"), (SOURCE_VOCABULARY, TARGET_VOCABULARY)
-    search = is_model_directory(directory) and architecture_of(directory) == SEARCH_ARCHITECTURE
-    architecture = SEARCH_ARCHITECTURE if search else ARCHITECTURE
+    found = architecture_of(directory) if is_model_directory(directory) else ARCHITECTURE
+    architecture = found if found in SIZES_OF else ARCHITECTURE
+    search = architecture == SEARCH_ARCHITECTURE
     files = read_model_files(directory, architecture, keys, names)
-    kind = SearchSizes if search else Sizes
     try:
-        sizes, words = kind(**files.config["sizes"]), WordOptions(**files.config["words"])
+        sizes, words = (
+            SIZES_OF[architecture](**files.config["sizes"]),
+            WordOptions(**files.config["words"]),
+        )
     except (TypeError, ValueError) as error:
         raise FormatError(directory / CONFIG, "sizes and words", f"{error}") from error
     source, target = (files.vocabularies[name] for name in names)

@@ -1,4 +1,4 @@
-"""The two recurrences of the network over whole phrases, with their gradients.
+"""The two recurrences of gated units (GRU) over whole phrases, with their gradients.
 
 Automatic differentiation would multiply and add up the gradients of the recurrent matrices word
 by word; here that is one product for all words of a batch. The products are computed in the type
@@ -41,7 +41,7 @@ def decoder_states(inputs: Tensor, start: Tensor, summary: Tensor, weight: Tenso
     return states
 
 
-class _Products:
+class Products:
     """Products with a matrix in a type that may be shorter than that of the operands."""
 
     def __init__(self, weight: Tensor, dtype: torch.dtype, wide: torch.dtype) -> None:
@@ -63,7 +63,8 @@ class _Products:
         return torch.mm(rows.t(), x.flatten(0, 1).to(self._dtype)).to(self._wide)
 
 
-def _wide(dtype: torch.dtype) -> torch.dtype:
+def wide_type(dtype: torch.dtype) -> torch.dtype:
+    """Return the type of what is not a product."""
     return torch.promote_types(dtype, torch.float32)
 
 
@@ -71,10 +72,10 @@ class _EncoderStates(Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, gates: Tensor, candidate: Tensor) -> Tensor:
         words, rows, hidden = inputs.shape[0], inputs.shape[1], candidate.shape[0]
-        wide = _wide(inputs.dtype)
+        wide = wide_type(inputs.dtype)
         with torch.autocast(inputs.device.type, enabled=False):
-            of_gates = _Products(gates, inputs.dtype, wide)
-            of_candidate = _Products(candidate, inputs.dtype, wide)
+            of_gates = Products(gates, inputs.dtype, wide)
+            of_candidate = Products(candidate, inputs.dtype, wide)
             zr = inputs[:, :, : 2 * hidden].to(wide, copy=True)
             new = inputs[:, :, 2 * hidden :].to(wide, copy=True)
             states = zr.new_zeros(words + 1, rows, hidden)
@@ -117,9 +118,9 @@ class _DecoderStates(Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, start: Tensor, summary: Tensor, weight: Tensor) -> Tensor:
         words, rows, hidden = inputs.shape[0], inputs.shape[1], start.shape[1]
-        wide = _wide(inputs.dtype)
+        wide = wide_type(inputs.dtype)
         with torch.autocast(inputs.device.type, enabled=False):
-            products = _Products(weight, inputs.dtype, wide)
+            products = Products(weight, inputs.dtype, wide)
             summary = summary.to(wide)
             zr = inputs[:, :, : 2 * hidden].to(wide, copy=True)
             new = inputs[:, :, 2 * hidden :].to(wide, copy=True)

@@ -78,6 +78,59 @@ def decoder_state(
     torch.lerp(candidate.tanh_(), state, z, out=state)
 
 
+def leaky_state(
+    products: Tensor,
+    inputs: Tensor,
+    word: Tensor,
+    summaries: Tensor,
+    source: Tensor,
+    rate: Tensor,
+    state: Tensor,
+) -> None:
+    """Turn the state of leaky units, or of tanh units, into that after the word.
+
+    Args:
+        products: (K, H) U h.
+        inputs: (V, H) the words' products.
+        word: (K,) the word.
+        summaries: (n, H) C c.
+        source: (K,) the source phrase.
+        rate: (H,) how far a unit goes to its new value.
+        state: (K, H) h.
+    """
+    products += summaries[source]
+    products += inputs[word]
+    torch.lerp(state, products.tanh_(), rate, out=state)
+
+
+def lstm_state(
+    products: Tensor,
+    inputs: Tensor,
+    word: Tensor,
+    summaries: Tensor,
+    source: Tensor,
+    state: Tensor,
+) -> None:
+    """Turn the state of LSTM into that after the word.
+
+    Args:
+        products: (K, 4 H) of h: input gate, forget gate, output gate, new content.
+        inputs: (V, 4 H) the words' products.
+        word: (K,) the word.
+        summaries: (n, 4 H) of c.
+        source: (K,) the source phrase.
+        state: (K, 2 H) h, then the memory cells.
+    """
+    hidden = state.shape[1] // 2
+    products += summaries[source]
+    products += inputs[word]
+    take, keep, show = torch.split(products[:, : 3 * hidden].sigmoid_(), hidden, 1)
+    new = products[:, 3 * hidden :].tanh_()
+    memory = state[:, hidden:]
+    memory.mul_(keep).addcmul_(take, new)
+    torch.mul(show, torch.tanh(memory), out=state[:, :hidden])
+
+
 def maxout(
     pieces: Tensor, inputs: Tensor, word: Tensor, summaries: Tensor, source: Tensor, units: Tensor
 ) -> None:
@@ -174,6 +227,8 @@ class Elementwise:
     encoder_gates: Function
     encoder_state: Function
     decoder_state: Function
+    leaky_state: Function
+    lstm_state: Function
     maxout: Function
     tanh_in_place: Function
     add_exps: Function
@@ -197,6 +252,8 @@ IN_TORCH = Elementwise(
     encoder_gates,
     encoder_state,
     decoder_state,
+    leaky_state,
+    lstm_state,
     maxout,
     tanh_in_place,
     add_exps,
@@ -207,6 +264,8 @@ COMPILED = Elementwise(
     _on_tensors(kernels.encoder_gates),
     _on_tensors(kernels.encoder_state),
     _on_tensors(kernels.decoder_state),
+    _on_tensors(kernels.leaky_state),
+    _on_tensors(kernels.lstm_state),
     _on_tensors(kernels.maxout),
     _on_tensors(kernels.tanh_in_place),
     _on_tensors(kernels.add_exps),

@@ -112,6 +112,48 @@ def decoder_state(
 
 
 @_exact
+def leaky_state(
+    products: Floats32,
+    inputs: Floats32,
+    word: Integers,
+    summaries: Floats32,
+    source: Integers,
+    rate: Floats32,
+    state: Floats32,
+) -> None:
+    """See `elementwise.leaky_state`."""
+    for row in range(len(state)):
+        own, h = products[row], state[row]
+        of_word, of_source = inputs[word[row]], summaries[source[row]]
+        for k in range(len(h)):
+            h[k] += rate[k] * (tanh(own[k] + of_word[k] + of_source[k]) - h[k])
+
+
+@_exact
+def lstm_state(
+    products: Floats32,
+    inputs: Floats32,
+    word: Integers,
+    summaries: Floats32,
+    source: Integers,
+    state: Floats32,
+) -> None:
+    """See `elementwise.lstm_state`."""
+    hidden = state.shape[1] // 2
+    for row in range(len(state)):
+        own, h, memory = products[row], state[row, :hidden], state[row, hidden:]
+        of_word, of_source = inputs[word[row]], summaries[source[row]]
+        for k in range(hidden):
+            take = sigmoid(own[k] + of_word[k] + of_source[k])
+            keep = sigmoid(own[hidden + k] + of_word[hidden + k] + of_source[hidden + k])
+            out = 2 * hidden + k
+            show = sigmoid(own[out] + of_word[out] + of_source[out])
+            last = 3 * hidden + k
+            memory[k] = keep * memory[k] + take * tanh(own[last] + of_word[last] + of_source[last])
+            h[k] = show * tanh(memory[k])
+
+
+@_exact
 def maxout(
     pieces: Floats32,
     inputs: Floats32,

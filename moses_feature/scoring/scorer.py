@@ -2,41 +2,34 @@
 
 Of a network for the other direction, what it reads is the source here.
 
-Each distinct prefix of the source phrases is encoded once, and each distinct (source phrase,
-target prefix) decoded once, level by level of their prefix trees (`packing.py`), in blocks of a
-fixed number of rows (`steps.py`). On a CPU each thread works on a block of its own: products of
-this size gain little from being shared by threads.
+How, the module of each kind of network says. On a CPU each thread works on a block of rows of its
+own: products of this size gain little from being shared by threads.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from queue import SimpleQueue
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from moses_feature.arrays import Integers
 from moses_feature.errors import UsageError
 from moses_feature.models.encoder_decoder import EncoderDecoder
+from moses_feature.models.feed_forward import FeedForwardNetwork
 from moses_feature.models.phrase_model import Network
-from moses_feature.models.phrases import Phrases
 from moses_feature.models.rnnsearch import RnnSearch
 from moses_feature.models.sizes import Dtype
-from moses_feature.models.vocabulary import END
-from moses_feature.scoring.elementwise import elementwise_for
+from moses_feature.scoring.computation import Computation
+from moses_feature.scoring.encoder_decoder_scorer import EncoderDecoderScorer
+from moses_feature.scoring.feed_forward_scorer import FeedForwardScorer
 from moses_feature.scoring.packing import AnyPacker, Packed, PackedPairs, WordPair
-from moses_feature.scoring.prefix_tree import Level, phrases_of
+from moses_feature.scoring.prefix_tree import phrases_of
 from moses_feature.scoring.search_network import SearchNetwork
-from moses_feature.scoring.steps import FoldedNetwork, Sources, Steps
-
-BLOCK_ROWS = {"cpu": 512, "cuda": 2048}
-WORDS_TOGETHER = {"cpu": 1024, "cuda": 4096}
 
 THREADS_PER_HELPER = 4
 GPU_HELPERS = max(1, min(16, (os.cpu_count() or 1) - 1))
@@ -95,18 +88,19 @@ class Scorer:
     ) -> None:
         self.packer = packer
         self.dtype = dtype
-        workers = threads or torch.get_num_threads() if device.type == "cpu" else 1
-        self.helpers = -(-workers // THREADS_PER_HELPER) if device.type == "cpu" else GPU_HELPERS
-        executor = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
-        self._networks: list[_NetworkScorer | _SearchScorer] = []
+        computation = Computation.on(device, dtype, threads, normalised)
+        on_cpu = -(-computation.workers // THREADS_PER_HELPER)
+        self.helpers = on_cpu if device.type == "cpu" else GPU_HELPERS
+        self._networks: list[EncoderDecoderScorer | FeedForwardScorer | _SearchScorer] = []
         for network in networks:
             if isinstance(network, EncoderDecoder):
-                on_device = network.to(device), device, getattr(torch, dtype)
-                self._networks.append(_NetworkScorer(*on_device, executor, workers, normalised))
+                self._networks.append(EncoderDecoderScorer(network.to(device), computation))
+            elif isinstance(network, FeedForwardNetwork):
+                self._networks.append(FeedForwardScorer(network.to(device), computation))
             elif dtype != "float32":
                 raise UsageError(f"RNNsearch is scored in float32, found {dtype}")
             else:
-                self._networks.append(_SearchScorer(network, executor))
+                self._networks.append(_SearchScorer(network, computation.executor))
 
     def score(self, pairs: Sequence[WordPair]) -> Scores:
         """Score phrase pairs, given as source and target words.
@@ -135,187 +129,10 @@ class Scorer:
         )
 
 
-@dataclass(frozen=True)
-class _Nodes:
-    """Target prefixes of one length; with the state before it, each gives its own state.
-
-    parent, word, source: (n,) index of the state before, last word, index of the source phrase.
-    """
-
-    parent: Integers
-    word: Integers
-    source: Integers
-
-
-class _Arena:
-    """Hands out float32 tensors by name, each time in the memory of the last one of that name.
-
-    Fresh memory can cost more time than what is done with it.
-    """
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._memory: dict[str, Tensor] = {}
-
-    def tensor(self, name: str, rows: int, width: int) -> Tensor:
-        """Return a tensor (rows, width) of anything; it lives until its name is asked for again."""
-        memory = self._memory.get(name)
-        if memory is None or len(memory) < rows * width:
-            self._memory.pop(name, None)
-            memory = self._memory[name] = torch.empty(rows * width, device=self._device)
-        return memory[: rows * width].view(rows, width)
-
-
-class _NetworkScorer:
-    """Scores phrase pairs with one network."""
-
-    def __init__(
-        self,
-        network: EncoderDecoder,
-        device: torch.device,
-        dtype: torch.dtype,
-        executor: ThreadPoolExecutor,
-        workers: int,
-        normalised: bool,
-    ) -> None:
-        self._device = device
-        self._rows = BLOCK_ROWS[device.type]
-        self._hidden = network.sizes.hidden
-        self._network = FoldedNetwork.of(network, dtype, WORDS_TOGETHER[device.type], normalised)
-        self._executor = executor
-        self._arena = _Arena(device)
-        self._steps: SimpleQueue[Steps] = SimpleQueue()
-        for _ in range(workers):
-            self._steps.put(Steps(self._network, self._rows, elementwise_for(device)))
-        nothing = Phrases.pack([[]])
-        self.word_log_probs(PackedPairs.of_ids(nothing, nothing))  # compiled functions are read now
-
-    def word_log_probs(self, pairs: PackedPairs) -> NDArray[np.float64]:
-        """Return log p of every target word and END, pair after pair."""
-        sources = self._encode(pairs.source_levels)
-        word_log_probs = np.empty(pairs.offsets[-1])
-        every_source = np.arange(len(sources.start))
-        nodes = _Nodes(every_source, np.full(len(every_source), END), every_source)
-        states = sources.start
-        for position, level in enumerate(pairs.target_levels):
-            # The states after each distinct prefix, and log p of each distinct next word …
-            new = self._states(position, len(nodes.word))
-            edge_log_probs = self._decode(nodes, level, states, sources, new)
-            states = new
-            # … which is that of all phrases with this prefix and this word.
-            taken = edge_log_probs[level.edge_of_row]
-            word_log_probs[pairs.offsets[level.rows] + position] = taken
-            # Words lead on to the prefixes of the next level; END does not.
-            parent = level.parent[level.grows]
-            nodes = _Nodes(parent, level.word[level.grows], nodes.source[parent])
-        return word_log_probs
-
-    def _encode(self, levels: Sequence[Level]) -> Sources:
-        """Encode the distinct source phrases, in the order in which they end."""
-        phrases = sum(int(np.count_nonzero(~level.grows)) for level in levels)
-        last = self._arena.tensor("start", phrases, self._hidden)
-        states = torch.zeros(1, self._hidden, device=self._device)
-        state_of_node = np.zeros(1, dtype=np.int64)
-        done = 0
-        for depth, level in enumerate(levels):
-            new = self._states(depth, len(level.word))
-
-            def encode(steps: Steps, block: slice, indices: Tensor) -> None:
-                parent, word = indices
-                _fill(new, block, steps.encode(states, parent, word))  # noqa: B023  # done before
-
-            self._for_each_block(encode, state_of_node[level.parent], level.word)
-            ended = torch.from_numpy(np.flatnonzero(~level.grows)).to(self._device)
-            torch.index_select(new, 0, ended, out=last[done : done + len(ended)])
-            done += len(ended)
-            states, state_of_node = new, np.flatnonzero(level.grows)
-        return self._summarise(last)
-
-    def _states(self, depth: int, nodes: int) -> Tensor:
-        """Return room for the states of a level; those of the one before it stay."""
-        return self._arena.tensor(f"states {depth % 2}", nodes, self._hidden)
-
-    def _summarise(self, states: Tensor) -> Sources:
-        """Turn the encoder's last states (n, H) into what the decoder needs of them."""
-        pieces = self._network.maxout_state.shape[1]
-        sources = Sources(
-            start=states,  # each block overwrites its own
-            state=self._arena.tensor("state", len(states), 3 * self._hidden),
-            maxout=self._arena.tensor("maxout", len(states), pieces),
-        )
-
-        def summarise(steps: Steps, block: slice, indices: Tensor) -> None:
-            part = steps.summarise(states, indices[0])
-            _fill(sources.start, block, part.start)
-            _fill(sources.state, block, part.state)
-            _fill(sources.maxout, block, part.maxout)
-
-        self._for_each_block(summarise, np.arange(len(states)))
-        return sources
-
-    def _decode(
-        self, nodes: _Nodes, level: Level, states: Tensor, sources: Sources, new: Tensor
-    ) -> NDArray[np.float64]:
-        """Compute the states of nodes, and the log probabilities of the edges that leave them.
-
-        Args:
-            nodes: target prefixes.
-            level: the edges that leave them.
-            states: of the nodes before them.
-            sources: see there.
-            new: where the nodes' states (n, H) are written.
-        """
-        log_probs = torch.empty(len(level.word), device=self._device)
-        edge_words = torch.from_numpy(level.word).to(self._device)
-        edge_parents = torch.from_numpy(level.parent).to(self._device)
-
-        def decode(steps: Steps, block: slice, indices: Tensor) -> None:
-            state, features = steps.decode(states, sources, *indices)
-            _fill(new, block, state)
-            first, last = np.searchsorted(level.parent, (block.start, block.stop))
-            edges = slice(int(first), int(last))
-            log_probs[edges] = steps.log_probs(
-                features, edge_parents[edges] - block.start, edge_words[edges]
-            )
-
-        self._for_each_block(decode, nodes.parent, nodes.word, nodes.source)
-        return log_probs.cpu().numpy().astype(np.float64)
-
-    def _for_each_block(
-        self, work: Callable[[Steps, slice, Tensor], None], *columns: Integers
-    ) -> None:
-        """Work on blocks of K rows, several at a time.
-
-        Args:
-            work: takes the steps, the block's slice, and the columns (columns, K), padded with 0.
-            columns: (n,) each.
-        """
-
-        @torch.inference_mode()
-        def run(block: tuple[slice, Tensor]) -> None:
-            steps = self._steps.get()
-            try:
-                work(steps, *block)
-            finally:
-                self._steps.put(steps)
-
-        for _ in self._executor.map(run, self._blocks(columns)):
-            pass
-
-    def _blocks(self, columns: Sequence[Integers]) -> Iterator[tuple[slice, Tensor]]:
-        size = len(columns[0])
-        padded = np.zeros((len(columns), -(-size // self._rows) * self._rows), dtype=np.int64)
-        padded[:, :size] = columns
-        indices = torch.from_numpy(padded).to(self._device)
-        for start in range(0, size, self._rows):
-            block = slice(start, min(start + self._rows, size))
-            yield block, indices[:, start : start + self._rows]
-
-
 class _SearchScorer:
     """Scores phrase pairs with RNNsearch."""
 
-    def __init__(self, network: RnnSearch, executor: ThreadPoolExecutor) -> None:
+    def __init__(self, network: RnnSearch, executor: Executor) -> None:
         weights = {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}
         self._network = SearchNetwork(network.sizes, weights)
         self._executor = executor
@@ -325,7 +142,3 @@ class _SearchScorer:
         sources = phrases_of(pairs.source_levels)
         run = self._executor.map
         return self._network.word_log_probs(sources, pairs.target_levels, pairs.offsets, run)
-
-
-def _fill(whole: Tensor, block: slice, rows: Tensor) -> None:
-    whole[block] = rows[: block.stop - block.start]

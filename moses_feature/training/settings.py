@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from moses_feature.errors import UsageError
 from moses_feature.models.reading import FORWARD, Reading
-from moses_feature.models.sizes import PRESETS, Dtype, SearchSizes, Sizes
+from moses_feature.models.sizes import PRESETS, Dtype, FeedForwardSizes, SearchSizes, Sizes
 from moses_feature.moses.words import WordOptions
 
 LEARNING_RATES = {"adam": 1e-3, "adadelta": 1.0}
@@ -75,7 +75,7 @@ class TrainingSettings(RunSettings):
         self_normalisation: factor of (log Z)^2 in the loss; 0 for none (Devlin et al. 2014).
     """
 
-    sizes: Sizes | SearchSizes = PRESETS["small"]
+    sizes: Sizes | FeedForwardSizes | SearchSizes = PRESETS["small"]
     pool: int = 100
     held_out: float = 0.01
     held_out_limit: int = 10_000

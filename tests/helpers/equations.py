@@ -17,35 +17,26 @@ def sigmoid(x):
 def reference_log_probs(model: PhraseModel, source: list[int], target: list[int]) -> np.ndarray:
     """Return log p of every target word and END, one word at a time, as the paper writes it."""
     p = {name: t.double().numpy() for name, t in model.network.state_dict().items()}
-    hidden = model.network.sizes.hidden
-    w_z, w_r, w = np.split(p["encoder_input.weight"], 3)
-    b_z, b_r, b = np.split(p["encoder_input.bias"], 3)
-    u_z, u_r = np.split(p["encoder_gates.weight"], 2)
-    u = p["encoder_candidate.weight"]
-    h = np.zeros(hidden)
+    hidden, unit = model.network.sizes.hidden, model.network.sizes.unit
+    state = np.zeros(len(p["decoder_start.bias"]))
     for x in [*source, END]:
-        e = p["source_embedding.weight"][x]
-        z = sigmoid(w_z @ e + u_z @ h + b_z)
-        r = sigmoid(w_r @ e + u_r @ h + b_r)
-        candidate = np.tanh(w @ e + u @ (r * h) + b)
-        h = z * h + (1 - z) * candidate
-    c = np.tanh(p["summary.weight"] @ h + p["summary.bias"])
+        if unit == "gru":
+            state = _encoder_state(p, p["source_embedding.weight"][x], state)
+        else:
+            state = _unit_state(p, "encoder", p["source_embedding.weight"][x], state, 0.0)
+    c = np.tanh(p["summary.weight"] @ state[:hidden] + p["summary.bias"])
 
-    w_z, w_r, w = np.split(p["decoder_input.weight"], 3)
-    b_z, b_r, b = np.split(p["decoder_input.bias"], 3)
-    u_z, u_r, u = np.split(p["decoder_state.weight"], 3)
-    c_z, c_r, c_h = np.split(p["decoder_summary.weight"], 3)
-    h = np.tanh(p["decoder_start.weight"] @ c + p["decoder_start.bias"])
+    state = np.tanh(p["decoder_start.weight"] @ c + p["decoder_start.bias"])
     log_probs = []
     previous = END
     for y in [*target, END]:
         e = p["target_embedding.weight"][previous]
-        z = sigmoid(w_z @ e + u_z @ h + c_z @ c + b_z)
-        r = sigmoid(w_r @ e + u_r @ h + c_r @ c + b_r)
-        candidate = np.tanh(w @ e + r * (u @ h + c_h @ c) + b)
-        h = z * h + (1 - z) * candidate
+        if unit == "gru":
+            state = _decoder_state(p, e, state, c)
+        else:
+            state = _unit_state(p, "decoder", e, state, p["decoder_summary.weight"] @ c)
         s = (
-            p["maxout_state.weight"] @ h
+            p["maxout_state.weight"] @ state[:hidden]
             + p["maxout_state.bias"]
             + p["maxout_input.weight"] @ e
             + p["maxout_summary.weight"] @ c
@@ -54,6 +45,61 @@ def reference_log_probs(model: PhraseModel, source: list[int], target: list[int]
         logits = p["output_words.weight"] @ (p["output_rank.weight"] @ s) + p["output_words.bias"]
         log_probs.append(logits[y] - np.log(np.exp(logits).sum()))
         previous = y
+    return np.array(log_probs)
+
+
+def _encoder_state(p: dict[str, np.ndarray], e: np.ndarray, h: np.ndarray) -> np.ndarray:
+    w_z, w_r, w = np.split(p["encoder_input.weight"], 3)
+    b_z, b_r, b = np.split(p["encoder_input.bias"], 3)
+    u_z, u_r = np.split(p["encoder_gates.weight"], 2)
+    z = sigmoid(w_z @ e + u_z @ h + b_z)
+    r = sigmoid(w_r @ e + u_r @ h + b_r)
+    candidate = np.tanh(w @ e + p["encoder_candidate.weight"] @ (r * h) + b)
+    return z * h + (1 - z) * candidate
+
+
+def _decoder_state(
+    p: dict[str, np.ndarray], e: np.ndarray, h: np.ndarray, c: np.ndarray
+) -> np.ndarray:
+    w_z, w_r, w = np.split(p["decoder_input.weight"], 3)
+    b_z, b_r, b = np.split(p["decoder_input.bias"], 3)
+    u_z, u_r, u = np.split(p["decoder_state.weight"], 3)
+    c_z, c_r, c_h = np.split(p["decoder_summary.weight"], 3)
+    z = sigmoid(w_z @ e + u_z @ h + c_z @ c + b_z)
+    r = sigmoid(w_r @ e + u_r @ h + c_r @ c + b_r)
+    candidate = np.tanh(w @ e + r * (u @ h + c_h @ c) + b)
+    return z * h + (1 - z) * candidate
+
+
+def _unit_state(
+    p: dict[str, np.ndarray], side: str, e: np.ndarray, state: np.ndarray, summary: np.ndarray
+) -> np.ndarray:
+    """Return the next state of tanh, leaky or LSTM units."""
+    u = p[f"{side}_state.weight"]
+    hidden = u.shape[1]
+    products = p[f"{side}_input.weight"] @ e + p[f"{side}_input.bias"] + u @ state[:hidden]
+    products = products + summary
+    if len(products) == hidden:
+        rate = p[f"{side}_rate"]
+        return (1 - rate) * state + rate * np.tanh(products)
+    take, keep, show, new = np.split(products, 4)
+    memory = sigmoid(keep) * state[hidden:] + sigmoid(take) * np.tanh(new)
+    return np.concatenate([sigmoid(show) * np.tanh(memory), memory])
+
+
+def feed_forward_log_probs(model: PhraseModel, source: list[int], target: list[int]) -> np.ndarray:
+    """Return log p of every target word and END under a feed-forward network."""
+    p = {name: t.double().numpy() for name, t in model.network.state_dict().items()}
+    positions = model.network.sizes.positions
+    read = [*source, *[END] * positions][:positions]
+    embedded = np.concatenate([p["source_embedding.weight"][x] for x in read])
+    hidden = np.tanh(p["hidden.weight"] @ embedded + p["hidden.bias"])
+    second = np.tanh(p["second.weight"] @ hidden + p["second.bias"])
+    log_probs = []
+    for position, y in enumerate([*target, END]):
+        output = f"output_words.{min(position, positions)}"
+        logits = p[f"{output}.weight"] @ second + p[f"{output}.bias"]
+        log_probs.append(logits[y] - np.log(np.exp(logits).sum()))
     return np.array(log_probs)
 
 

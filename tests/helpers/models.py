@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from moses_feature.models.phrase_model import PhraseModel, network_of
+from moses_feature.models.phrase_model import AnySizes, PhraseModel, network_of
 from moses_feature.models.reading import FORWARD, Reading
-from moses_feature.models.sizes import SearchSizes, Sizes
+from moses_feature.models.sizes import FeedForwardSizes, SearchSizes, Sizes
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.words import WordOptions
 
@@ -16,11 +16,12 @@ SOURCE_WORDS = b"a b c d the dog &apos; \xe9t\xe9 [1] one|N".split(b" ")
 TARGET_WORDS = b"A B C D le chien un &apos; \xc3\xa9t\xc3\xa9 [1] noir".split(b" ")
 
 
+FEED_FORWARD_SIZES = FeedForwardSizes(hidden=13, embedding=5, rank=3, positions=4)
 SEARCH_SIZES = SearchSizes(hidden=13, embedding=5, alignment=11, maxout=7)
 
 
 def random_model(
-    sizes: Sizes | SearchSizes = SIZES,
+    sizes: AnySizes = SIZES,
     seed: int = 1,
     scale: float = 0.5,
     reading: Reading = FORWARD,
@@ -34,5 +35,7 @@ def random_model(
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.normal_(std=scale, generator=generator)
+        for rate in network.buffers():
+            rate.uniform_(0.02, 1.0, generator=generator)
     training = {"settings": {"seed": seed}}
     return PhraseModel(network, source, target, WordOptions(), training, True, reading)

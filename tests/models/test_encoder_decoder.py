@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from helpers.equations import network_log_probs, random_pairs, reference_log_probs
-from helpers.models import random_model
+from helpers.models import SIZES, random_model
 
 from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.phrase_model import PhraseModel
 from moses_feature.models.phrases import Phrases
-from moses_feature.models.sizes import PRESETS
+from moses_feature.models.sizes import PRESETS, PRODUCTS
 from moses_feature.models.vocabulary import END
 from moses_feature.scoring.of_model import scorer_of
 from moses_feature.scoring.packing import pack_ids
+
+
+@pytest.fixture(params=PRODUCTS)
+def model(request):
+    return random_model(replace(SIZES, unit=request.param))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_scores_in_both_types(model, dtype):
+    pairs = random_pairs(model, 29, 6)
+    packed = pack_ids(*(Phrases.pack(side) for side in zip(*pairs, strict=True)))
+    scores = scorer_of(model, torch.device("cpu"), dtype).score_packed(packed)
+    exact = [reference_log_probs(model, source, target).sum() for source, target in pairs]
+    error = np.abs(scores.log_probs - exact)
+    assert error.max() < (1e-5 if dtype == "float32" else 0.03 * np.abs(exact).max())
 
 
 def test_network_follows_the_equations(model):
@@ -25,10 +41,10 @@ def test_network_follows_the_equations(model):
         np.testing.assert_allclose(found, reference_log_probs(model, source, target), atol=1e-5)
 
 
-def test_scorer_follows_the_equations(model, scorer):
+def test_scorer_follows_the_equations(model):
     pairs = random_pairs(model, 29, 6)
     packed = pack_ids(*(Phrases.pack(side) for side in zip(*pairs, strict=True)))
-    scores = scorer.score_packed(packed)
+    scores = scorer_of(model, torch.device("cpu")).score_packed(packed)
     for row, (source, target) in enumerate(pairs):
         expected = reference_log_probs(model, source, target)
         found = scores.word_log_probs[scores.offsets[row] : scores.offsets[row + 1]]
@@ -45,7 +61,7 @@ def test_every_parameter_matters(model):
         for index in range(len(flat)):
             kept = flat[index].item()
             effect = 0.0
-            for change in (5.0, -5.0):  # a maxout unit may win in one direction alone
+            for change in (5.0, -5.0, 50.0, -50.0):  # a maxout unit may win in one direction alone
                 flat[index] = kept + change
                 after = np.concatenate(network_log_probs(model.network, pairs))
                 effect = max(effect, np.abs(after - before).max())
@@ -84,6 +100,20 @@ def test_probabilities_sum_to_one():
             longer += np.exp(of_words[:-1].sum()) * (1 - np.exp(of_words[-1]))
     assert total < 1
     assert total + longer == pytest.approx(1, abs=1e-5)
+
+
+def test_units_begin_as_in_the_literature():
+    generator = torch.Generator().manual_seed(2)
+    networks = {}
+    for unit in PRODUCTS:
+        networks[unit] = EncoderDecoder(replace(PRESETS["small"], unit=unit), 11, 13)
+        networks[unit].initialise(generator)
+    assert networks["lstm"].decoder_input.bias.view(4, -1).mean(1).tolist() == [0, 1, 0, 0]
+    assert networks["gru"].rates == networks["lstm"].rates == ()
+    for unit, slow in (("tanh", 0), ("leaky-25", 64), ("leaky-50", 128)):
+        for rate in networks[unit].rates:
+            assert (rate == 1).sum() == 256 - slow
+            assert ((rate > 0.02) & (rate < 0.2)).sum() == slow
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from moses_feature.models.recurrence import decoder_states, encoder_states
+from moses_feature.models.unit_states import unit_states
 from moses_feature.models.word_log_probs import word_log_probs
 
 WORDS, ROWS, HIDDEN = 4, 3, 5
@@ -45,6 +48,30 @@ def plain_decoder_states(inputs: Tensor, start: Tensor, summary: Tensor, weight:
     return torch.stack(states)
 
 
+def plain_tanh_states(
+    inputs: Tensor, start: Tensor, summary: Tensor, weight: Tensor, rate: Tensor
+) -> Tensor:
+    """Write the equations word by word, for automatic differentiation."""
+    state, states = start, []
+    for step in inputs:
+        state = (1 - rate) * state + rate * torch.tanh(step + state @ weight.t() + summary)
+        states.append(state)
+    return torch.stack(states)
+
+
+def plain_lstm_states(inputs: Tensor, start: Tensor, summary: Tensor, weight: Tensor) -> Tensor:
+    """Write the equations word by word, for automatic differentiation."""
+    units, memory = start.chunk(2, 1)
+    states = []
+    for step in inputs:
+        products = (step + units @ weight.t() + summary).chunk(4, 1)
+        take, keep, show = (torch.sigmoid(product) for product in products[:3])
+        memory = keep * memory + take * torch.tanh(products[3])
+        units = show * torch.tanh(memory)
+        states.append(torch.cat([units, memory], 1))
+    return torch.stack(states)
+
+
 ENCODER = (normal(WORDS, ROWS, 3 * HIDDEN), normal(2 * HIDDEN, HIDDEN), normal(HIDDEN, HIDDEN))
 DECODER = (
     normal(WORDS, ROWS, 3 * HIDDEN),
@@ -52,7 +79,22 @@ DECODER = (
     normal(ROWS, 3 * HIDDEN),
     normal(3 * HIDDEN, HIDDEN),
 )
+RATE = torch.tensor([1.0, 0.02, 0.2, 1.0, 0.1], dtype=torch.float64)
+LEAKY = (
+    normal(WORDS, ROWS, HIDDEN),
+    normal(ROWS, HIDDEN),
+    normal(ROWS, HIDDEN),
+    normal(HIDDEN, HIDDEN),
+)
+LSTM = (
+    normal(WORDS, ROWS, 4 * HIDDEN),
+    normal(ROWS, 2 * HIDDEN),
+    normal(ROWS, 4 * HIDDEN),
+    normal(4 * HIDDEN, HIDDEN),
+)
 CASES = [
+    (partial(unit_states, rate=RATE), partial(plain_tanh_states, rate=RATE), LEAKY),
+    (unit_states, plain_lstm_states, LSTM),
     (encoder_states, plain_encoder_states, ENCODER),
     (decoder_states, plain_decoder_states, DECODER),
 ]

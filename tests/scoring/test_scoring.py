@@ -15,7 +15,7 @@ from moses_feature.models.phrase_model import load_model, save_model
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.sizes import Dtype
 from moses_feature.models.vocabulary import END
-from moses_feature.scoring import scorer as scoring
+from moses_feature.scoring import computation, encoder_decoder_scorer
 from moses_feature.scoring.elementwise import IN_TORCH
 from moses_feature.scoring.of_model import scorer_of
 from moses_feature.scoring.packing import pack_ids
@@ -65,9 +65,9 @@ def test_threads_are_the_scorers_own(model, pairs):
 
 def test_the_path_for_gpus_on_the_cpu(model, scorer, pairs, monkeypatch):
     """All but the device: what follows the products in PyTorch, other blocks."""
-    monkeypatch.setattr(scoring, "elementwise_for", lambda _: IN_TORCH)
-    monkeypatch.setitem(scoring.BLOCK_ROWS, "cpu", 64)
-    monkeypatch.setitem(scoring.WORDS_TOGETHER, "cpu", 5)
+    monkeypatch.setattr(encoder_decoder_scorer, "elementwise_for", lambda _: IN_TORCH)
+    monkeypatch.setitem(computation.BLOCK_ROWS, "cpu", 64)
+    monkeypatch.setitem(computation.WORDS_TOGETHER, "cpu", 5)
     in_torch = scorer_of(model, CPU)
     np.testing.assert_allclose(score(in_torch, pairs), score(scorer, pairs), atol=2e-5)
     alone = [score(in_torch, [pair])[0] for pair in pairs[::17]]

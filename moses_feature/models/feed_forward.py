@@ -1,0 +1,102 @@
+"""The feed-forward network for phrase pairs that the paper compares itself with (Schwenk 2012).
+
+It reads a fixed number of source words at once, and has a softmax of its own for each target
+position: all words of a target are independent of each other, given the source.
+
+Axes: B phrase pairs, P positions, M target words of the longest phrase, E embedding, H hidden
+units, R units of the second layer, V target words.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from moses_feature.models.sizes import FeedForwardSizes
+from moses_feature.models.vocabulary import END
+from moses_feature.models.word_log_probs import word_log_probs, word_logits
+
+
+class FeedForwardNetwork(nn.Module):
+    """p(target phrase | source phrase) as a product over the target positions.
+
+    Source words after the P-th are not read; target words after the (P + 1)-th, END counted, have
+    the softmax of the last position.
+    """
+
+    def __init__(
+        self, sizes: FeedForwardSizes, source_words: int, target_words: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.dropout = nn.Dropout(dropout)
+        self.source_embedding = nn.Embedding(source_words, sizes.embedding)
+        self.hidden = nn.Linear(sizes.positions * sizes.embedding, sizes.hidden)
+        self.second = nn.Linear(sizes.hidden, sizes.rank)
+        self.output_words = nn.ModuleList(
+            nn.Linear(sizes.rank, target_words) for _ in range(sizes.positions + 1)
+        )
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw the weights: Gaussian with a standard deviation of 1 / sqrt(inputs); no biases.
+
+        With the 0.01 of the paper, which is for recurrent networks, two layers of tanh would begin
+        with next to nothing.
+        """
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                if name.endswith("bias"):
+                    parameter.zero_()
+                elif "embedding" in name:
+                    parameter.normal_(std=0.1, generator=generator)
+                else:
+                    parameter.normal_(std=parameter.shape[1] ** -0.5, generator=generator)
+
+    def features(self, source: Tensor) -> Tensor:
+        """Return the units (B, R) of the last layer before the softmaxes.
+
+        Args:
+            source: (B, any) word ids, END after each phrase and behind it.
+        """
+        positions = self.sizes.positions
+        read = functional.pad(source, (0, positions), value=END)[:, :positions]
+        embedded = self.dropout(self.source_embedding(read)).flatten(1)
+        features: Tensor = self.dropout(torch.tanh(self.second(torch.tanh(self.hidden(embedded)))))
+        return features
+
+    def output_at(self, position: int) -> nn.Linear:
+        """Return what gives the logits (V) of a target position, from 0."""
+        return cast(nn.Linear, self.output_words[min(position, self.sizes.positions)])
+
+    def forward(
+        self, source: Tensor, source_lengths: Tensor, target: Tensor, target_lengths: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return log p and log Z of every target word, END included, pair after pair.
+
+        Args:
+            source: (B, N + 1) word ids, END after each phrase and behind it.
+            source_lengths: (B,) of no use here.
+            target: (B, M + 1), like `source`.
+            target_lengths: (B,) words of each phrase, END not counted.
+
+        Returns:
+            natural logs, (sum of target_lengths + B,) each, in the order of the words in the
+            flattened `target`.
+        """
+        del source_lengths
+        features = self.features(source)
+        log_probs, log_norms = [], []
+        for position in range(target.shape[1]):
+            rows = torch.nonzero(target_lengths >= position)[:, 0]
+            given, words = features[rows], target[rows, position]
+            output = self.output_at(position)
+            found = word_log_probs(given, output.weight, output.bias, words)
+            log_probs.append(found)
+            log_norms.append(word_logits(given, output.weight, output.bias, words) - found)
+        place = torch.arange(target.shape[1], device=target.device)
+        real = place <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
+        pair_after_pair = torch.argsort(torch.nonzero(real.t())[:, 1], stable=True)
+        return torch.cat(log_probs)[pair_after_pair], torch.cat(log_norms)[pair_after_pair]

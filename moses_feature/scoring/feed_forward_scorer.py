@@ -1,0 +1,103 @@
+"""Score phrase pairs with a feed-forward network.
+
+The softmax of a position depends on the source phrase alone, so that it is computed once for all
+targets of a source phrase, in blocks of a fixed number of rows (`steps.py` says why).
+
+Axes: n source phrases, K rows of a block, R units of the last layer before the softmaxes.
+"""
+
+from __future__ import annotations
+
+from queue import SimpleQueue
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from moses_feature.arrays import Integers
+from moses_feature.models.feed_forward import FeedForwardNetwork
+from moses_feature.models.phrases import Phrases
+from moses_feature.models.vocabulary import END
+from moses_feature.scoring.computation import Computation
+from moses_feature.scoring.elementwise import elementwise_for
+from moses_feature.scoring.output_layer import OutputLayer, OutputWeights
+from moses_feature.scoring.packing import PackedPairs
+from moses_feature.scoring.prefix_tree import Level, phrases_of
+
+
+class FeedForwardScorer:
+    """Scores phrase pairs with one feed-forward network.
+
+    Args:
+        network: on the device.
+        computation: where and how.
+    """
+
+    def __init__(self, network: FeedForwardNetwork, computation: Computation) -> None:
+        device, rows, words = computation.device, computation.rows, computation.words
+        self._network = network.eval()
+        self._device, self._rows, self._executor = device, rows, computation.executor
+        of_products = computation.dtype, words, computation.normalised
+        outputs = [
+            OutputWeights.of(layer.weight.detach(), layer.bias.detach(), *of_products)
+            for layer in map(network.output_at, range(network.sizes.positions + 1))
+        ]
+        self._layers: SimpleQueue[list[OutputLayer]] = SimpleQueue()
+        for _ in range(computation.workers):
+            do = elementwise_for(device)
+            self._layers.put([OutputLayer(output, rows, do) for output in outputs])
+
+    def word_log_probs(self, pairs: PackedPairs) -> NDArray[np.float64]:
+        """Return log p of every target word and END, pair after pair."""
+        features = self._features(Phrases.pack(phrases_of(pairs.source_levels)))
+        found = np.empty(pairs.offsets[-1])
+        source = np.arange(len(features))  # of each node
+        for position, level in enumerate(pairs.target_levels):
+            of_edge = source[level.parent]
+            log_probs = self._log_probs(features, position, of_edge, level)
+            found[pairs.offsets[level.rows] + position] = log_probs[level.edge_of_row]
+            source = of_edge[level.grows]
+        return found
+
+    def _features(self, sources: Phrases) -> Tensor:
+        """Return the units (n, R) that the softmaxes read."""
+        words, _ = sources.padded(np.arange(len(sources)), END)
+        widest = np.full((len(words), self._network.sizes.positions), END)
+        widest[:, : words.shape[1]] = words[:, : widest.shape[1]]
+        rows = torch.from_numpy(widest).to(self._device)
+
+        @torch.inference_mode()
+        def read(first: int) -> Tensor:
+            some = torch.arange(first, first + self._rows, device=self._device)
+            return self._network.features(rows[some.clamp(max=len(rows) - 1)])
+
+        parts = self._executor.map(read, range(0, len(rows), self._rows))
+        return torch.cat(list(parts))[: len(rows)]
+
+    def _log_probs(
+        self, features: Tensor, position: int, of_edge: Integers, level: Level
+    ) -> NDArray[np.float64]:
+        """Return log p of the words of edges, given the source phrase of each, ascending."""
+        needed, row = np.unique(of_edge, return_inverse=True)
+        found = np.empty(len(row))
+
+        @torch.inference_mode()
+        def score(first: int) -> None:
+            begin, end = np.searchsorted(row, (first, first + self._rows))
+            some = np.minimum(np.arange(first, first + self._rows), len(needed) - 1)
+            block = features[torch.from_numpy(needed[some]).to(self._device)]
+            place, word = (
+                torch.from_numpy(array[begin:end]).to(self._device)
+                for array in (row - first, level.word)
+            )
+            layers = self._layers.get()
+            try:
+                log_probs = layers[min(position, len(layers) - 1)](block, place, word)
+                found[begin:end] = log_probs.cpu().numpy()
+            finally:
+                self._layers.put(layers)
+
+        for _ in self._executor.map(score, range(0, len(needed), self._rows)):
+            pass
+        return found
