@@ -21,6 +21,7 @@ from moses_feature.cli.training_options import (
     SizeOptions,
     held_out_option,
     run_options,
+    sample_option,
     self_normalisation_option,
     shortlist_options,
     size_options,
@@ -49,6 +50,7 @@ class SearchOptions:
     run: RunSettings
     held_out: float
     self_normalisation: float
+    sample: int | None
     shortlist: int
     min_count: int
     longest: int
@@ -69,6 +71,7 @@ class SearchOptions:
             sizes=sizes,
             held_out=self.held_out,
             self_normalisation=self.self_normalisation,
+            sample=self.sample,
         )
 
     def data(self, source: str, target: str) -> SearchData:
@@ -107,6 +110,7 @@ search_options = Gathered(
     ),
     held_out_option(DEFAULTS, "source sentences"),
     self_normalisation_option("to rescore with"),
+    sample_option(),
     run_options(DEFAULTS, "sentence pairs", "an epoch, 5,000 at most,"),
 )
 

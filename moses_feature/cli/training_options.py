@@ -179,6 +179,17 @@ def self_normalisation_option(where: str) -> Callable[[F], F]:
     )
 
 
+def sample_option() -> Callable[[F], F]:
+    """Return the option of a sampled softmax."""
+    return click.option(
+        "--sample",
+        type=POSITIVE,
+        metavar="N",
+        help="Estimate the sum over all words in the softmax, while training, from N words drawn "
+        "anew for each update; faster with many words, such as N 2000 of 15,000.",
+    )
+
+
 def size_options(presets: Mapping[str, S], what: dict[str, str]) -> Callable[[F], F]:
     """Return the options for the sizes of layers, by the names of the fields."""
     return together(
@@ -247,6 +258,7 @@ class TrainingOptions:
     folds: int
     reverse: bool
     self_normalisation: float
+    sample: int | None
 
     @classmethod
     def from_options(cls, given: Given) -> TrainingOptions:
@@ -268,6 +280,7 @@ class TrainingOptions:
             sizes=sizes,
             held_out=self.held_out,
             self_normalisation=self.self_normalisation,
+            sample=self.sample,
         )
 
     def data(self, tables: tuple[str, ...], words: WordOptions) -> TrainingData:
@@ -321,7 +334,8 @@ training_options = Gathered(
         is_flag=True,
         help="Learn p(source | target); source phrases are then target phrases, below.",
     ),
-    self_normalisation_option("in tables (encoder-decoder)"),
+    self_normalisation_option("in tables (not rnnsearch)"),
+    sample_option(),
     held_out_option(DEFAULTS, "source phrases"),
     click.option(
         "--folds",

@@ -14,10 +14,11 @@ from torch.nn import functional
 
 from moses_feature.models.initialise import draw_weights
 from moses_feature.models.recurrence import decoder_states, encoder_states
+from moses_feature.models.sampled_log_probs import WordSample
 from moses_feature.models.sizes import Sizes
 from moses_feature.models.unit_states import unit_states
 from moses_feature.models.vocabulary import END
-from moses_feature.models.word_log_probs import word_log_probs, word_logits
+from moses_feature.models.word_log_probs import log_probs_and_norms
 
 SLOW_SHARE = {"tanh": 0.0, "leaky-25": 0.25, "leaky-50": 0.5}
 """Share of the leaky units that change slowly."""
@@ -135,7 +136,12 @@ class EncoderDecoder(nn.Module):
         return (self.encoder_rate, self.decoder_rate) if self.sizes.products == 1 else ()
 
     def forward(
-        self, source: Tensor, source_lengths: Tensor, target: Tensor, target_lengths: Tensor
+        self,
+        source: Tensor,
+        source_lengths: Tensor,
+        target: Tensor,
+        target_lengths: Tensor,
+        sample: WordSample | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return log p and log Z of every target word, END included, pair after pair.
 
@@ -144,6 +150,7 @@ class EncoderDecoder(nn.Module):
             source_lengths: (B,) words of each phrase, END not counted.
             target: (B, M + 1), like `source`.
             target_lengths: (B,), like `source_lengths`.
+            sample: of the target words, to estimate Z from; None for all of them.
 
         Returns:
             natural logs, (sum of target_lengths + B,) each, in the order of the words in the
@@ -154,6 +161,4 @@ class EncoderDecoder(nn.Module):
         position = torch.arange(target.shape[1], device=target.device)
         real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
         features = self.features(summary, previous.t()).transpose(0, 1)[real]  # (words, R)
-        weight, bias, words = self.output_words.weight, self.output_words.bias, target[real]
-        log_probs = word_log_probs(features, weight, bias, words)
-        return log_probs, word_logits(features, weight, bias, words) - log_probs
+        return log_probs_and_norms(features, self.output_words, target[real], sample)

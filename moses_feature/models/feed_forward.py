@@ -15,9 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from moses_feature.models.sampled_log_probs import WordSample
 from moses_feature.models.sizes import FeedForwardSizes
 from moses_feature.models.vocabulary import END
-from moses_feature.models.word_log_probs import word_log_probs, word_logits
+from moses_feature.models.word_log_probs import log_probs_and_norms
 
 
 class FeedForwardNetwork(nn.Module):
@@ -72,7 +73,12 @@ class FeedForwardNetwork(nn.Module):
         return cast(nn.Linear, self.output_words[min(position, self.sizes.positions)])
 
     def forward(
-        self, source: Tensor, source_lengths: Tensor, target: Tensor, target_lengths: Tensor
+        self,
+        source: Tensor,
+        source_lengths: Tensor,
+        target: Tensor,
+        target_lengths: Tensor,
+        sample: WordSample | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return log p and log Z of every target word, END included, pair after pair.
 
@@ -81,6 +87,7 @@ class FeedForwardNetwork(nn.Module):
             source_lengths: (B,) of no use here.
             target: (B, M + 1), like `source`.
             target_lengths: (B,) words of each phrase, END not counted.
+            sample: of the target words, to estimate Z from; None for all of them.
 
         Returns:
             natural logs, (sum of target_lengths + B,) each, in the order of the words in the
@@ -88,15 +95,15 @@ class FeedForwardNetwork(nn.Module):
         """
         del source_lengths
         features = self.features(source)
-        log_probs, log_norms = [], []
+        found = []
         for position in range(target.shape[1]):
             rows = torch.nonzero(target_lengths >= position)[:, 0]
-            given, words = features[rows], target[rows, position]
-            output = self.output_at(position)
-            found = word_log_probs(given, output.weight, output.bias, words)
-            log_probs.append(found)
-            log_norms.append(word_logits(given, output.weight, output.bias, words) - found)
+            output, words = self.output_at(position), target[rows, position]
+            found.append(log_probs_and_norms(features[rows], output, words, sample))
         place = torch.arange(target.shape[1], device=target.device)
         real = place <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
         pair_after_pair = torch.argsort(torch.nonzero(real.t())[:, 1], stable=True)
-        return torch.cat(log_probs)[pair_after_pair], torch.cat(log_norms)[pair_after_pair]
+        log_probs, log_norms = (
+            torch.cat(some)[pair_after_pair] for some in zip(*found, strict=True)
+        )
+        return log_probs, log_norms

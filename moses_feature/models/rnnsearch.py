@@ -18,9 +18,10 @@ from torch.nn import functional
 
 from moses_feature.models.initialise import draw_weights
 from moses_feature.models.recurrence import encoder_states
+from moses_feature.models.sampled_log_probs import WordSample
 from moses_feature.models.sizes import SearchSizes
 from moses_feature.models.vocabulary import END
-from moses_feature.models.word_log_probs import word_log_probs, word_logits
+from moses_feature.models.word_log_probs import log_probs_and_norms
 
 
 class RnnSearch(nn.Module):
@@ -145,7 +146,12 @@ class RnnSearch(nn.Module):
         return new + z * (state - new)
 
     def forward(
-        self, source: Tensor, source_lengths: Tensor, target: Tensor, target_lengths: Tensor
+        self,
+        source: Tensor,
+        source_lengths: Tensor,
+        target: Tensor,
+        target_lengths: Tensor,
+        sample: WordSample | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return log p and log Z of every target word, END included, pair after pair.
 
@@ -154,6 +160,7 @@ class RnnSearch(nn.Module):
             source_lengths: (B,) words of each sentence, END not counted.
             target: (B, M + 1), like `source`.
             target_lengths: (B,), like `source_lengths`.
+            sample: of the target words, to estimate Z from; None for all of them.
 
         Returns:
             natural logs, (sum of target_lengths + B,) each, in the order of the words in the
@@ -164,7 +171,5 @@ class RnnSearch(nn.Module):
         features, _ = self.decode(annotations, source_lengths, previous.t())
         position = torch.arange(target.shape[1], device=target.device)
         real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
-        weight, bias = self.output_words.weight, self.output_words.bias
-        words, before = target[real], features.transpose(0, 1)[real]  # (words,), (words, S)
-        log_probs = word_log_probs(before, weight, bias, words)
-        return log_probs, word_logits(before, weight, bias, words) - log_probs
+        before = features.transpose(0, 1)[real]  # (words, S)
+        return log_probs_and_norms(before, self.output_words, target[real], sample)

@@ -11,8 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd import Function
+
+from moses_feature.models.sampled_log_probs import WordSample, sampled_log_probs
 
 WORDS_TOGETHER = 1024
 
@@ -30,6 +32,24 @@ def word_log_probs(features: Tensor, weight: Tensor, bias: Tensor, words: Tensor
     """
     log_probs: Tensor = _WordLogProbs.apply(features, weight, bias, words)  # type: ignore[no-untyped-call]
     return log_probs
+
+
+def log_probs_and_norms(
+    features: Tensor, output: nn.Linear, words: Tensor, sample: WordSample | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return log p and log Z (N,) of words.
+
+    Args:
+        features: (N, R).
+        output: the layer of the logits.
+        words: (N,).
+        sample: of the vocabulary, to estimate Z from; None for all of it.
+    """
+    given = features, output.weight, output.bias, words
+    if sample is not None:
+        return sampled_log_probs(*given, sample)
+    log_probs = word_log_probs(*given)
+    return log_probs, word_logits(*given) - log_probs
 
 
 def word_logits(features: Tensor, weight: Tensor, bias: Tensor, words: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ import torch
 from moses_feature.files import Json
 from moses_feature.models.phrase_model import PhraseModel, network_of, save_model
 from moses_feature.models.reading import FORWARD, Reading
+from moses_feature.models.sampled_log_probs import WordSample, WordSampler
 from moses_feature.models.vocabulary import END, Vocabulary
 from moses_feature.moses.words import WordOptions
 from moses_feature.training.batches import BatchSampler
@@ -77,6 +78,11 @@ class PhraseObjective:
         )
         self.updates_per_epoch = self._sampler.updates_per_epoch
         self.evaluate_every = min(self.updates_per_epoch, EVALUATE_AT_MOST_EVERY)
+        self._samples: WordSampler | None = None
+        self._sample: WordSample | None = None
+        if settings.sample is not None:
+            counts = np.bincount(pairs.target.ids, minlength=len(data.target))
+            self._samples = WordSampler(counts, settings.sample, settings.seed, device)
         words = len(data.source), len(data.target)
         self._network = network_of(settings.sizes, *words, settings.dropout).train()
         self._network.initialise(torch.Generator().manual_seed(settings.seed))
@@ -84,6 +90,8 @@ class PhraseObjective:
 
     def batch(self, update: int) -> Rows:
         """Return the pairs of an update."""
+        if self._samples is not None:
+            self._sample = self._samples.sample(update)
         return self._sampler.batch(update)
 
     def held_out_batches(self) -> Iterator[Rows]:
@@ -99,7 +107,8 @@ class PhraseObjective:
             for side in (self._data.pairs.source, self._data.pairs.target)
             for array in side.padded(rows, END)
         ]
-        log_probs, log_norms = network(*tensors)
+        sample = self._sample if network.training else None
+        log_probs, log_norms = network(*tensors, sample)
         return Terms(log_probs, log_norms if self.norm_penalty else None)
 
     def shown(self, held_out: dict[str, float]) -> str:

@@ -73,6 +73,7 @@ class TrainingSettings(RunSettings):
         held_out: share of the source phrases that measure the held-out loss.
         held_out_limit: the most source phrases that are held out.
         self_normalisation: factor of (log Z)^2 in the loss; 0 for none (Devlin et al. 2014).
+        sample: target words that Z is estimated from, on average; None for all of them.
     """
 
     sizes: Sizes | FeedForwardSizes | SearchSizes = PRESETS["small"]
@@ -80,6 +81,7 @@ class TrainingSettings(RunSettings):
     held_out: float = 0.01
     held_out_limit: int = 10_000
     self_normalisation: float = 0.0
+    sample: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,6 +91,8 @@ class TrainingSettings(RunSettings):
             raise UsageError(
                 f"self-normalisation: expected 0 or more, found {self.self_normalisation}"
             )
+        if self.sample is not None and self.sample < 1:
+            raise UsageError(f"sample: expected a word at least, found {self.sample}")
 
 
 @dataclass(frozen=True)

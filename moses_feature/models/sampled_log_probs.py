@@ -1,0 +1,108 @@
+"""log p of given words under a softmax whose sum is estimated from some words, for training.
+
+Each word v is in the sample with a probability q(v) of its own, independently of the others. Of a
+word w, Z is then estimated by exp(logit of w) + the sum over v != w of the sample of exp(logit of
+v) / q(v), whose expectation is Z (Horvitz and Thompson 1952; importance sampling as in Bengio and
+Senecal 2003, with one sample for a whole batch as in Jean et al. 2015).
+
+Axes: N words, R output rank, V words of the vocabulary, S words of the sample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from moses_feature.arrays import Floats, Integers
+from moses_feature.models.vocabulary import END
+
+POWER = 0.75
+"""Of the frequency of a word, that its probability to be in a sample grows with."""
+
+
+@dataclass(frozen=True)
+class WordSample:
+    """A sample of the vocabulary.
+
+    Attributes:
+        words: (S,) ascending.
+        log_q: (S,) natural logs of their probabilities to be in it.
+        place: (V,) where each word is in `words`; -1 of those that are not.
+    """
+
+    words: Tensor
+    log_q: Tensor
+    place: Tensor
+
+
+class WordSampler:
+    """Draws samples of the vocabulary, frequent words more often.
+
+    Args:
+        counts: (V,) of the words in what is trained on.
+        size: words of a sample, on average.
+        seed: of the samples.
+        device: where they are needed.
+    """
+
+    def __init__(self, counts: Integers, size: int, seed: int, device: torch.device) -> None:
+        self._q = inclusion_probabilities(counts, size)
+        self._seed = seed
+        self._device = device
+
+    def sample(self, update: int) -> WordSample:
+        """Return the sample of an update."""
+        drawn = np.random.default_rng([self._seed, update]).random(len(self._q)) < self._q
+        words = np.flatnonzero(drawn)
+        place = np.full(len(self._q), -1)
+        place[words] = np.arange(len(words))
+        arrays = words, np.log(self._q[words]).astype(np.float32), place
+        return WordSample(*(torch.from_numpy(array).to(self._device) for array in arrays))
+
+
+def inclusion_probabilities(counts: Integers, size: int) -> Floats:
+    """Return the probability (V,) of each word to be in a sample; they sum up to its size.
+
+    It grows with a power of the count, up to 1; END is always in it.
+    """
+    if size >= len(counts):
+        return np.ones(len(counts))
+    wanted = (counts + 1.0) ** POWER
+    wanted[END] = np.inf
+    certain = np.zeros(len(counts), dtype=bool)
+    while True:  # each round finds more words that are certain to be in it
+        rest = wanted[~certain]
+        q = np.ones(len(counts))
+        with np.errstate(invalid="ignore"):
+            q[~certain] = rest * ((size - np.count_nonzero(certain)) / rest.sum())
+        above = ~certain & ~(q < 1)
+        if not above.any():
+            return q
+        certain |= above
+
+
+def sampled_log_probs(
+    features: Tensor, weight: Tensor, bias: Tensor, words: Tensor, sample: WordSample
+) -> tuple[Tensor, Tensor]:
+    """Return log p and log Z (N,) of words, with Z as it is estimated, in float32 at least.
+
+    Args:
+        features: (N, R); the products are computed in its type.
+        weight: (V, R).
+        bias: (V,).
+        words: (N,).
+        sample: for all of them.
+    """
+    wide = torch.promote_types(features.dtype, torch.float32)
+    own = (features.to(wide) * weight[words]).sum(1) + bias[words]
+    with torch.autocast(features.device.type, enabled=False):
+        rows = weight[sample.words].to(features.dtype)
+        logits = torch.mm(features, rows.t()).to(wide) + (bias[sample.words] - sample.log_q)
+    in_sample = sample.place[words]
+    found = torch.nonzero(in_sample >= 0)[:, 0]
+    logits = logits.index_put((found, in_sample[found]), logits.new_tensor(-torch.inf))
+    log_z = torch.logaddexp(torch.logsumexp(logits, 1), own)
+    return own - log_z, log_z
