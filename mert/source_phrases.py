@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mert.strings import Strings, number_in_pool, over, same, slot_of, with_room
 from moses_feature.arrays import Bytes, Integers
 from moses_feature.compiled import compiled, inner
 from moses_feature.moses.lines import LONGEST_LINE, lines_in
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.strings import Strings, number_in_pool, over, same, slot_of, with_room
 
 Sentence = Sequence[bytes]
 

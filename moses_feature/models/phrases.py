@@ -46,6 +46,19 @@ class Phrases:
         padded[inside] = self.ids[(self.offsets[rows][:, None] + column)[inside]]
         return padded, lengths
 
+    def some(self, rows: NDArray[np.integer]) -> Phrases:
+        """Return the phrases in `rows`."""
+        lengths = self.lengths(rows)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
+        return Phrases(self.ids[places], offsets)
+
+    def last_word_first(self) -> Phrases:
+        """Return the phrases, each with its words in the opposite order."""
+        lengths = np.diff(self.offsets)
+        mirrored = np.repeat(self.offsets[:-1] + self.offsets[1:] - 1, lengths)
+        return Phrases(self.ids[mirrored - np.arange(len(self.ids))], self.offsets)
+
     @classmethod
     def pack(cls, phrases: Sequence[Sequence[int]]) -> Phrases:
         """Pack lists of word ids."""

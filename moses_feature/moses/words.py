@@ -68,6 +68,11 @@ class WordOptions:
         if type(self.hierarchical) is not bool or self.escaping not in ESCAPINGS:
             raise ValueError(f"found {self.hierarchical!r} and {self.escaping!r}")
 
+    @property
+    def plain(self) -> bool:
+        """Whether tokens are words as they are, but for rules."""
+        return self.source_factor is self.target_factor is None and self.escaping == "as-is"
+
     def pair(
         self, source: bytes, target: bytes, alignment: bytes = b""
     ) -> tuple[list[bytes], list[bytes]]:

@@ -85,8 +85,15 @@ class Packed:
 class AnyPacker(Protocol):
     """Packs phrase pairs for a model."""
 
+    @property
+    def sides(self) -> tuple[Vocabulary, Vocabulary]:
+        """The words of the source side of pairs, and of the target side."""
+
     def pack(self, pairs: Sequence[WordPair]) -> Packed:
         """Pack phrase pairs, given as source and target words."""
+
+    def pack_numbered(self, source: Phrases, target: Phrases) -> Packed:
+        """Pack phrase pairs, given as ids in the vocabularies of both sides."""
 
 
 @dataclass(frozen=True)
@@ -103,23 +110,36 @@ class Packer:
     target: Vocabulary
     reading: Reading = FORWARD
 
+    @property
+    def sides(self) -> tuple[Vocabulary, Vocabulary]:
+        """The words of the source side of pairs, and of the target side."""
+        read, written = self.source, self.target
+        return (written, read) if self.reading.reverse else (read, written)
+
     def pack(self, pairs: Sequence[WordPair]) -> Packed:
         """Pack phrase pairs, given as source and target words."""
-        return self.pack_read(self.sides(pairs))
+        return self.pack_numbered(*self.numbered(pairs))
 
-    def sides(self, pairs: Sequence[WordPair]) -> list[WordPair]:
-        """Return pairs as what is read and what is written."""
-        return [self.reading.sides(source, target) for source, target in pairs]
+    def numbered(self, pairs: Sequence[WordPair]) -> tuple[Phrases, Phrases]:
+        """Return the ids of both sides of pairs."""
+        source, target = self.sides
+        return (
+            Phrases.pack([source.ids(words) for words, _ in pairs]),
+            Phrases.pack([target.ids(words) for _, words in pairs]),
+        )
 
-    def pack_read(self, sides: Sequence[WordPair]) -> Packed:
-        """Pack phrase pairs, given as what is read and what is written."""
-        source = Phrases.pack([self.source.ids(read) for read, _ in sides])
-        target = Phrases.pack([self.target.ids(written) for _, written in sides])
-        packed = pack_ids(source, target)
-        if not self.reading.reverse:
-            return packed
-        unknown = packed.unknown_target, packed.unknown_source
-        return replace(packed, unknown_source=unknown[0], unknown_target=unknown[1])
+    def pack_numbered(self, source: Phrases, target: Phrases) -> Packed:
+        """Pack phrase pairs, given as ids in the vocabularies of both sides."""
+        read, written = self.read_and_written(source, target)
+        unknown = _unknown_words(source), _unknown_words(target)
+        return replace(
+            pack_ids(read, written), unknown_source=unknown[0], unknown_target=unknown[1]
+        )
+
+    def read_and_written(self, source: Phrases, target: Phrases) -> tuple[Phrases, Phrases]:
+        """Return what the network reads of pairs, and what it writes, in its order."""
+        read, written = (target, source) if self.reading.reverse else (source, target)
+        return read, written.last_word_first() if self.reading.right_to_left else written
 
 
 def pack_ids(source: Phrases, target: Phrases) -> Packed:
@@ -150,19 +170,26 @@ class CrossFittedPacker:
     folds: Folds
     sources: Hashes
 
+    @property
+    def sides(self) -> tuple[Vocabulary, Vocabulary]:
+        """The words of the source side of pairs, and of the target side."""
+        return self.packer.sides
+
     def pack(self, pairs: Sequence[WordPair]) -> Packed:
         """Pack phrase pairs, given as source and target words."""
-        sides = self.packer.sides(pairs)
-        source = Phrases.pack([self.packer.source.ids(read) for read, _ in sides])
-        hashes = phrase_hashes(source)
+        return self.pack_numbered(*self.packer.numbered(pairs))
+
+    def pack_numbered(self, source: Phrases, target: Phrases) -> Packed:
+        """Pack phrase pairs, given as ids in the vocabularies of both sides."""
+        read, written = self.packer.read_and_written(source, target)
+        hashes = phrase_hashes(read)
         fold = self.folds.of(hashes)
         new = ~self._known(hashes)
-        whole = self.packer.pack_read(sides)
+        whole = self.packer.pack_numbered(source, target)
         parts = []
         for number in range(self.folds.count):
             rows = np.flatnonzero((fold == number) | new)
-            ((_, trees),) = self.packer.pack_read([sides[row] for row in rows.tolist()]).parts
-            parts.append((rows, trees))
+            parts.append((rows, PackedPairs.of_ids(read.some(rows), written.some(rows))))
         shares = np.where(new, 1.0 / self.folds.count, 1.0)
         return replace(whole, parts=parts, shares=shares)
 

@@ -11,7 +11,7 @@ No torch here: this runs in light processes beside the one that scores.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,6 +19,8 @@ import numpy as np
 
 from moses_feature.arrays import Floats
 from moses_feature.files import Json
+from moses_feature.models.phrases import Phrases
+from moses_feature.models.word_table import WordTable
 from moses_feature.moses.phrase_table import (
     ALIGNMENT,
     LOWEST_LOG_SCORE,
@@ -29,7 +31,11 @@ from moses_feature.moses.phrase_table import (
 from moses_feature.moses.words import WordError, WordOptions
 from moses_feature.scoring.packing import AnyPacker, Packed, WordPair
 from moses_feature.tables.parts import Part, checked_fields
+from moses_feature.tables.scan import ScannedLines, scan
 from moses_feature.tables.writer import compressed
+
+Growing = Callable[[Iterable[bytes]], Iterable[bytes]]
+"""Returns lines, or pieces of them, with the text of the new columns of each."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +94,13 @@ class NewColumns:
         self._models = models
         self._table = table
         self._output = output
-        self._waiting: deque[tuple[list[list[bytes]], list[Packed]]] = deque()
+        self._plain = all(model.words.plain for model in models)
+        self._words: list[list[WordTable]] = []
+        self._waiting: deque[tuple[Growing, list[Packed]]] = deque()
 
     def __getstate__(self) -> Json:
         """Begin with nothing that waits in another process."""
-        return {**self.__dict__, "_waiting": deque()}
+        return {**self.__dict__, "_waiting": deque(), "_words": []}
 
     def pack(self, part: Part) -> list[Packed]:
         """Return the pairs of a part for each model, and remember its lines.
@@ -101,6 +109,29 @@ class NewColumns:
             FormatError: a line that is not one of a phrase table, with its number.
             WordError: a phrase that cannot be turned into words.
         """
+        scanned = scan(part.content, len(part.numbers), part.scores) if self._plain else None
+        growing, packed = self._read(part) if scanned is None else self._looked_up(scanned)
+        self._waiting.append((growing, packed))
+        return packed
+
+    def _looked_up(self, lines: ScannedLines) -> tuple[Growing, list[Packed]]:
+        """Pack usual lines."""
+        if not self._words:
+            self._words = [
+                [WordTable(side) for side in model.packer.sides] for model in self._models
+            ]
+        text = np.frombuffer(lines.content, dtype=np.uint8)
+        packed = []
+        for model, (source, target) in zip(self._models, self._words, strict=True):
+            pairs = (
+                Phrases(source.ids(text, lines.source), lines.source_offsets),
+                Phrases(target.ids(text, lines.target), lines.target_offsets),
+            )
+            packed.append(model.packer.pack_numbered(*pairs))
+        return lines.grown, packed
+
+    def _read(self, part: Part) -> tuple[Growing, list[Packed]]:
+        """Pack lines that may be wrong, or have words that must be made of the tokens."""
         fields = [
             checked_fields(line, self._table, number, part.scores)
             for line, number in zip(part.lines, part.numbers, strict=True)
@@ -109,8 +140,7 @@ class NewColumns:
         for model in self._models:
             with_words = partial(self._pair, model.words)
             packed.append(model.packer.pack(list(map(with_words, fields, part.numbers))))
-        self._waiting.append((fields, packed))
-        return packed
+        return partial(map, append_scores, fields), packed
 
     def _pair(self, words: WordOptions, fields: list[bytes], number: int) -> WordPair:
         alignment = fields[ALIGNMENT] if len(fields) > ALIGNMENT else b""
@@ -125,13 +155,13 @@ class NewColumns:
         Args:
             log_probs: of each model, (lines,) log p, natural logs.
         """
-        fields, packed = self._waiting.popleft()
+        growing, packed = self._waiting.popleft()
         found = zip(self._models, log_probs, packed, strict=True)
         columns = [c for model, scores, of_model in found for c in model.values(scores, of_model)]
-        content = b"".join(map(append_scores, fields, _texts(columns)))
+        content = b"".join(growing(_texts(columns)))
         return ScoredPart(
             compressed(content, self._output),
-            len(fields),
+            len(packed[0].target_lengths),
             sum(int(np.count_nonzero(of_model < LOWEST_LOG_SCORE)) for of_model in log_probs),
             int(packed[0].unknown_source.sum()),
             int(packed[0].unknown_target.sum()),

@@ -19,10 +19,10 @@ from safetensors.numpy import load_file, save_file
 
 from mert.decoders.embedded.tables import Rows, TargetPhrases
 from mert.source_phrases import Sentence, SourcePhrases
-from mert.strings import Strings
 from moses_feature import __version__
 from moses_feature.errors import OutputError
 from moses_feature.files import whole_file
+from moses_feature.strings import Strings
 
 BLOCK = 1 << 20
 FORMAT = 2

@@ -25,7 +25,6 @@ from mert.source_phrases import (
     stripped,
     surface_words,
 )
-from mert.strings import Strings, added, new_strings, number_copied, slot_of, with_room
 from moses_feature.arrays import Bytes, Floats, Integers
 from moses_feature.compiled import compiled, inner
 from moses_feature.errors import FormatError, shown
@@ -41,6 +40,7 @@ from moses_feature.moses.phrase_table import (
     TARGET,
     split_fields,
 )
+from moses_feature.strings import Strings, added, new_strings, number_copied, slot_of, with_room
 
 ODD, UNKNOWN = -2, -1
 """A line that Python must look at, and a target phrase that has no number."""
