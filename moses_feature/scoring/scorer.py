@@ -32,7 +32,7 @@ from moses_feature.scoring.prefix_tree import phrases_of
 from moses_feature.scoring.search_network import SearchNetwork
 
 THREADS_PER_HELPER = 4
-GPU_HELPERS = max(1, min(16, (os.cpu_count() or 1) - 1))
+GPU_HELPERS = max(1, min(4, (os.cpu_count() or 1) - 1))
 
 
 @dataclass(frozen=True)

@@ -437,8 +437,7 @@ def test_a_lost_helper(tmp_path, model_directory, monkeypatch, run):
 
 def test_helpers_import_neither_torch_nor_commands():
     program = (
-        "import sys, moses_feature.tables.helpers as _; "
-        "print({'torch', 'click'} & {*sys.modules})"
+        "import sys, moses_feature.tables.helpers as _; print({'torch', 'click'} & {*sys.modules})"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
