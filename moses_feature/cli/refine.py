@@ -46,6 +46,12 @@ DEFAULTS = RefineSettings()
         help="Of the translations of a list, at the start.",
     ),
     click.option(
+        "--weight",
+        type=FiniteRange(0, min_open=True),
+        help="Of the network's column while it learns; that of the ini by default. With a small "
+        "one the network can change little.",
+    ),
+    click.option(
         "--held-out",
         type=FiniteRange(0, 1, min_open=True, max_open=True),
         default=DEFAULTS.held_out,
@@ -96,8 +102,12 @@ def refine_command(
     if place >= len(columns):
         raise UsageError(f"{ini}: expected {place + 1} weights of {table.name} and more")
     column = columns[place]
-    if not (features.weights[column] and features.tuneable[column]):
-        raise UsageError(f"{ini}: the weight of the network's column is 0: tune it first")
+    if not features.tuneable[column]:
+        raise UsageError(f"{ini}: the network's column is not tuneable")
+    if not features.weights[column] and settings.weight is None:
+        raise UsageError(
+            f"{ini}: the weight of the network's column is 0: tune it first, or give --weight"
+        )
     texts = source, reference, n_best
     place_in_lists = int(features.tuneable[:column].sum())
     of_table = place_in_lists, digests[0], table_words(path)

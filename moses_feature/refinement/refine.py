@@ -65,7 +65,9 @@ def refine(
                 f"{data.model}: expected a network for {FORWARD}, found {model.reading}"
             )
         lists, provenance = ranks.from_first(partial(_read, data, model, control.command))
-        weight = float(data.features.weights[data.features.tuneable][data.column])
+        weight = settings.weight
+        if weight is None:
+            weight = float(data.features.weights[data.features.tuneable][data.column])
         objective = ExpectedBleu(model, lists, weight, settings, device)
         trainer = Trainer(objective, settings, directory, device, provenance, ranks)
         return run_or_resume(trainer, directory, control.stop, control.report, ranks)

@@ -23,18 +23,22 @@ class RefineSettings(RunSettings):
     Attributes:
         perplexity: of the translations of a list under the log-linear model, on average, at the
             start: it says how much more the better ones weigh.
+        weight: of the network's column while it learns; None for that of the system.
         held_out: share of the sentences that measure the held-out loss.
     """
 
     batch_size: int = 16
     learning_rate: float | None = LEARNING_RATE
     perplexity: float = 10.0
+    weight: float | None = None
     held_out: float = 0.1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 < self.perplexity < math.inf:
             raise UsageError(f"perplexity: expected more than 1, found {self.perplexity}")
+        if self.weight is not None and not 0 < abs(self.weight) < math.inf:
+            raise UsageError(f"weight: expected another number than 0, found {self.weight}")
         if not 0 < self.held_out < 1:
             raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
 

@@ -230,7 +230,7 @@ def test_other_models_texts_and_directions(files):
         refine(data_of(files), settings, files / "new", CPU)
     with pytest.raises(UsageError, match="expected a file name, found -"):
         refine(data_of(files, source="-"), settings, files / "new", CPU)
-    for wrong in ({"perplexity": 1.0}, {"held_out": 1.0}, {"dropout": 1.0}):
+    for wrong in ({"perplexity": 1.0}, {"weight": 0.0}, {"held_out": 1.0}, {"dropout": 1.0}):
         with pytest.raises(UsageError):
             RefineSettings(**wrong)
     assert not (files / "new" / "config.json").exists()
@@ -279,3 +279,10 @@ def test_the_command(run, files):
     (files / "moses.ini").write_text(text.replace("0.1 0.3 0", "0.1 0 0"))
     refused = run("refine", "m", "other", *options, *budget, exit_code=2)
     assert "the weight of the network's column is 0" in refused.stderr
+    run("refine", "m", "other", *options, *budget, "--weight", 0.3)
+    weights = [(files / name / "model.safetensors").read_bytes() for name in ("new", "other")]
+    assert weights[0] == weights[1]
+    untuned = text.replace("true,false", "false,false")
+    (files / "moses.ini").write_text(untuned)
+    refused = run("refine", "m", "third", *options, *budget, exit_code=2)
+    assert "the network's column is not tuneable" in refused.stderr
