@@ -33,9 +33,15 @@ from torch import nn
 from twin import BATCH, padded, twin_log_probs
 from xopen import xopen
 
-from moses_feature.models.encoder_decoder import EncoderDecoder
-from moses_feature.models.phrase_model import PhraseModel, load_model, save_model
-from moses_feature.models.sizes import PRESETS, Sizes
+from moses_feature.models.phrase_model import (
+    AnySizes,
+    PhraseModel,
+    load_model,
+    network_of,
+    save_model,
+)
+from moses_feature.models.reading import FORWARD, Reading
+from moses_feature.models.sizes import PRESETS, FeedForwardSizes, Sizes
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
@@ -70,7 +76,11 @@ def main() -> None:
         print(f"the first {len(table.pairs):,} lines")
         names = ["the model"] if arguments.model else arguments.presets
         for name in names:
-            model = load_model(arguments.model) if arguments.model else table.random_model(name)
+            model = (
+                load_model(arguments.model)
+                if arguments.model
+                else table.random_model(PRESETS[name])
+            )
             print(f"\n{name}")
             measure(model, table, Path(scratch))
 
@@ -90,17 +100,18 @@ class Table:
             self.collection = PairCollection(read_pairs(reader, WordOptions()))
             self.lines = reader.line_number
 
-    def random_model(self, preset: str) -> PhraseModel:
+    def random_model(self, sizes: AnySizes, reading: Reading = FORWARD) -> PhraseModel:
         """Return a model with the table's shortlists and weights that keep sums of size 1."""
         counts = self.collection.source_counts(), self.collection.target_counts()
-        source, target = (Vocabulary.most_frequent(side, 15_000) for side in counts)
-        network = EncoderDecoder(PRESETS[preset], len(source), len(target))
+        sides = (Vocabulary.most_frequent(side, 15_000) for side in counts)
+        source, target = reversed(list(sides)) if reading.reverse else sides
+        network = network_of(sizes, len(source), len(target))
         for layer in network.modules():
             if isinstance(layer, nn.Linear):
                 nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
             elif isinstance(layer, nn.Embedding):
                 nn.init.normal_(layer.weight)
-        return PhraseModel(network, source, target, WordOptions(), {})
+        return PhraseModel(network, source, target, WordOptions(), {}, reading=reading)
 
 
 def measure(model: PhraseModel, table: Table, scratch: Path) -> None:
@@ -156,8 +167,29 @@ def measure(model: PhraseModel, table: Table, scratch: Path) -> None:
         )
         row("  peak memory", f"{memory / MIB:10,.0f} MiB")
         del scorer
+    other_networks(model.network.sizes, table)
     scaling(table, directory, scratch)
     many_targets(model, pairs)
+
+
+def other_networks(sizes: Sizes, table: Table) -> None:
+    """Print the speed of other networks of the same sizes, with that of the network itself."""
+    feed_forward = FeedForwardSizes(sizes.hidden, sizes.embedding, sizes.rank)
+    others = {
+        "the network itself": table.random_model(sizes),
+        "p(source | target)": table.random_model(sizes, Reading(reverse=True)),
+        **{
+            f"unit {unit}": table.random_model(replace(sizes, unit=unit))
+            for unit in ("tanh", "lstm")
+        },
+        "feed-forward": table.random_model(feed_forward),
+    }
+    first = None
+    for name, model in others.items():
+        seconds, _ = time_scorer(scorer_of(model, CPU), table.pairs)
+        first = first or seconds
+        speed = f"{len(table.pairs) / seconds:10,.0f} pairs/s"
+        row(f"random weights, {name}", f"{speed}, {first / seconds:.2f} times the first")
 
 
 def row(name: str, value: str) -> None:

@@ -14,16 +14,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from twin import padded, twin_log_probs
 
 from moses_feature.models.encoder_decoder import EncoderDecoder
+from moses_feature.models.phrase_model import AnySizes
 from moses_feature.models.phrases import Phrases
-from moses_feature.models.sizes import PRESETS
+from moses_feature.models.sizes import PRESETS, FeedForwardSizes
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
@@ -92,8 +95,17 @@ def measure(
     twin = seconds(twin_update, updates)
     print(f"\n{preset}")
     print(f"  naive twin, float32   {size / twin:8,.0f} pairs/s  {words / twin:8,.0f} words/s")
-    for dtype in ("float32", "bfloat16"):
-        settings = TrainingSettings(sizes=PRESETS[preset], updates=updates, dtype=dtype)
+    gru, short = PRESETS[preset], {"dtype": "bfloat16"}
+    cases: dict[str, tuple[AnySizes, dict[str, Any]]] = {
+        "float32": (gru, {}),
+        "bfloat16": (gru, short),
+        "bfloat16, 2,000 words": (gru, {**short, "sample": 2000}),
+        "bfloat16, tanh": (replace(gru, unit="tanh"), short),
+        "bfloat16, lstm": (replace(gru, unit="lstm"), short),
+        "bfloat16, feed-forward": (FeedForwardSizes(gru.hidden, gru.embedding, gru.rank), short),
+    }
+    for name, (sizes, changed) in cases.items():
+        settings = TrainingSettings(sizes=sizes, updates=updates, **changed)
         with tempfile.TemporaryDirectory() as scratch:
             objective = PhraseObjective(
                 PhraseData(pairs, source, target, WordOptions()), settings, CPU
@@ -101,7 +113,7 @@ def measure(
             trainer = Trainer(objective, settings, Path(scratch), CPU, {"inputs": []})
             ours = seconds(lambda _, trainer=trainer: trainer._update(), updates)
         print(
-            f"  trainer, {dtype:8}     {size / ours:8,.0f} pairs/s  {words / ours:8,.0f} words/s"
+            f"  {name:<22} {size / ours:8,.0f} pairs/s  {words / ours:8,.0f} words/s"
             f"  {twin / ours:.2f} times the twin"
         )
 

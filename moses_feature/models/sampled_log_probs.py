@@ -97,10 +97,13 @@ def sampled_log_probs(
         sample: for all of them.
     """
     wide = torch.promote_types(features.dtype, torch.float32)
-    own = (features.to(wide) * weight[words]).sum(1) + bias[words]
+    needed, sizes = torch.cat([sample.words, words]), [len(sample.words), len(words)]
+    rows, own_rows = torch.split(weight.index_select(0, needed), sizes)  # one gradient
+    biases, own_biases = torch.split(bias.index_select(0, needed), sizes)
+    own = (features.to(wide) * own_rows).sum(1) + own_biases
     with torch.autocast(features.device.type, enabled=False):
-        rows = weight[sample.words].to(features.dtype)
-        logits = torch.mm(features, rows.t()).to(wide) + (bias[sample.words] - sample.log_q)
+        logits = torch.mm(features, rows.to(features.dtype).t()).to(wide)
+    logits = logits + (biases - sample.log_q)
     in_sample = sample.place[words]
     found = torch.nonzero(in_sample >= 0)[:, 0]
     logits = logits.index_put((found, in_sample[found]), logits.new_tensor(-torch.inf))
