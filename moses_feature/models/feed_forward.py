@@ -95,6 +95,9 @@ class FeedForwardNetwork(nn.Module):
         """
         del source_lengths
         features = self.features(source)
+        # Every softmax has its part in every update, be it of no words.
+        rest = max(0, self.sizes.positions + 1 - target.shape[1])
+        target = functional.pad(target, (0, rest), value=END)
         found = []
         for position in range(target.shape[1]):
             rows = torch.nonzero(target_lengths >= position)[:, 0]

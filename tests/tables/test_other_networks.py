@@ -1,0 +1,73 @@
+"""Networks that tables can be scored with, by the commands: the same bytes always."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers.tables import LONG_TABLE
+
+from moses_feature.models.phrase_model import load_model
+from moses_feature.models.sizes import FeedForwardSizes, Sizes
+from moses_feature.scoring.of_model import scorer_of
+
+CPU = torch.device("cpu")
+SMALL = ("--hidden", 13, "--embedding", 5, "--rank", 3)
+GRU = (*SMALL, "--maxout", 7)
+FEED_FORWARD = ("--architecture", "feed-forward", *SMALL, "--positions", 4)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    (tmp_path / "table").write_bytes(LONG_TABLE)
+    return "table"
+
+
+@pytest.mark.parametrize(
+    ("options", "sizes"),
+    [
+        ((*GRU, "--unit", "lstm"), Sizes(13, 5, 7, 3, "lstm")),
+        ((*GRU, "--unit", "leaky-50"), Sizes(13, 5, 7, 3, "leaky-50")),
+        ((*GRU, "--sample", 5), Sizes(13, 5, 7, 3)),
+        (FEED_FORWARD, FeedForwardSizes(13, 5, 3, 4)),
+        (
+            (*FEED_FORWARD, "--self-normalisation", 0.1, "--sample", 5),
+            FeedForwardSizes(13, 5, 3, 4),
+        ),
+    ],
+)
+def test_a_table_is_trained_on_and_augmented(run, tmp_path, table, options, sizes):
+    """A resumed training ends with the same network; threads do not change the columns."""
+    run("train", table, "whole", *options, "--updates", 6, "--seed", 3)
+    run("train", table, "m", *options, "--updates", 2, "--seed", 3)
+    run("train", table, "m", *options, "--updates", 6, "--seed", 3, "--resume")
+    model = load_model(tmp_path / "m")
+    assert model.network.sizes == sizes
+    for name, weights in load_model(tmp_path / "whole").network.state_dict().items():
+        assert torch.equal(weights, model.network.state_dict()[name])
+    run("describe", "m")
+    outputs = []
+    for threads in (1, 2):
+        name = f"out{threads}.gz"
+        run("augment-phrase-table", table, name, "--model", "m", "--threads", threads)
+        outputs.append(gzip.decompress((tmp_path / name).read_bytes()))
+    assert outputs[0] == outputs[1]
+    line = outputs[0].splitlines()[0].split(b" ||| ")
+    log_prob = scorer_of(model, CPU).score([(line[0].split(), line[1].split())]).log_probs[0]
+    assert float(line[2].split()[-2]) == pytest.approx(min(1.0, np.exp(log_prob)), rel=1e-4)
+    samples = run("sample", "m", "--samples", 3, stdin=b"a\n").stdout
+    assert samples == run("sample", "m", "--samples", 3, stdin=b"a\n").stdout
+
+
+def test_what_cannot_be_is_refused(run, table):
+    wrong = run("train", table, "m", *FEED_FORWARD, "--unit", "lstm", exit_code=2)
+    assert "--unit: this network has none" in wrong.stderr
+    wrong = run("train", table, "m", *GRU, "--positions", 4, exit_code=2)
+    assert "--positions: this network has none" in wrong.stderr
+    wrong = run("train", table, "m", *GRU, "--unit", "relu", exit_code=2)
+    assert "leaky-25" in wrong.stderr
+    wrong = run("train", table, "m", *GRU, "--sample", 0, exit_code=2)
+    assert "--sample" in wrong.stderr
