@@ -27,10 +27,11 @@ class Difference:
 def difference(identity: Json, begun: Json) -> Difference | None:
     """Compare the identity of a run with that of the run that was begun; None if it is the same.
 
-    Members that only the latter has do not count; one that it lacks is taken for null.
+    Members that only the latter has do not count; one that either lacks is taken for null, in
+    objects too: a setting that is newer than the run is no difference if it is null.
     """
     for key, value in json.loads(json.dumps(identity)).items():
-        if begun.get(key) != value:
+        if _without_nulls(begun.get(key)) != _without_nulls(value):
             return Difference(key, *_shown(value, begun.get(key)))
     return None
 
@@ -41,6 +42,12 @@ def _shown(expected: Any, found: Any) -> tuple[str, str]:
         return json.dumps(expected), json.dumps(found)
     names = [name for name in {**expected, **found} if expected.get(name) != found.get(name)]
     return _members(expected, names), _members(found, names)
+
+
+def _without_nulls(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_nulls(one) for name, one in value.items() if one is not None}
 
 
 def _members(content: Json, names: list[str]) -> str:
