@@ -22,7 +22,7 @@ from moses_feature.cli.options import (
     scoring_dtype_option,
     table_word_options,
 )
-from moses_feature.cli.paths import READ, READ_NAMED_MODEL, WRITE, WRITE_TABLE
+from moses_feature.cli.paths import READ, READ_NAMED_MODEL, READ_TABLE, WRITE, WRITE_TABLE
 from moses_feature.cli.progress import AugmentReporter, Progress
 from moses_feature.cli.train import train_model
 from moses_feature.cli.training_options import TrainingOptions, training_options
@@ -58,7 +58,7 @@ class PlaceOptions:
 
 
 @click.command("augment-phrase-table", cls=Command, no_args_is_help=True)
-@click.argument("table", type=READ)
+@click.argument("table", type=READ_TABLE)
 @click.argument("output", type=WRITE_TABLE)
 @click.option(
     "--model",
@@ -130,7 +130,8 @@ def augment_phrase_table(
     Writes TABLE with two more scores to OUTPUT, and beside it *.features.json, which says what
     they are. Without --model, a model is trained on TABLE first and kept in *.model.
 
-    Files may be plain text, .gz, .bz2, .xz or .zst; - is the standard input or output.
+    Files may be plain text, .gz, .bz2, .xz or .zst; - is the standard input or output. A TABLE that
+    is there with .gz alone may be named without it; OUTPUT then gets a .gz, too.
 
     \b
     Example:

@@ -8,7 +8,7 @@ import click
 
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import ANY_NUMBER
-from moses_feature.cli.paths import READ, READ_MODEL, WRITE_INI
+from moses_feature.cli.paths import READ, READ_MODEL, READ_TABLE, WRITE_INI
 from moses_feature.errors import UsageError
 from moses_feature.tables.add_to_ini import START_WEIGHT, add_model, add_to_ini
 
@@ -21,7 +21,7 @@ def ini_group() -> None:
 @ini_group.command("add", cls=Command, no_args_is_help=True)
 @click.argument("ini", type=READ)
 @click.argument("output", type=WRITE_INI)
-@click.option("--table", type=READ, help="An augmented table, text or compressed.")
+@click.option("--table", type=READ_TABLE, help="An augmented table, text or compressed.")
 @click.option(
     "--cslm", type=READ_MODEL, help="A neural language model: a model directory, or an NPLM file."
 )

@@ -9,10 +9,12 @@ from typing import Any
 import click
 
 from moses_feature.errors import UsageError
-from moses_feature.files import STANDARD_STREAM
+from moses_feature.files import STANDARD_STREAM, is_compressed
 from moses_feature.models.files import is_model_directory
 from moses_feature.tables.features_json import features_json
 from moses_feature.tables.writer import TableWriter
+
+_WITHOUT_GZ = "moses_feature.table_named_without_gz"
 
 
 class InputPath(click.Path):
@@ -23,6 +25,8 @@ class InputPath(click.Path):
         named: it may follow a name and an equals sign.
         described: the file that describes an augmented table is read, too.
         endings: of the files, if the value is what they have in common.
+        table: it is a phrase table, which may be named without its .gz, as Moses' own tools and EMS
+            do; what is written then gets a .gz, too.
     """
 
     def __init__(
@@ -32,12 +36,23 @@ class InputPath(click.Path):
         named: bool = False,
         described: bool = False,
         endings: tuple[str, ...] = ("",),
+        table: bool = False,
     ) -> None:
         super().__init__()
         self.name = metavar
         self._named = named
         self._described = described
         self._endings = endings
+        self._table = table
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the path; that of a table with its .gz."""
+        path = str(super().convert(value, param, ctx))
+        if not self._table or Path(path).exists() or not Path(f"{path}.gz").is_file():
+            return path
+        if ctx is not None:
+            ctx.meta[_WITHOUT_GZ] = True
+        return f"{path}.gz"
 
     def files(self, value: str) -> list[Path]:
         """Return what is read, given the value; nothing for the standard input."""
@@ -56,6 +71,7 @@ class OutputPath(click.Path):
         metavar: what the help calls it.
         files: returns all files that are written, given the value.
         in_place: name of the parameter that may be the same file.
+        table: it is a phrase table; see `InputPath`.
     """
 
     def __init__(
@@ -63,11 +79,23 @@ class OutputPath(click.Path):
         metavar: str,
         files: Callable[[str], list[Path]] = lambda value: [Path(value)],
         in_place: str = "",
+        table: bool = False,
     ) -> None:
         super().__init__()
         self.name = metavar
         self.files = files
         self.in_place = in_place
+        self._table = table
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the path; with .gz where the table that is read was named without it."""
+        path = str(super().convert(value, param, ctx))
+        without = self._table and ctx is not None and _WITHOUT_GZ in ctx.meta
+        return (
+            f"{path}.gz"
+            if without and path != STANDARD_STREAM and not is_compressed(path)
+            else path
+        )
 
 
 def _table_files(value: str) -> list[Path]:
@@ -77,14 +105,15 @@ def _table_files(value: str) -> list[Path]:
 
 
 READ = InputPath("FILE")
-READ_AUGMENTED = InputPath("FILE", described=True)
+READ_TABLE = InputPath("FILE", table=True)
+READ_AUGMENTED = InputPath("FILE", described=True, table=True)
 READ_LEXICAL = InputPath("PREFIX", endings=(".f2e", ".e2f"))
 READ_MODEL = InputPath("MODEL")
 READ_NAMED_MODEL = InputPath("[NAME=]MODEL", named=True)
 READ_SYSTEM = InputPath("NAME=INI", named=True)
 WRITE = OutputPath("FILE")
 WRITE_INI = OutputPath("FILE", in_place="ini")
-WRITE_TABLE = OutputPath("FILE", files=_table_files)
+WRITE_TABLE = OutputPath("FILE", files=_table_files, table=True)
 WRITE_DIRECTORY = OutputPath("DIRECTORY")
 
 
