@@ -34,7 +34,10 @@ def what_was_done(
     averaged: int,
 ) -> Section:
     """Return what is known of the table and of the network."""
-    sizes = ", ".join(f"{name} {size:,}" for name, size in vars(network.network.sizes).items())
+    sizes = ", ".join(
+        f"{name} {size:,}" if isinstance(size, int) else f"{name} {size}"
+        for name, size in vars(network.network.sizes).items()
+    )
     rows = [
         ("what", "found"),
         ("table", table_path),

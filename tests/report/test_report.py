@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.browser import BROWSER, driven
-from helpers.models import SEARCH_SIZES, SIZES, random_model
+from helpers.models import FEED_FORWARD_SIZES, SEARCH_SIZES, SIZES, random_model
 
 from moses_feature.models.phrase_model import PhraseModel, network_of, save_model
 from moses_feature.models.vocabulary import Vocabulary
@@ -58,9 +58,12 @@ def save_large_vocabulary(directory: Path, sizes=SIZES) -> None:
     save_model(directory, PhraseModel(network, source, plain.target, WordOptions(), training, True))
 
 
-@pytest.fixture(params=["phrases", "search"])
+KINDS = {"phrases": SIZES, "feed-forward": FEED_FORWARD_SIZES, "search": SEARCH_SIZES}
+
+
+@pytest.fixture(params=KINDS)
 def table(request, run, tmp_path) -> Path:
-    save_large_vocabulary(tmp_path / "m", SIZES if request.param == "phrases" else SEARCH_SIZES)
+    save_large_vocabulary(tmp_path / "m", KINDS[request.param])
     write_table(tmp_path / "in")
     run("augment-phrase-table", "in", "out", "--model", "m")
     return tmp_path / "out"
@@ -122,7 +125,8 @@ def test_parquet(tmp_path):
 
 
 def test_the_page(table, run):
-    is_search = "rnnsearch" in (table.parent / "m/config.json").read_text()
+    config = (table.parent / "m/config.json").read_text()
+    is_search, encodes = "rnnsearch" in config, "encoder-decoder" in config
     result = run("report", "out", "m", "-o", "r.html", "--phrases", "100", "--exports", "e")
     assert result.stdout == "r.html: open it in a browser\n"
     page = (table.parent / "r.html").read_text()
@@ -132,7 +136,7 @@ def test_the_page(table, run):
     assert ("Attention" in titles) == is_search
     assert "A map of the words" in page
     assert sorted(path.name for path in (table.parent / "e").iterdir())[0].startswith(
-        "words" if is_search else "phrases"
+        "phrases" if encodes else "words"
     )
     assert "&lt;b&gt;&amp; " in page  # in a cell of a table
     assert "\x1b" not in page
