@@ -15,6 +15,7 @@ from moses_feature.files import Json
 from moses_feature.joint.sizes import JOINT_ARCHITECTURE, JointSizes
 from moses_feature.lm.sizes import LM_ARCHITECTURE, LmSizes
 from moses_feature.models.files import CONFIG, architecture_of
+from moses_feature.models.sizes import FeedForwardSizes
 
 if TYPE_CHECKING:
     from moses_feature.joint.scorer import JointModel
@@ -86,15 +87,17 @@ def _lm_description(
 
 
 def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, Any]]:
-    from moses_feature.models.phrase_model import PhraseModel
+    from moses_feature.models.phrase_model import PhraseModel, architecture_name
     from moses_feature.models.reading import FORWARD
 
     networks = (model,) if isinstance(model, PhraseModel) else model.networks
     network = networks[0].network
     sizes = network.sizes
+    yield "architecture", architecture_name(sizes)
     yield "networks", f"{len(networks)}{', cross-fitted' if len(networks) > 1 else ''}"
     for name, size in vars(sizes).items():
-        yield SIZES[name], size
+        layers = isinstance(sizes, FeedForwardSizes) and name == "rank"
+        yield "units of layer two" if layers else SIZES[name], size
     yield "parameters", f"{sum(p.numel() for p in network.parameters()):,}"
     if isinstance(model, PhraseModel) and model.reading != FORWARD:
         yield "direction", model.reading

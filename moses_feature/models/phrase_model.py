@@ -48,6 +48,11 @@ SIZES_OF: dict[str, type[AnySizes]] = {
 }
 
 
+def architecture_name(sizes: AnySizes) -> str:
+    """Return what the config of a model directory calls the network that has such sizes."""
+    return next(name for name, kind in SIZES_OF.items() if isinstance(sizes, kind))
+
+
 def network_of(
     sizes: AnySizes, source_words: int, target_words: int, dropout: float = 0.0
 ) -> Network:
@@ -116,8 +121,7 @@ def save_model(directory: Path, model: PhraseModel) -> None:
     }
     vocabularies = {SOURCE_VOCABULARY: model.source, TARGET_VOCABULARY: model.target}
     weights = {name: tensor.cpu().numpy() for name, tensor in model.network.state_dict().items()}
-    sizes = type(model.network.sizes)
-    architecture = next(name for name, kind in SIZES_OF.items() if kind is sizes)
+    architecture = architecture_name(model.network.sizes)
     write_model_files(directory, architecture, ModelFiles(config, vocabularies, weights))
 
 

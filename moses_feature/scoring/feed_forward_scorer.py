@@ -62,6 +62,8 @@ class FeedForwardScorer:
 
     def _features(self, sources: Phrases) -> Tensor:
         """Return the units (n, R) that the softmaxes read."""
+        if not len(sources):
+            return torch.empty(0, self._network.sizes.rank, device=self._device)
         words, _ = sources.padded(np.arange(len(sources)), END)
         widest = np.full((len(words), self._network.sizes.positions), END)
         widest[:, : words.shape[1]] = words[:, : widest.shape[1]]

@@ -48,7 +48,9 @@ def test_a_table_is_trained_on_and_augmented(run, tmp_path, table, options, size
     assert model.network.sizes == sizes
     for name, weights in load_model(tmp_path / "whole").network.state_dict().items():
         assert torch.equal(weights, model.network.state_dict()[name])
-    run("describe", "m")
+    described = run("describe", "m").stdout
+    assert described.startswith("architecture ")
+    assert ("feed-forward" in described.splitlines()[0]) == isinstance(sizes, FeedForwardSizes)
     outputs = []
     for threads in (1, 2):
         name = f"out{threads}.gz"
@@ -60,6 +62,26 @@ def test_a_table_is_trained_on_and_augmented(run, tmp_path, table, options, size
     assert float(line[2].split()[-2]) == pytest.approx(min(1.0, np.exp(log_prob)), rel=1e-4)
     samples = run("sample", "m", "--samples", 3, stdin=b"a\n").stdout
     assert samples == run("sample", "m", "--samples", 3, stdin=b"a\n").stdout
+
+
+@pytest.mark.parametrize("options", [FEED_FORWARD, GRU])
+def test_nothing_to_score(run, tmp_path, table, options):
+    """An empty table, a text without its phrases, and a fold that has no line of a part."""
+    run("train", table, "m", *options, "--updates", 3)
+    run("train", table, "folds", *options, "--updates", 2, "--folds", 3)
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "text").write_bytes(b"none of these\n")
+    one = LONG_TABLE.splitlines(keepends=True)[0]
+    (tmp_path / "one").write_bytes(one)
+    run("augment-phrase-table", "empty", "out1", "--model", "m")
+    run("augment-phrase-table", table, "out2", "--model", "m", "--input", "text")
+    assert (tmp_path / "out1").read_bytes() == (tmp_path / "out2").read_bytes() == b""
+    run("augment-phrase-table", "one", "out3", "--model", "folds")
+    run("augment-phrase-table", table, "whole", "--model", "folds")
+    first = (tmp_path / "whole").read_bytes().splitlines(keepends=True)[0]
+    assert (tmp_path / "out3").read_bytes() == first
+    pair = b"\t".join(side.strip() for side in one.split(b"|||")[:2])
+    assert float(run("score", "folds", stdin=pair + b"\n").stdout) < 0
 
 
 def test_what_cannot_be_is_refused(run, table):
