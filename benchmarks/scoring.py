@@ -50,6 +50,8 @@ from moses_feature.scoring.of_model import scorer_of
 from moses_feature.scoring.packing import Packed, WordPair
 from moses_feature.scoring.scorer import Scorer
 from moses_feature.tables.augment import LINES_PER_PART
+from moses_feature.tables.columns import ColumnsOfModel, NewColumns
+from moses_feature.tables.parts import PartReader
 from moses_feature.training.phrase_pairs import PairCollection, read_pairs
 
 CPU = torch.device("cpu")
@@ -167,9 +169,29 @@ def measure(model: PhraseModel, table: Table, scratch: Path) -> None:
         )
         row("  peak memory", f"{memory / MIB:10,.0f} MiB")
         del scorer
+    packing(model, table)
     other_networks(model.network.sizes, table)
     scaling(table, directory, scratch)
     many_targets(model, pairs)
+
+
+def packing(model: PhraseModel, table: Table) -> None:
+    """Print the time of packing lines in compiled code, and of packing their words one by one."""
+    packer = scorer_of(model, CPU).packer
+    of_model = ColumnsOfModel(("p",), packer, WordOptions())
+    with LineReader(table.head) as reader:
+        lines = list(PartReader(reader, LINES_PER_PART, None, None))
+    seconds = []
+    for words in (WordOptions(), WordOptions(escaping="escape")):  # these are made one by one
+        columns = NewColumns([replace(of_model, words=words)], str(table.head), "out")
+        columns.pack(lines[0])
+        start = time.perf_counter()
+        for part in lines:
+            columns.pack(part)
+        seconds.append(time.perf_counter() - start)
+    compiled, plain = (1e6 * of_all / len(table.pairs) for of_all in seconds)
+    row("packing", f"{compiled:10.1f} us a line, {plain / compiled:.1f} times the speed of")
+    row("  tokens made into words one by one", f"{plain:10.1f} us a line")
 
 
 def other_networks(sizes: Sizes, table: Table) -> None:

@@ -15,7 +15,6 @@ from moses_feature.files import Json
 from moses_feature.joint.sizes import JOINT_ARCHITECTURE, JointSizes
 from moses_feature.lm.sizes import LM_ARCHITECTURE, LmSizes
 from moses_feature.models.files import CONFIG, architecture_of
-from moses_feature.models.sizes import FeedForwardSizes
 
 if TYPE_CHECKING:
     from moses_feature.joint.scorer import JointModel
@@ -96,8 +95,7 @@ def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, A
     yield "architecture", architecture_name(sizes)
     yield "networks", f"{len(networks)}{', cross-fitted' if len(networks) > 1 else ''}"
     for name, size in vars(sizes).items():
-        layers = isinstance(sizes, FeedForwardSizes) and name == "rank"
-        yield "units of layer two" if layers else SIZES[name], size
+        yield SIZES[name], size
     yield "parameters", f"{sum(p.numel() for p in network.parameters()):,}"
     if isinstance(model, PhraseModel) and model.reading != FORWARD:
         yield "direction", model.reading

@@ -40,9 +40,9 @@ class FeedForwardPrefixes:
         """Return an empty prefix of a target for each source phrase, given as ids."""
         every = np.arange(len(sources))
         words, _ = Phrases.pack(sources).padded(every, END)
-        read = torch.from_numpy(words)
+        read, network = torch.from_numpy(words), network.eval()
         (features,) = in_blocks(lambda rows: (network.features(read[rows]),), len(read))
-        return cls(network.eval(), features, every)
+        return cls(network, features, every)
 
     def log_probs(self) -> Floats:
         """Return log p (N, V), natural logs, of each word and END after each prefix."""

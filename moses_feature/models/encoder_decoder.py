@@ -21,7 +21,7 @@ from moses_feature.models.vocabulary import END
 from moses_feature.models.word_log_probs import log_probs_and_norms
 
 SLOW_SHARE = {"tanh": 0.0, "leaky-25": 0.25, "leaky-50": 0.5}
-"""Share of the leaky units that change slowly."""
+"""Share of the leaky units that change slowly; shares and rates are of the authors' slides."""
 
 
 class EncoderDecoder(nn.Module):

@@ -80,19 +80,7 @@ class FeedForwardNetwork(nn.Module):
         target_lengths: Tensor,
         sample: WordSample | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Return log p and log Z of every target word, END included, pair after pair.
-
-        Args:
-            source: (B, N + 1) word ids, END after each phrase and behind it.
-            source_lengths: (B,) of no use here.
-            target: (B, M + 1), like `source`.
-            target_lengths: (B,) words of each phrase, END not counted.
-            sample: of the target words, to estimate Z from; None for all of them.
-
-        Returns:
-            natural logs, (sum of target_lengths + B,) each, in the order of the words in the
-            flattened `target`.
-        """
+        """Return log p and log Z of every target word, END included; see `EncoderDecoder`."""
         del source_lengths
         features = self.features(source)
         # Every softmax has its part in every update, be it of no words.

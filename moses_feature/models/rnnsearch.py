@@ -153,19 +153,7 @@ class RnnSearch(nn.Module):
         target_lengths: Tensor,
         sample: WordSample | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Return log p and log Z of every target word, END included, pair after pair.
-
-        Args:
-            source: (B, N + 1) word ids, END after each sentence and behind it.
-            source_lengths: (B,) words of each sentence, END not counted.
-            target: (B, M + 1), like `source`.
-            target_lengths: (B,), like `source_lengths`.
-            sample: of the target words, to estimate Z from; None for all of them.
-
-        Returns:
-            natural logs, (sum of target_lengths + B,) each, in the order of the words in the
-            flattened `target`.
-        """
+        """Return log p and log Z of every target word, END included; see `EncoderDecoder`."""
         annotations = self.annotations(source, source_lengths)
         previous = functional.pad(target[:, :-1], (1, 0), value=END)
         features, _ = self.decode(annotations, source_lengths, previous.t())

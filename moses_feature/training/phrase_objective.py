@@ -89,7 +89,7 @@ class PhraseObjective:
         self.network: torch.nn.Module = self._network.to(device)
 
     def batch(self, update: int) -> Rows:
-        """Return the pairs of an update."""
+        """Return the pairs of an update; the sample of words for them is drawn, too."""
         if self._samples is not None:
             self._sample = self._samples.sample(update)
         return self._sampler.batch(update)

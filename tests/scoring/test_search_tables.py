@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from helpers.models import SEARCH_SIZES, random_model
 from helpers.tables import LONG_TABLE
 
 from moses_feature.errors import UsageError
-from moses_feature.models.phrase_model import load_model, save_model
+from moses_feature.models.phrase_model import save_model
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.reading import Reading
 from moses_feature.scoring import search_network
@@ -48,23 +47,6 @@ def test_scorer_follows_the_equations(monkeypatch):
         monkeypatch.setattr(search_network, "SOURCES_TOGETHER", together)
         other = scorer_of(model, CPU, threads=threads).score_packed(packed)
         assert np.array_equal(other.word_log_probs, found.word_log_probs)
-
-
-def test_a_table_is_trained_on_and_augmented(run, tmp_path, table):
-    """The columns are those of the scorer, whatever the threads."""
-    options = ("--architecture", "rnnsearch", *SIZES, "--updates", 5, "--seed", 3)
-    run("train", table, "m", *options)
-    model = load_model(tmp_path / "m")
-    assert "alignment units        11" in run("describe", "m").stdout
-    outputs = []
-    for threads in (1, 2):
-        name = f"out{threads}.gz"
-        run("augment-phrase-table", table, name, "--model", "m", "--threads", threads)
-        outputs.append(gzip.decompress((tmp_path / name).read_bytes()))
-    assert outputs[0] == outputs[1]
-    line = outputs[0].splitlines()[0].split(b" ||| ")
-    log_prob = scorer_of(model, CPU).score([(line[0].split(), line[1].split())]).log_probs[0]
-    assert float(line[2].split()[-2]) == pytest.approx(np.exp(log_prob), rel=1e-4)
 
 
 def test_what_cannot_be_is_refused(run, tmp_path, table):

@@ -11,13 +11,14 @@ import torch
 from helpers.tables import LONG_TABLE
 
 from moses_feature.models.phrase_model import load_model
-from moses_feature.models.sizes import FeedForwardSizes, Sizes
+from moses_feature.models.sizes import FeedForwardSizes, SearchSizes, Sizes
 from moses_feature.scoring.of_model import scorer_of
 
 CPU = torch.device("cpu")
 SMALL = ("--hidden", 13, "--embedding", 5, "--rank", 3)
 GRU = (*SMALL, "--maxout", 7)
 FEED_FORWARD = ("--architecture", "feed-forward", *SMALL, "--positions", 4)
+SEARCH = ("--architecture", "rnnsearch", *SMALL[:4], "--alignment", 11, "--maxout", 7)
 
 
 @pytest.fixture
@@ -33,6 +34,7 @@ def table(tmp_path: Path) -> str:
         ((*GRU, "--unit", "leaky-50"), Sizes(13, 5, 7, 3, "leaky-50")),
         ((*GRU, "--sample", 5), Sizes(13, 5, 7, 3)),
         (FEED_FORWARD, FeedForwardSizes(13, 5, 3, 4)),
+        (SEARCH, SearchSizes(13, 5, 11, 7)),
         (
             (*FEED_FORWARD, "--self-normalisation", 0.1, "--sample", 5),
             FeedForwardSizes(13, 5, 3, 4),
@@ -51,6 +53,8 @@ def test_a_table_is_trained_on_and_augmented(run, tmp_path, table, options, size
     described = run("describe", "m").stdout
     assert described.startswith("architecture ")
     assert ("feed-forward" in described.splitlines()[0]) == isinstance(sizes, FeedForwardSizes)
+    assert ("alignment units        11" in described) == isinstance(sizes, SearchSizes)
+    assert ("alignment units        11" in described) == isinstance(sizes, SearchSizes)
     outputs = []
     for threads in (1, 2):
         name = f"out{threads}.gz"
