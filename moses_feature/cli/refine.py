@@ -48,8 +48,8 @@ DEFAULTS = RefineSettings()
     click.option(
         "--weight",
         type=FiniteRange(0, min_open=True),
-        help="Of the network's column while it learns; that of the ini by default. With a small "
-        "one the network can change little.",
+        help="Of the network's column while it learns; that of the ini by default, which must not "
+        "be 0.",
     ),
     click.option(
         "--held-out",
