@@ -14,7 +14,8 @@ from mert.optimisers.candidates import Candidates
 from moses_feature.arrays import Floats
 from moses_feature.bleu import STATISTICS
 from moses_feature.errors import FormatError, shown
-from moses_feature.files import whole_file
+from moses_feature.files import whole_file, write_whole
+from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.lines import LineReader
 
 MOST_WORDS = 1e15
@@ -74,6 +75,15 @@ def read_candidates(features: str | Path, scores: str | Path) -> Candidates:
         np.concatenate([[0], np.cumsum(sizes)]),
         names,
     )
+
+
+def write_weights(path: Path, features: FeatureSet) -> None:
+    """Write weights as lines like `LM0= 0.1`, six significant digits."""
+    lines = [
+        f"{name}= {' '.join(f'{weight:.6g}' for weight in weights)}\n"
+        for name, weights in features.by_name().items()
+    ]
+    write_whole(path, "".join(lines).encode())
 
 
 def write_candidates(features: Path, scores: Path, candidates: Candidates) -> None:

@@ -13,6 +13,7 @@ from moses_feature.errors import FormatError, MosesFeatureError, shown
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine
+from moses_feature.nbest_formats.reader import MOSES, NbestReader
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def format_nbest(sentence: int, hypotheses: Sequence[Hypothesis], features: Feat
 
 
 def read_nbest(
-    path: str | Path, features: FeatureSet, sentences: int
+    path: str | Path, features: FeatureSet, sentences: int, form: str = MOSES
 ) -> Iterator[list[Hypothesis]]:
     """Yield the n-best list of each sentence, an empty list where there is none.
 
@@ -59,13 +60,14 @@ def read_nbest(
         path: the file, text or compressed.
         features: whose values stand there.
         sentences: how many there must be at most.
+        form: of the file; see `moses_feature.nbest_formats.reader`.
 
     Raises:
         FormatError: a line that is not as described above, or sentences that are not in order.
     """
     sentence = 0
     hypotheses: list[Hypothesis] = []
-    with LineReader(path) as reader:
+    with NbestReader(path, form) as reader:
         for line in reader:
             try:
                 number, hypothesis = _parse(line, features)

@@ -58,6 +58,21 @@ class Pool:
                 new.append(hypothesis)
         return new
 
+    @property
+    def sentences(self) -> int:
+        """How many sentences have hypotheses."""
+        return sum(map(bool, self._features))
+
+    def of_sentences_without_list(self) -> Integers:
+        """Return the summed statistics (9,) of empty translations where there is no hypothesis."""
+        empty = [
+            references.statistics([()])[0]
+            for references, features in zip(self._references, self._features, strict=True)
+            if not features
+        ]
+        total: Integers = np.sum([np.zeros(STATISTICS, dtype=np.int64), *empty], axis=0)
+        return total
+
     def candidates(self) -> Candidates:
         """Return all hypotheses, sentence after sentence; sentences without any are left out."""
         filled = [n for n, features in enumerate(self._features) if features]

@@ -20,7 +20,7 @@ import numpy as np
 
 from mert.corpus import Corpus
 from mert.decoders.decoder import Decoder
-from mert.moses_files import write_candidates
+from mert.moses_files import write_candidates, write_weights
 from mert.nbest import read_nbest
 from mert.optimisers.candidates import Candidates
 from mert.optimisers.choice import optimizer
@@ -39,7 +39,7 @@ from moses_feature import __version__
 from moses_feature.arrays import Floats, Integers
 from moses_feature.bleu import References, corpus_bleu
 from moses_feature.errors import MosesFeatureError
-from moses_feature.files import Json, locked_directory, whole_file, write_json, write_whole
+from moses_feature.files import Json, locked_directory, whole_file, write_json
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 
@@ -277,10 +277,7 @@ class _Run:
         )
         weights = tuned.by_name()
         if not weights.keys() <= {feature.name for feature in self._ini.features}:
-            lines = [
-                f"{name}= {' '.join(f'{w:.6g}' for w in of)}\n" for name, of in weights.items()
-            ]
-            write_whole(self._directory / RESCORING_WEIGHTS, "".join(lines).encode())
+            write_weights(self._directory / RESCORING_WEIGHTS, tuned)
             weights = {}  # they order the lists; the search keeps its own
         self._ini.with_weights(weights, comments).write(self._tuned_ini)
 

@@ -18,10 +18,11 @@ from mert.corpus import Corpus
 from mert.nbest import Hypothesis, read_nbest
 from mert.optimisers.candidates import Candidates
 from mert.optimisers.choice import Optimizer
-from mert.optimisers.space import SearchSpace, normalised
+from mert.optimisers.halves import HALVES, cross_optimised
+from mert.optimisers.space import normalised
 from mert.pool import Pool
 from mert.source_phrases import Sentence, surface
-from moses_feature.arrays import Floats, Integers
+from moses_feature.arrays import Floats
 from moses_feature.bleu import References
 from moses_feature.errors import DataError, FormatError, shown
 from moses_feature.moses.features import FeatureSet, log_score
@@ -29,7 +30,6 @@ from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import SCORES, SOURCE, TARGET, split_fields, tokens
 from moses_feature.moses.segmentation import read_segmentation
 
-HALVES = 2
 Pair = tuple[bytes, bytes]
 
 
@@ -161,8 +161,8 @@ def what_if(
     before = _candidates(read, references, names)
     after = _candidates(grown, references, (*names, *new_names))
     started = np.concatenate([weights, np.full(columns.count, start)])
-    plain = [_cross_optimised(before, weights, optimizer, seed) for seed in seeds]
-    with_columns = [_cross_optimised(after, started, optimizer, seed) for seed in seeds]
+    plain = [cross_optimised(before, weights, optimizer, seed) for seed in seeds]
+    with_columns = [cross_optimised(after, started, optimizer, seed) for seed in seeds]
     system, baseline = (np.stack([of for of, _ in runs]) for runs in (with_columns, plain))
     differences = bootstrap_differences(system, baseline)
     low, high = np.percentile(100 * differences, [2.5, 97.5]).tolist()
@@ -206,21 +206,3 @@ def _candidates(
     pool = Pool(references, names)
     pool.add(lists)
     return pool.candidates()
-
-
-def _cross_optimised(
-    candidates: Candidates, start: Floats, optimizer: Optimizer, seed: int
-) -> tuple[Integers, Floats]:
-    """Return BLEU statistics (sentences, 9) and weights (halves, features).
-
-    Each half of the sentences is chosen from with the weights of the other half.
-    """
-    halves = [candidates.part(half, HALVES) for half in range(HALVES)]
-    statistics = np.empty((len(candidates.offsets) - 1, candidates.statistics.shape[1]), np.int64)
-    found = []
-    for half, part in enumerate(halves):
-        optimum = optimizer(halves[1 - half], SearchSpace.around(start), seed)
-        rows = part.chosen(part.features @ optimum.weights)
-        statistics[half::HALVES] = part.statistics[rows]
-        found.append(normalised(optimum.weights))
-    return statistics, np.array(found)

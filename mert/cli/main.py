@@ -29,3 +29,8 @@ def what_if() -> None:
 def tune() -> None:
     """Run `mert-tune`."""
     start("mert.cli.tune:mert_tune", quiet_threads)
+
+
+def tune_lists() -> None:
+    """Run `mert-tune-lists`."""
+    start("mert.cli.tune_lists:mert_tune_lists", quiet_threads)

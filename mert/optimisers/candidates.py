@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_feature.arrays import Floats, Integers
-from moses_feature.bleu import corpus_bleu
+from moses_feature.bleu import corpus_bleu, sentence_bleu
 from moses_feature.compiled import compiler
 
 
@@ -32,6 +32,10 @@ class Candidates:
         """Return the best hypothesis of each sentence by scores (n,); of equal ones the first."""
         rows: Integers = _chosen(scores, self.offsets)
         return rows
+
+    def closest_to_references(self) -> Integers:
+        """Return the hypothesis of each sentence with the best sentence BLEU."""
+        return self.chosen(sentence_bleu(self.statistics))
 
     def bleu_of(self, scores: Floats) -> float:
         """Return the corpus BLEU, 0 to 1, of the hypotheses that scores (n,) choose."""

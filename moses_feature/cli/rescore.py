@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,10 +12,10 @@ from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.options import DeviceOptions, device_options
 from moses_feature.cli.paths import READ, READ_NAMED_MODEL, WRITE
 from moses_feature.cli.progress import Progress
-from moses_feature.errors import DataError, UsageError
+from moses_feature.errors import UsageError
 from moses_feature.files import STANDARD_STREAM, open_output
 from moses_feature.lm.nplm import load_neural_lm
-from moses_feature.moses.lines import LineReader
+from moses_feature.nbest_formats.reader import FORMATS, MOSES, NbestReader
 from moses_feature.rescoring.joint import JointFeature
 from moses_feature.rescoring.models import CSLM, JOINT, RNNSEARCH, search_features
 from moses_feature.rescoring.nbest import (
@@ -26,15 +27,22 @@ from moses_feature.rescoring.nbest import (
     read_weights,
     rescore,
 )
+from moses_feature.rescoring.one_best import OneBest, Outcome
 from moses_feature.rescoring.source import SourceText
-
-MOST_MISSING = 100_000
-"""Sentences without a list, one after the other, that `--best` takes for empty ones."""
 
 
 @click.command("rescore", cls=Command, no_args_is_help=True)
 @click.argument("n_best", metavar="N-BEST", type=READ)
 @click.argument("output", type=WRITE)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default=MOSES,
+    show_default=True,
+    help="Whose lists they are; what is written is in Moses' format. Those of other decoders get a "
+    "WordPenalty0.",
+)
 @click.option(
     "--cslm",
     "cslms",
@@ -84,11 +92,19 @@ MOST_MISSING = 100_000
     help="Also write the translation with the highest total of each sentence, one a line; an "
     "empty line for a sentence without a list.",
 )
+@click.option(
+    "--reference",
+    "references",
+    type=READ,
+    multiple=True,
+    help="Print BLEU against this translation of the text, before and after. Repeatable.",
+)
 @device_options
 @debug_option
 def rescore_command(
     n_best: str,
     output: str,
+    form: str,
     cslms: tuple[str, ...],
     rnns: tuple[str, ...],
     searches: tuple[str, ...],
@@ -96,6 +112,7 @@ def rescore_command(
     source: str | None,
     weights_file: str | None,
     best: str | None,
+    references: tuple[str, ...],
     device: DeviceOptions,
 ) -> None:
     """Add features to the n-best lists of any decoder, in Moses' format.
@@ -104,9 +121,10 @@ def rescore_command(
     Example:
       moses-feature rescore test.nbest.gz rescored.gz --cslm french.cslm \\
           --rnnsearch en-fr.search --source test.en --weights tuned/rescoring.weights
+      moses-feature rescore fairseq.out lists.gz --format fairseq --cslm french.cslm
     """
-    if not (cslms or rnns or searches or joints or weights_file):
-        raise UsageError("expected --cslm, --rnn, --rnnsearch, --joint or --weights")
+    if not (cslms or rnns or searches or joints or weights_file or form != MOSES):
+        raise UsageError("expected --cslm, --rnn, --rnnsearch, --joint, --weights or --format")
     if bool(rnns or searches or joints) != (source is not None):
         raise UsageError("--rnn, --rnnsearch or --joint, and --source, go together")
     if not rnns:
@@ -127,30 +145,45 @@ def rescore_command(
 
         scorers.append(RnnScorer(name, path, text, device.prepare()))
     check_names(scorers)
-    lines = sentences = 0
+    one_best = OneBest(references) if best is not None or references else None
+    with NbestReader(n_best, form) as reader:
+        lines = _write(reader, rescore(reader, scorers, weights), output, best, one_best)
+    what = "a new order" if weights else f"Moses' format of {form} lists"
+    names = ", ".join(scorer.name for scorer in scorers) or what
+    click.echo(f"{output}: {names} of {lines:,} translations", err=True)
+    if one_best is not None:
+        _report(one_best.outcome())
+
+
+def _write(
+    reader: NbestReader,
+    lists: Iterator[list[Translation]],
+    output: str,
+    best: str | None,
+    one_best: OneBest | None,
+) -> int:
+    """Write lists, and their best translations, and return how many translations there are."""
+    lines = 0
     with ExitStack() as stack:
-        reader = stack.enter_context(LineReader(n_best))
         file = stack.enter_context(open_output(Path(output)))
         best_file = stack.enter_context(open_output(Path(best))) if best is not None else None
-        progress = stack.enter_context(Progress(has_end=n_best != STANDARD_STREAM))
-        for translations in rescore(reader, scorers, weights):
+        progress = stack.enter_context(Progress(has_end=reader.path != STANDARD_STREAM))
+        for translations in lists:
             for translation in translations:
                 file.write(translation.content())
+            best_line = one_best.add(translations) if one_best is not None else b""
             if best_file is not None:
-                best_file.write(_best_line(translations, sentences))
-                sentences = translations[0].sentence + 1
+                best_file.write(best_line)
             lines += len(translations)
             progress.show(f"{lines:,} translations", reader.fraction())
-    names = ", ".join(scorer.name for scorer in scorers) or "a new order"
-    click.echo(f"{output}: {names} of {lines:,} translations", err=True)
+    return lines
 
 
-def _best_line(translations: list[Translation], sentences: int) -> bytes:
-    """Return the line of a sentence, after empty lines for those since the last list."""
-    best = max(translations, key=lambda translation: translation.total)
-    if not sentences <= best.sentence <= sentences + MOST_MISSING:
-        raise DataError(
-            f"--best: expected lists in the order of the sentences, found one of sentence "
-            f"{best.sentence} (from 0) after {sentences} of them"
-        )
-    return b"\n" * (best.sentence - sentences) + b" ".join(best.words) + b"\n"
+def _report(outcome: Outcome) -> None:
+    """Say what a new order has changed."""
+    changed = f"{outcome.changed:,} of {outcome.sentences:,} first translations have changed"
+    if outcome.bleu_before is None:
+        click.echo(changed, err=True)
+    else:
+        bleu = f"BLEU {outcome.bleu_before:.2f} before, {outcome.bleu_after:.2f} after"
+        click.echo(f"{bleu}; {changed}")

@@ -20,6 +20,7 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest import EXPECTED, NAME, TOTAL, VALUES, NbestLine, labelled_values
 from moses_feature.moses.phrase_table import NUMBER, tokens
+from moses_feature.nbest_formats.reader import NbestReader
 
 UNTUNEABLE = ("UnknownWordPenalty0",)
 """Features that Moses leaves out of its n-best lists."""
@@ -137,7 +138,7 @@ def _is_ini(lines: Iterable[bytes]) -> bool:
 
 
 def rescore(
-    reader: LineReader, scorers: Sequence[SentenceScorer], weights: Weights | None = None
+    reader: NbestReader, scorers: Sequence[SentenceScorer], weights: Weights | None = None
 ) -> Iterator[list[Translation]]:
     """Yield n-best lists with more features, a sentence at a time.
 
@@ -184,6 +185,11 @@ class Translation:
     def sentence(self) -> int:
         """The number of the sentence, from 0."""
         return self._parsed.sentence
+
+    @property
+    def line_number(self) -> int:
+        """Where it stands in the file, 1-based."""
+        return self._place[1]
 
     @property
     def words(self) -> list[bytes]:
@@ -241,7 +247,7 @@ class Translation:
         return FormatError(path, expected, found, line_number)
 
 
-def _lines(reader: LineReader) -> Iterator[Translation]:
+def _lines(reader: NbestReader) -> Iterator[Translation]:
     done: set[int] = set()
     last = None
     for content in reader:

@@ -17,7 +17,7 @@ from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.lm.sizes import LM_ARCHITECTURE as ARCHITECTURE
 from moses_feature.models.files import write_model_files
 from moses_feature.moses.features import FeatureSet
-from moses_feature.moses.lines import LineReader
+from moses_feature.nbest_formats.reader import NbestReader
 from moses_feature.rescoring.nbest import CslmScorer, named, read_weights, rescore
 
 LISTS = b"""0 ||| A B  ||| LM0= -2 TM0= -1 -0.5 ||| -3.5
@@ -48,7 +48,7 @@ def lists(tmp_path):
 
 
 def rescored(path, weights=None) -> list[bytes]:
-    with LineReader(path) as reader:
+    with NbestReader(path) as reader:
         lists = rescore(reader, [Lengths()], weights)
         return [translation.content() for group in lists for translation in group]
 
@@ -166,7 +166,7 @@ def test_the_command(tmp_path, run, model_directory):
     expected = run("score", model_directory, stdin=b"a b\tA B\n").stdout
     assert float(first[8]) == pytest.approx(float(expected), abs=1e-4)
     for arguments, message in (
-        ((), "expected --cslm, --rnn, --rnnsearch, --joint or --weights"),
+        ((), "expected --cslm, --rnn, --rnnsearch, --joint, --weights or --format"),
         (("--rnn", "m"), "go together"),
         (("--cslm", "lm", "--cslm", "lm"), "expected different names"),
     ):

@@ -1,0 +1,149 @@
+"""Tune weights on n-best lists that are there already, of any decoder, without decoding again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mert.corpus import Sentence, read_text
+from mert.nbest import read_nbest
+from mert.optimisers.choice import Optimizer
+from mert.optimisers.halves import HALVES, cross_optimised
+from mert.optimisers.space import SearchSpace, normalised
+from mert.pool import Pool
+from moses_feature.bleu import References, corpus_bleu
+from moses_feature.errors import DataError, FormatError, MosesFeatureError, shown
+from moses_feature.moses.features import FeatureFunction, FeatureSet
+from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine, labelled_values
+from moses_feature.nbest_formats.reader import MOSES, NbestReader
+
+
+@dataclass(frozen=True)
+class TunedLists:
+    """What tuning on lists came to; BLEU 0 to 100.
+
+    Attributes:
+        features: with the weights found, their absolute values summing to 1.
+        translations: different ones in the lists.
+        sentences: with a list.
+        first: BLEU of the first translation of each list, as the decoder has it.
+        tuned: of those that the weights choose.
+        unseen: of those that weights choose which were optimised on the other half of the
+            sentences: what to expect of other texts.
+        best: of the translations that the references like best, sentence by sentence.
+        reason: why the optimiser stopped.
+    """
+
+    features: FeatureSet
+    translations: int
+    sentences: int
+    first: float
+    tuned: float
+    unseen: float
+    best: float
+    reason: str
+
+
+def read_references(paths: Sequence[str]) -> list[tuple[Sentence, ...]]:
+    """Return the references of each sentence.
+
+    Raises:
+        DataError: files of different numbers of lines, or without words.
+    """
+    texts = [read_text(path)[0] for path in paths]
+    for path, text in zip(paths, texts, strict=True):
+        if len(text) != len(texts[0]):
+            expected = f"{len(texts[0])} lines as in {paths[0]}"
+            raise DataError(f"{path}: expected {expected}, found {len(text)}")
+        if not any(text):
+            raise DataError(f"{path}: expected sentences, found no word")
+    return list(zip(*texts, strict=True))
+
+
+def features_of(
+    lists: str | Path, form: str = MOSES, start: Mapping[str, Sequence[float]] | None = None
+) -> FeatureSet:
+    """Return the features that the first line of some lists has, with weights to begin with.
+
+    Args:
+        lists: the file.
+        form: its format.
+        start: weights by the names of the features; None for equal ones.
+
+    Raises:
+        FormatError: it is no line of an n-best list, or has no features.
+        MosesFeatureError: weights of other features.
+    """
+    with NbestReader(lists, form) as reader:
+        line = next(iter(reader), b"")
+        try:
+            by_name = labelled_values(NbestLine.parse(line.rstrip(b"\r\n")).fields[VALUES])
+        except ValueError:
+            raise FormatError(lists, EXPECTED, shown(line), 1) from None
+    if not by_name or not all(by_name.values()):
+        raise FormatError(lists, "features, each with a name and values", shown(line), 1)
+    width = sum(map(len, by_name.values()))
+    weights = {name: (1 / width,) * len(values) for name, values in by_name.items()}
+    if start is not None:
+        for name, values in by_name.items():
+            if len(start.get(name, ())) != len(values):
+                raise MosesFeatureError(
+                    f"{lists}: expected {len(values)} start weights of {name}, found "
+                    f"{len(start.get(name, ()))}"
+                )
+        weights = {name: tuple(start[name]) for name in by_name}
+    return FeatureSet(
+        tuple(FeatureFunction(name, of, (True,) * len(of)) for name, of in weights.items())
+    )
+
+
+def tune_lists(
+    lists: str | Path,
+    features: FeatureSet,
+    references: Sequence[tuple[Sentence, ...]],
+    optimizer: Optimizer,
+    seed: int,
+    form: str = MOSES,
+) -> TunedLists:
+    """Optimise BLEU over lists.
+
+    Args:
+        lists: the file, text or compressed, sentences in order.
+        features: of the lists, with the weights to begin with.
+        references: of each sentence.
+        optimizer: of the weights.
+        seed: of what is random in it.
+        form: of the file; see `moses_feature.nbest_formats.reader`.
+
+    Raises:
+        FormatError: a damaged line.
+        MosesFeatureError: features that lines do not have in common.
+        DataError: less than two lists, or lists that the references have no word in common with.
+    """
+    pool = Pool([References(of_sentence) for of_sentence in references], features.names)
+    _, first = pool.add(read_nbest(lists, features, len(references), form))
+    if pool.sentences < HALVES:
+        raise DataError(f"{lists}: expected lists of {HALVES} sentences and more")
+    candidates = pool.candidates()
+    if not candidates.statistics[:, 0].any():
+        raise DataError(
+            f"{lists}: no word of the translations is in the references: are they in the same "
+            "language, and tokenised alike?"
+        )
+    start = normalised(features.weights)
+    optimum = optimizer(candidates, SearchSpace.around(start), seed)
+    halves, _ = cross_optimised(candidates, start, optimizer, seed)
+    without_list = pool.of_sentences_without_list()
+    best = candidates.statistics[candidates.closest_to_references()].sum(axis=0)
+    chosen = candidates.statistics[candidates.chosen(candidates.features @ optimum.weights)]
+    return TunedLists(
+        features=features.with_weights(normalised(optimum.weights)),
+        translations=len(candidates.features),
+        sentences=pool.sentences,
+        first=100 * corpus_bleu(first.sum(axis=0)),
+        tuned=100 * corpus_bleu(chosen.sum(axis=0) + without_list),
+        unseen=100 * corpus_bleu(halves.sum(axis=0) + without_list),
+        best=100 * corpus_bleu(best + without_list),
+        reason=optimum.reason,
+    )

@@ -1,0 +1,57 @@
+"""N-best lists of Marian (`src/translator/output_printer.h`).
+
+`sentence ||| words [||| alignment] [||| WordScores= …] ||| F0= value … ||| total`; Marian leaves
+the space behind `F0=` out where there is one scorer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from moses_feature.errors import FormatError, shown
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import NUMBER
+from moses_feature.nbest_formats.translation import ListedTranslation
+
+EXPECTED = "sentence ||| words ||| F0= value … ||| total"
+_LEAST = 4
+_FEATURE = re.compile(rb"([A-Za-z][0-9A-Za-z]*)= ?([^ =]+)(?: |$)")
+_LINKS = re.compile(rb"(?:[0-9]+-[0-9]+ ?)*")
+_SEPARATOR = re.compile(rb" \|\|\|(?: |$)")
+_PER_WORD = b"WordScores="
+
+
+def marian(reader: LineReader) -> Iterator[ListedTranslation]:
+    """Yield the translations of Marian's lists; scores of single words are left out.
+
+    Raises:
+        FormatError: a line that is not as described above.
+    """
+    for line in reader:
+        number = reader.line_number
+        try:
+            yield _parsed(line.rstrip(b"\r\n"), number)
+        except ValueError:
+            raise FormatError(reader.path, EXPECTED, shown(line), number) from None
+
+
+def _parsed(line: bytes, number: int) -> ListedTranslation:
+    fields = _SEPARATOR.split(line)
+    if len(fields) < _LEAST:
+        raise ValueError(line)
+    sentence, text, *between, features, total = fields
+    values = {name.decode(): _number(value) for name, value in _FEATURE.findall(features)}
+    if not values or _FEATURE.sub(b"", features).strip():
+        raise ValueError(line)
+    links = [field for field in between if not field.startswith(_PER_WORD)]
+    if len(links) > 1 or not all(_LINKS.fullmatch(field) for field in links):
+        raise ValueError(line)
+    alignment = links[0] if links else None
+    return ListedTranslation(number, int(sentence), text, values, _number(total), alignment)
+
+
+def _number(text: bytes) -> float:
+    if not NUMBER.fullmatch(text.strip()):
+        raise ValueError(text)
+    return float(text)

@@ -1,0 +1,112 @@
+"""The first translations of n-best lists: those of the decoder, and those after rescoring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from moses_feature.bleu import References, corpus_bleu
+from moses_feature.errors import DataError
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import tokens
+from moses_feature.rescoring.nbest import Translation
+
+MOST_MISSING = 100_000
+"""Sentences without a list, one after the other, that are taken for empty ones."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a new order has changed.
+
+    Attributes:
+        sentences: that have a list.
+        changed: of them, whose best translation is not the first of the decoder.
+        bleu_before, bleu_after: 0 to 100, of the decoder's first and of the best translations of
+            all sentences of the references; None without references.
+    """
+
+    sentences: int
+    changed: int
+    bleu_before: float | None
+    bleu_after: float | None
+
+
+class OneBest:
+    """Takes the lists sentence after sentence.
+
+    Args:
+        references: files with one translation of each sentence on each line; none for no BLEU.
+
+    Raises:
+        DataError: the files have different numbers of lines.
+    """
+
+    def __init__(self, references: Sequence[str] = ()) -> None:
+        texts = [_read(path) for path in references]
+        for path, text in zip(references, texts, strict=True):
+            if len(text) != len(texts[0]):
+                raise DataError(
+                    f"{path}: expected {len(texts[0])} lines as in {references[0]}, found "
+                    f"{len(text)}"
+                )
+        self._name = ", ".join(references)
+        self._references = list(zip(*texts, strict=True))
+        self._before = self._after = np.zeros(9, np.int64)
+        self._next = self._lists = self._changed = 0
+
+    def add(self, translations: Sequence[Translation]) -> bytes:
+        """Take the list of a sentence.
+
+        Returns:
+            the best translation as a line, after empty lines for the sentences since the last list.
+
+        Raises:
+            DataError: lists that are not in the order of the sentences, or of sentences that the
+                references have not.
+        """
+        best = max(translations, key=lambda translation: translation.total)
+        first = min(translations, key=lambda translation: translation.line_number)
+        sentence = best.sentence
+        if not self._next <= sentence <= self._next + MOST_MISSING:
+            raise DataError(
+                f"expected lists in the order of the sentences, found one of sentence {sentence} "
+                f"(from 0) after {self._next} of them"
+            )
+        missing = sentence - self._next
+        for number in range(self._next, sentence):
+            self._count(number, (), ())
+        self._count(sentence, first.words, best.words)
+        self._next = sentence + 1
+        self._lists += 1
+        self._changed += first.words != best.words
+        return b"\n" * missing + b" ".join(best.words) + b"\n"
+
+    def _count(self, sentence: int, before: Sequence[bytes], after: Sequence[bytes]) -> None:
+        if not self._name:
+            return
+        if sentence >= len(self._references):
+            raise DataError(
+                f"{self._name}: expected a sentence {sentence} (from 0) as in the lists, found "
+                f"{len(self._references)} lines"
+            )
+        both = References(self._references[sentence]).statistics([before, after])
+        self._before = self._before + both[0]
+        self._after = self._after + both[1]
+
+    def outcome(self) -> Outcome:
+        """Return what has changed, after the last list."""
+        if not self._name:
+            return Outcome(self._lists, self._changed, None, None)
+        for sentence in range(self._next, len(self._references)):
+            self._count(sentence, (), ())
+        self._next = max(self._next, len(self._references))
+        bleu = [100 * corpus_bleu(counts) for counts in (self._before, self._after)]
+        return Outcome(self._lists, self._changed, bleu[0], bleu[1])
+
+
+def _read(path: str) -> list[tuple[bytes, ...]]:
+    with LineReader(path) as reader:
+        return [tuple(tokens(line)) for line in reader]

@@ -1,0 +1,120 @@
+"""Weights from lists alone: what is found, what is said of it, and bad input."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sacrebleu
+from click.testing import CliRunner
+
+from mert.cli.tune_lists import mert_tune_lists
+from moses_feature.cli.main import moses_feature
+
+SENTENCES = 60
+WORDS = [f"w{n}" for n in range(30)]
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Lists of another decoder whose log probability is noise and a hint; sentence 7 has none."""
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(5)
+    lists, references = [], []
+    for sentence in range(SENTENCES):
+        reference = generator.choice(WORDS, 8).tolist()
+        references.append(" ".join(reference) + "\n")
+        for _ in range(0 if sentence == 7 else 10):
+            damaged = [
+                str(generator.choice(WORDS)) if generator.random() < rate else word
+                for rate in [generator.random() * 0.6]
+                for word in reference
+            ]
+            right = sum(a == b for a, b in zip(damaged, reference, strict=True))
+            values = generator.normal(), right + 2 * generator.normal()
+            features = " ".join(f"F{n}= {value:.6g}" for n, value in enumerate(values))
+            lists.append(f"{sentence} ||| {' '.join(damaged)} ||| {features} ||| {values[0]:.6g}\n")
+    Path("lists").write_text("".join(lists))
+    Path("reference").write_text("".join(references))
+
+
+def invoke(*arguments: str, command=mert_tune_lists, exit_code: int = 0):
+    result = CliRunner().invoke(command, arguments)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code == exit_code, result.output
+    return result
+
+
+def bleu(path: str) -> float:
+    metric = sacrebleu.BLEU(tokenize="none", smooth_method="none", force=True)
+    system = Path(path).read_text().splitlines()
+    return metric.corpus_score(system, [Path("reference").read_text().splitlines()]).score
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("algorithm", ["mert", "mira", "pro"])
+def test_what_is_said_is_what_rescoring_makes_of_it(algorithm):
+    form = ("--format", "marian")
+    told = invoke(
+        *("lists", "weights", "--dev-reference", "reference", "--algorithm", algorithm, *form)
+    )
+    first, tuned, unseen, best = map(float, re.findall(r"[0-9]+\.[0-9]{2}", told.stdout)[:4])
+    assert "590 translations of 59 sentences" in told.stdout
+    rescore = ("rescore", "lists", "out", *form, "--weights", "weights", "--best", "best")
+    said = invoke(*rescore, "--reference", "reference", command=moses_feature).stdout
+    assert f"BLEU {first:.2f} before, {tuned:.2f} after" in said
+    assert bleu("best") == pytest.approx(tuned, abs=0.006)
+    assert first < unseen <= tuned + 1 < best
+    weights = dict(line.split("= ") for line in Path("weights").read_text().splitlines())
+    assert list(weights) == ["F0", "F1", "WordPenalty0"]
+    assert abs(float(weights["F0"])) < float(weights["F1"])
+
+
+@pytest.mark.usefixtures("files")
+def test_start_weights_and_seeds():
+    Path("start").write_text("WordPenalty0= 0.1\nF1= 0.8\nF0= 0.1\nOther= 1\n")
+    arguments = ("lists", "a", "--format", "marian", "--dev-reference", "reference")
+    started = invoke(*arguments, "--start", "start", "--restarts", "0").stdout
+    assert started == invoke(*arguments, "--start", "start", "--restarts", "0").stdout
+    Path("start").write_text("F0= 1\nF1= 1 2\n")
+    refused = invoke(*arguments, "--start", "start", exit_code=1)
+    assert "lists: expected 1 start weights of F1, found 2" in refused.stderr
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("lists", "reference", "said"),
+    [
+        (None, "\n" * 60, "reference: expected sentences, found no word"),
+        (None, "x\n" * 60, "no word of the translations is in the references"),
+        (None, "w1\n" * 59, "lists at line 581: expected a sentence from 58 to 58, found 59"),
+        ("0 ||| a  ||| LM0= 1 ||| 0\n", None, "expected lists of 2 sentences and more"),
+        ("0 ||| a  |||  ||| 0\n", None, "lists at line 1: expected features"),
+        ("0 ||| a  ||| 1 ||| 0\n", None, "lists at line 1: expected sentence ||| words"),
+        ("0 ||| a  ||| LM0= 1 ||| 0\n1 ||| a ||| X0= 1 ||| 0\n", None, "lists at line 2"),
+        ("", None, "lists at line 1: expected sentence"),
+    ],
+)
+def test_bad_input(lists, reference, said):
+    form = "marian" if lists is None else "moses"
+    if lists is not None:
+        Path("lists").write_text(lists)
+    if reference is not None:
+        Path("reference").write_text(reference)
+    refused = invoke(
+        *("lists", "weights", "--dev-reference", "reference", "--format", form), exit_code=1
+    )
+    assert said in refused.stderr
+    assert not Path("weights").exists()
+
+
+@pytest.mark.usefixtures("files")
+def test_references_of_another_length():
+    Path("other").write_text("x\n")
+    refused = invoke(
+        *("lists", "weights", "--dev-reference", "reference", "--dev-reference", "other"),
+        exit_code=1,
+    )
+    assert "other: expected 60 lines as in reference, found 1" in refused.stderr
