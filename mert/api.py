@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from mert.comparison.compare import Candidate, compare
+from mert.comparison.candidate import Candidate
+from mert.comparison.compare import compare
 from mert.comparison.results import Comparison
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings

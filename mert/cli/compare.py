@@ -9,7 +9,8 @@ import click
 
 from mert.cli.options import TUNING, decoder_options, force_option, tuning_options
 from mert.cli.progress import DecodingProgress
-from mert.comparison.compare import PAGE, Candidate, compare
+from mert.comparison.candidate import PAGE, Candidate, FinishedOutput
+from mert.comparison.compare import compare
 from mert.comparison.report import as_markdown
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
@@ -25,11 +26,9 @@ from moses_feature.rescoring.models import named_model
 
 
 @click.command("mert-compare", cls=Command, no_args_is_help=True)
-@click.argument("systems", nargs=-1, required=True, metavar="NAME=INI...", type=READ_SYSTEM)
-@click.option("--dev", type=READ, required=True, help="The development set, tokenised.")
-@click.option(
-    "--dev-reference", type=READ, multiple=True, required=True, help="Its translation. Repeatable."
-)
+@click.argument("systems", nargs=-1, metavar="[NAME=INI]...", type=READ_SYSTEM)
+@click.option("--dev", type=READ, help="The development set, tokenised; for systems to tune.")
+@click.option("--dev-reference", type=READ, multiple=True, help="Its translation. Repeatable.")
 @click.option("--test", type=READ, required=True, help="The test set.")
 @click.option(
     "--test-reference", type=READ, multiple=True, required=True, help="Its translation. Repeatable."
@@ -39,6 +38,15 @@ from moses_feature.rescoring.models import named_model
     type=WRITE_DIRECTORY,
     required=True,
     help="Where all is kept; a run that was killed goes on.",
+)
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="NAME=FILE",
+    type=READ_SYSTEM,
+    help="What another system made of the test set, a translation on each line; several files of "
+    "one name are several runs of it. Repeatable.",
 )
 @click.option(
     "--seeds",
@@ -69,11 +77,12 @@ from moses_feature.rescoring.models import named_model
 @click.version_option(__version__)
 def mert_compare(
     systems: tuple[str, ...],
-    dev: str,
+    dev: str | None,
     dev_reference: tuple[str, ...],
     test: str,
     test_reference: tuple[str, ...],
     work_dir: str,
+    outputs: tuple[str, ...],
     seeds: int,
     seed: int,
     rescore: tuple[str, ...],
@@ -83,6 +92,9 @@ def mert_compare(
 ) -> None:
     """Tune and compare systems as in the paper's Table 1; the first one is the baseline.
 
+    Finished outputs of other systems (--output) are compared with it; without systems to tune, the
+    first of them is the baseline.
+
     Prints BLEU on the development and test sets, mean and standard deviation over the tuning
     runs, and whether the difference from the baseline is significant. Writes comparison.json,
     comparison.html and, for each system, average.ini with the weights averaged over its runs.
@@ -91,14 +103,22 @@ def mert_compare(
     Example:
       mert-compare baseline=moses.ini rnn=moses.augmented.ini --work-dir table1 \\
           --dev dev.en --dev-reference dev.fr --test test.en --test-reference test.fr
+      mert-compare --output moses=moses.out --output marian=seed1.out --output marian=seed2.out \\
+          --test test.en --test-reference test.fr --work-dir outputs
     """
+    if systems and not (dev and dev_reference):
+        raise UsageError("systems are tuned: expected --dev and --dev-reference")
+    if not systems and (dev or dev_reference):
+        raise UsageError("--dev and --dev-reference are for systems to tune: expected NAME=INI")
+    finished = _outputs(outputs)
     rescoring = [_rescoring(text) for text in rescore]
     candidates = [_candidate(system, rescoring) for system in systems]
     unknown = {system for system, *_ in rescoring} - {c.name for c in candidates}
     if unknown:
         raise UsageError(f"--rescore: no system {', '.join(sorted(unknown))}")
-    dev_corpus, test_corpus = Corpus.read(dev, dev_reference), Corpus.read(test, test_reference)
-    sizes = {"test": len(test_corpus), "decoding": len(dev_corpus)}
+    dev_corpus = Corpus.read(dev, dev_reference) if dev else None
+    test_corpus = Corpus.read(test, test_reference)
+    sizes = {"test": len(test_corpus), "decoding": len(dev_corpus or ())}
     with Progress(has_end=True) as bar:
         comparison = compare(
             candidates,
@@ -108,6 +128,7 @@ def mert_compare(
             decoder_choice,
             replace(tuning, seed=seed),
             seeds,
+            outputs=finished,
             command=command_line(),
             force=force,
             report=DecodingProgress(bar, sizes),
@@ -116,6 +137,16 @@ def mert_compare(
     click.echo(
         f"{Path(work_dir) / PAGE}: the same as a page, with plots; open it in a browser", err=True
     )
+
+
+def _outputs(texts: tuple[str, ...]) -> list[FinishedOutput]:
+    paths: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if not equals or not path:
+            raise UsageError(f"--output {text}: expected NAME=FILE, such as marian=test.out")
+        paths.setdefault(name, []).append(path)
+    return [FinishedOutput(name, tuple(files)) for name, files in paths.items()]
 
 
 def _rescoring(text: str) -> tuple[str, str, str]:

@@ -7,91 +7,47 @@ that was killed goes on.
 
 from __future__ import annotations
 
-import logging
-import re
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 
 from mert.checks import check_chain
+from mert.comparison import finished
+from mert.comparison.candidate import (
+    IDENTITY,
+    PAGE,
+    RESULTS,
+    Candidate,
+    FinishedOutput,
+    check_names,
+)
 from mert.comparison.page import write_page
 from mert.comparison.results import Comparison, Run, SystemResult, as_json, notes_on_weights
-from mert.comparison.scorer import BleuScorer
 from mert.comparison.significance import approximate_randomisation, paired_bootstrap
+from mert.comparison.system_runs import Report, SystemRuns, Task
 from mert.comparison.text_sections import ComparedTexts
-from mert.comparison.times import Seconds, TimeLeft, Times
+from mert.comparison.times import Seconds, TimeLeft
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
-from mert.decoders.decoder import Decoder
-from mert.decoders.rescored import RescoredDecoder
-from mert.nbest import first_translations
-from mert.optimisers.space import normalised
-from mert.tune_rescored import tune_system
-from mert.tuning_state import (
-    SEARCH,
-    TUNED_INI,
-    TuningSettings,
-    TuningState,
-    identity_of,
-    nbest_name,
-    read_iterations,
-)
-from moses_feature import __version__
+from mert.tuning_state import TuningSettings
 from moses_feature.errors import UsageError
-from moses_feature.files import locked_directory, write_json, write_whole
+from moses_feature.files import locked_directory, write_json
 from moses_feature.json_files import read_json
-from moses_feature.moses.features import FeatureSet
-from moses_feature.moses.ini import MosesIni
 from moses_feature.run_identity import difference
-
-logger = logging.getLogger(__name__)
-
-RESULTS = "comparison.json"
-PAGE = "comparison.html"
-IDENTITY = "identity.json"
-TABLES = ".tables"
-"""The folder for what the embedded decoder read of the tables."""
-AVERAGE_INI, TIMES = "average.ini", "times.json"
-TEST_NBEST, TEST_OUT = "test.nbest.gz", "test.out"
-TEST_TRANSLATIONS = 100
-"""Translations of each sentence of the test set that are kept, for the page."""
-
-Report = Callable[[str, int], None]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A system to compare: what to call it, its ini, and what rescores its n-best lists."""
-
-    name: str
-    ini: MosesIni
-    rescoring: tuple[tuple[str, str], ...] = ()
-
-    def __post_init__(self) -> None:
-        reserved = (RESULTS, PAGE, IDENTITY)
-        if not re.fullmatch(r"[\w+.@-]+", self.name) or self.name.startswith("."):
-            raise UsageError(f"system name {self.name!r}: expected letters, digits, + - . _ @")
-        if self.name in reserved:
-            raise UsageError(f"system name {self.name!r}: expected none of {', '.join(reserved)}")
-
-    def decoder(self, settings: DecoderSettings) -> DecoderSettings:
-        """Return the settings of this system's decoder."""
-        return replace(settings, rescoring=self.rescoring)
 
 
 def compare(
     candidates: Sequence[Candidate],
-    dev: Corpus,
+    dev: Corpus | None,
     test: Corpus,
     directory: Path,
     decoder: DecoderSettings,
     tuning: TuningSettings,
     runs: int = 3,
     *,
+    outputs: Sequence[FinishedOutput] = (),
     command: str = "",
     force: bool = False,
     report: Report = lambda *_: None,
@@ -100,234 +56,53 @@ def compare(
 
     Args:
         candidates: the systems; the first one is the baseline.
-        dev: what they are tuned on.
+        dev: what they are tuned on; None if there are none.
         test: what they are compared on.
         directory: made where it is missing.
         decoder: for all.
         tuning: how, and the seed of the first run; the others have the next ones.
         runs: tuning runs of each system.
+        outputs: what other systems made of the test set; without systems to tune, the first of
+            them is the baseline.
         command: what the user typed.
         force: tune although BLEU is next to nothing at the start.
         report: told what is done, and how many sentences are decoded.
 
     Raises:
         UsageError: names that are not unique, no run, or a directory of another comparison.
+        DataError: a finished output has not a line for each sentence.
         MosesFeatureError: a decoder fails, or a system cannot be tuned.
     """
     names = [candidate.name for candidate in candidates]
-    _check_names(names)
+    check_names([*names, *(output.name for output in outputs)])
     if runs < 1:
         raise UsageError(f"tuning runs: expected 1 or more, found {runs}")
+    if candidates and dev is None:
+        raise UsageError("systems are tuned: expected a development set, found none")
     seeds = [replace(tuning, seed=tuning.seed + run) for run in range(runs)]
+    found: list[tuple[str, tuple[Run, ...], Seconds]] = []
     with locked_directory(directory, "comparing"):
         _check_new(candidates, dev, test, directory, decoder)
         _check_directory(directory, dev, test, decoder)
         left = TimeLeft(len(candidates) * runs)
-        task = _Task(names, dev, test, directory, decoder, seeds, command, force, left, report)
-        all_runs, times = [], []
-        for candidate in candidates:
-            system = _SystemRuns(candidate, task)
-            all_runs.append(system.results())
-            times.append(system.times.seconds)
+        task = Task(names, dev, test, directory, decoder, seeds, command, force, left, report)
+        for output in outputs:
+            of_output = finished.runs_of(output, test, task.test_scorer, directory / output.name)
+            found.append((output.name, of_output, Seconds()))
+        for place, candidate in enumerate(candidates):
+            system = SystemRuns(candidate, task)
+            found.insert(place, (candidate.name, system.results(), system.times.seconds))
     report("testing significance", 0)
-    baseline = all_runs[0]
-    systems = [SystemResult(candidates[0].name, baseline, times[0], None, None, None, ())]
-    for candidate, its_runs, seconds in zip(candidates[1:], all_runs[1:], times[1:], strict=True):
-        systems.append(_compared(candidate.name, its_runs, seconds, baseline))
-    comparison = Comparison(tuple(systems), task.test_scorer.signature())
+    baseline = found[0][1]
+    systems = (
+        SystemResult(*found[0], None, None, None, ()),
+        *(_compared(*of_system, baseline) for of_system in found[1:]),
+    )
+    comparison = Comparison(systems, task.test_scorer.signature())
     write_json(directory / RESULTS, as_json(comparison, command))
     settings = {"command": command, **asdict(tuning), **decoder.identity()}
-    lists = {
-        (name, of_run.seed): directory / name / f"seed-{of_run.seed}" / TEST_NBEST
-        for name in names
-        for of_run in seeds
-    }
-    write_page(comparison, ComparedTexts(dev, test, lists), directory / PAGE, settings)
+    write_page(comparison, ComparedTexts(dev, test), directory / PAGE, settings)
     return comparison
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What all systems of a comparison have in common; see `compare`."""
-
-    names: Sequence[str]
-    dev: Corpus
-    test: Corpus
-    directory: Path
-    decoder: DecoderSettings
-    tuning: Sequence[TuningSettings]
-    command: str
-    force: bool
-    left: TimeLeft
-    report: Report
-
-    @cached_property
-    def dev_scorer(self) -> BleuScorer:
-        """Scores translations of the development set."""
-        return BleuScorer(self.dev)
-
-    @cached_property
-    def test_scorer(self) -> BleuScorer:
-        """Scores translations of the test set."""
-        return BleuScorer(self.test)
-
-
-class _SystemRuns:
-    """The tuning runs of a system, one for each seed, and their translations of the test set."""
-
-    def __init__(self, candidate: Candidate, task: _Task) -> None:
-        self._candidate = candidate
-        self._task = task
-        settings = replace(task.decoder, cache=str(task.directory / TABLES))
-        self._settings = candidate.decoder(settings)
-        self._home = task.directory / candidate.name
-        self._home.mkdir(parents=True, exist_ok=True)
-        self.times = Times(self._home / TIMES)
-
-    def results(self) -> tuple[Run, ...]:
-        """Tune with every seed, translate the test set, and average the weights."""
-        features, states = self._tuned()
-        self._translate(features, states)
-        self._write_average(features, states)
-        return tuple(
-            self._run(features, settings, state)
-            for settings, state in zip(self._task.tuning, states, strict=True)
-        )
-
-    def _folder(self, settings: TuningSettings) -> Path:
-        return self._home / f"seed-{settings.seed}"
-
-    def _other_runs(self, settings: TuningSettings) -> Iterator[Path]:
-        """Yield where runs with the same seed may be."""
-        for name in self._task.names:
-            if name != self._candidate.name:
-                folder = self._task.directory / name / self._folder(settings).name
-                yield folder
-                yield folder / SEARCH
-
-    def _report(self, run: str, what: str, done: int) -> None:
-        self._task.report(f"{self._candidate.name}, {run}: {what}", done)
-
-    def _tuned(self) -> tuple[FeatureSet, list[TuningState]]:
-        """Tune with every seed; return the features, and what each run did."""
-        ini, dev = self._candidate.ini, self._task.dev
-        identity = {**identity_of(ini, dev), "decoder": self._settings.identity()}
-        first = self._task.tuning[0]
-        with self._decoder(dev) as decoder:
-            states = []
-            for number, settings in enumerate(self._task.tuning, 1):
-                run = f"run {number} of {len(self._task.tuning)}"
-                name, left = self._candidate.name, self._task.left
-                logger.info("%s, %s, seed %d%s", name, run, settings.seed, left)
-                was_done, began = (self._folder(settings) / TUNED_INI).exists(), time.monotonic()
-                states.append(
-                    tune_system(
-                        ini,
-                        dev,
-                        decoder.load(),
-                        self._folder(settings),
-                        settings,
-                        identity=identity,
-                        command=self._task.command,
-                        force=self._task.force,
-                        first_lists=self._folder(first) / nbest_name(1, first),
-                        other_runs=self._other_runs(settings),
-                        report=partial(self._report, run),
-                    )
-                )
-                left.add(time.monotonic() - began, was_done)
-            return decoder.load().features, states
-
-    def _decoder(self, corpus: Corpus, segmentation: bool = False) -> _Lazy:
-        decoder = replace(self._settings, segmentation=segmentation)
-
-        def make() -> Decoder:
-            with self.times.spent_on("loading"):
-                return decoder.make(self._candidate.ini, corpus.sentences)
-
-        return _Lazy(make)
-
-    def _translate(self, features: FeatureSet, states: Sequence[TuningState]) -> None:
-        """Translate the test set with the weights of each run, unless that was done before."""
-        test = self._task.test
-        with self._decoder(test, segmentation=True) as decoder:
-            for settings, state in zip(self._task.tuning, states, strict=True):
-                folder = self._folder(settings)
-                if not (folder / TEST_NBEST).exists():
-                    loaded = decoder.load()
-                    if isinstance(loaded, RescoredDecoder):
-                        loaded.search_with(MosesIni.read(folder / SEARCH / TUNED_INI))
-                    with self.times.spent_on("testing"):
-                        loaded.write_nbest(
-                            features.with_weights(state.best.weights),
-                            TEST_TRANSLATIONS,
-                            folder / TEST_NBEST,
-                            partial(
-                                self._report, f"seed {settings.seed}", "translating the test set"
-                            ),
-                        )
-                _write_translations(folder / TEST_NBEST, len(test), folder / TEST_OUT)
-
-    def _run(self, features: FeatureSet, settings: TuningSettings, state: TuningState) -> Run:
-        """Return what came of a run."""
-        folder = self._folder(settings)
-        best = state.iterations.index(state.best) + 1
-        done = state.iterations
-        if self._candidate.rescoring:
-            done = read_iterations(folder / SEARCH) + done
-        dev_nbest = folder / nbest_name(best, settings)
-        dev_bleu, _ = self._task.dev_scorer.score(dev_nbest)
-        test_bleu, statistics = self._task.test_scorer.score(folder / TEST_NBEST)
-        return Run(
-            seed=settings.seed,
-            dev_bleu=dev_bleu,
-            test_bleu=test_bleu,
-            iterations=len(done),
-            stopped=state.stopped,
-            weights=dict(zip(features.names, normalised(state.best.weights), strict=True)),
-            constants=tuple(state.constants),
-            test_statistics=statistics,
-            curve=tuple(100 * iteration.bleu for iteration in state.iterations),
-            seconds=(
-                sum(iteration.seconds[0] for iteration in done),
-                sum(iteration.seconds[1] for iteration in done),
-            ),
-        )
-
-    def _write_average(self, features: FeatureSet, states: Sequence[TuningState]) -> None:
-        """Write the ini with the weights averaged over the runs; rescored lists have none."""
-        if self._candidate.rescoring:
-            return
-        average = np.mean([normalised(state.best.weights) for state in states], axis=0)
-        comment = f"weights averaged over {len(states)} tuning runs by moses-feature {__version__}"
-        weights = features.with_weights(average).by_name()
-        self._candidate.ini.with_weights(weights, [comment]).write(self._home / AVERAGE_INI)
-
-
-class _Lazy:
-    """A decoder that is made when it is first needed, and closed at the end."""
-
-    def __init__(self, make: Callable[[], Decoder]) -> None:
-        self._make = make
-        self._decoder: Decoder | None = None
-
-    def __enter__(self) -> _Lazy:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._decoder is not None:
-            self._decoder.close()
-
-    def load(self) -> Decoder:
-        """Return the decoder."""
-        if self._decoder is None:
-            self._decoder = self._make()
-        return self._decoder
-
-
-def _write_translations(nbest: Path, size: int, path: Path) -> None:
-    lines = [b" ".join(words) + b"\n" for words in first_translations(nbest, size)]
-    write_whole(path, b"".join(lines))
 
 
 def _compared(
@@ -335,6 +110,7 @@ def _compared(
 ) -> SystemResult:
     mine, theirs = (np.stack([run.test_statistics for run in of]) for of in (runs, baseline))
     difference = np.mean([r.test_bleu for r in runs]) - np.mean([r.test_bleu for r in baseline])
+    known = set(baseline[0].weights)
     return SystemResult(
         name,
         runs,
@@ -342,13 +118,13 @@ def _compared(
         float(difference),
         approximate_randomisation(mine, theirs),
         paired_bootstrap(mine, theirs),
-        tuple(notes_on_weights(runs, set(baseline[0].weights))),
+        tuple(notes_on_weights(runs, known)) if known else (),
     )
 
 
 def _check_new(
     candidates: Sequence[Candidate],
-    dev: Corpus,
+    dev: Corpus | None,
     test: Corpus,
     directory: Path,
     decoder: DecoderSettings,
@@ -357,20 +133,16 @@ def _check_new(
     for candidate in candidates:
         if not any((directory / candidate.name).glob("*")):
             for corpus in (dev, test) if candidate == candidates[0] else (dev,):
-                check_chain(candidate.ini, corpus, candidate.decoder(decoder))
+                if corpus is not None:
+                    check_chain(candidate.ini, corpus, candidate.decoder(decoder))
 
 
-def _check_names(names: Sequence[str]) -> None:
-    if len(set(names)) != len(names) or not names:
-        raise UsageError(
-            f"system names: expected different ones, found {', '.join(names) or 'none'}"
-        )
-
-
-def _check_directory(directory: Path, dev: Corpus, test: Corpus, decoder: DecoderSettings) -> None:
+def _check_directory(
+    directory: Path, dev: Corpus | None, test: Corpus, decoder: DecoderSettings
+) -> None:
     """Refuse a directory of another comparison; systems and seeds may be added later."""
     identity = {
-        "dev": list(dev.digests),
+        "dev": [] if dev is None else list(dev.digests),
         "test": list(test.digests),
         "decoder": decoder.identity(),
     }

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as graph
 from plotly.subplots import make_subplots
 
-from mert.comparison.report import notes, table
+from mert.comparison.report import notes, number_of_runs, table
 from mert.comparison.results import Comparison, SystemResult
 from mert.comparison.text_sections import ComparedTexts, text_sections
 from moses_feature.report import page
@@ -39,22 +39,8 @@ def write_page(
 def _sections(
     comparison: Comparison, texts: ComparedTexts, settings: Mapping[str, object]
 ) -> list[Section]:
-    runs = len(comparison.systems[0].runs)
-    return [
-        Section(
-            "Table 1",
-            "BLEU on the development set that the weights were tuned on, and on the test set that "
-            "nothing was tuned on: mean and standard deviation over the tuning runs. A difference "
-            "counts if its p-values are small; below 0.05 is usual.",
-            page.table(table(comparison))
-            + "".join(f"<p>{escape(n)}</p>" for n in notes(comparison)),
-        ),
-        Section(
-            "BLEU of each run",
-            "A dot is a tuning run, a bar the mean. Runs of one system differ by chance: compare "
-            "the clouds, not the best dots.",
-            page.plot(_bleu(comparison), "BLEU of each tuning run by system"),
-        ),
+    tuned = any(run.weights for system in comparison.systems for run in system.runs)
+    of_tuning = [
         Section(
             "Weights",
             "Of each feature, in each run; absolute values sum to 1. A weight that changes its "
@@ -66,22 +52,40 @@ def _sections(
             "BLEU of the first translations of the development set, iteration by iteration.",
             page.plot(_curves(comparison), "BLEU by iteration of each tuning run"),
         ),
-        *text_sections(comparison, texts),
+    ]
+    time = Section(
+        "Time",
+        "Minutes of each system: for reading the models, for decoding the development set in "
+        "all iterations of all runs, for finding weights on the n-best lists, and for "
+        "translating the test set. What rescores the lists counts as decoding.",
+        page.table(
+            [
+                ("system", "iterations", "loading", "decoding", "optimising", "testing"),
+                *map(_times, comparison.systems),
+            ]
+        ),
+    )
+    return [
         Section(
-            "Time",
-            "Minutes of each system: for reading the models, for decoding the development set in "
-            "all iterations of all runs, for finding weights on the n-best lists, and for "
-            "translating the test set. What rescores the lists counts as decoding.",
-            page.table(
-                [
-                    ("system", "iterations", "loading", "decoding", "optimising", "testing"),
-                    *map(_times, comparison.systems),
-                ]
-            ),
+            "Table 1",
+            "BLEU on the development set that the weights were tuned on, and on the test set that "
+            "nothing was tuned on: mean and standard deviation over the runs. A difference "
+            "if its p-values are small; below 0.05 is usual.",
+            page.table(table(comparison))
+            + "".join(f"<p>{escape(n)}</p>" for n in notes(comparison)),
         ),
         Section(
+            "BLEU of each run",
+            "A dot is a run, a bar the mean. Runs of one system differ by chance: compare "
+            "the clouds, not the best dots.",
+            page.plot(_bleu(comparison), "BLEU of each tuning run by system"),
+        ),
+        *(of_tuning if tuned else []),
+        *text_sections(comparison, texts),
+        *([time] if tuned else []),
+        Section(
             "Settings",
-            f"{runs} tuning run{'s' if runs > 1 else ''} a system; BLEU: {comparison.signature}.",
+            f"{number_of_runs(comparison)}; BLEU: {comparison.signature}.",
             page.table(
                 [
                     ("setting", "value"),
@@ -100,10 +104,13 @@ def _times(system: SystemResult) -> tuple[str, ...]:
 
 
 def _bleu(comparison: Comparison) -> graph.Figure:
-    figure = make_subplots(cols=2, subplot_titles=("dev", "test"), horizontal_spacing=0.12)
+    tuned = [s for s in comparison.systems if not np.isnan(s.bleu("dev")).any()]
+    parts = {"dev": tuned, "test": comparison.systems} if tuned else {"test": comparison.systems}
+    figure = make_subplots(cols=len(parts), subplot_titles=list(parts), horizontal_spacing=0.12)
     names = [page.plotted(system.name) for system in comparison.systems]
-    for column, part in enumerate(("dev", "test"), 1):
-        for place, system in enumerate(comparison.systems):
+    for column, (part, systems) in enumerate(parts.items(), 1):
+        for system in systems:
+            place = comparison.systems.index(system)
             bleu = system.bleu(part)
             colour = COLOURS[place % len(COLOURS)]
             dots = graph.Scatter(
@@ -112,7 +119,7 @@ def _bleu(comparison: Comparison) -> graph.Figure:
                 mode="markers",
                 showlegend=False,
                 marker={"size": 11, "color": colour, "opacity": 0.75},
-                text=[f"seed {run.seed}" for run in system.runs],
+                text=[f"run {run.seed}" for run in system.runs],
                 hovertemplate="%{text}: %{y:.2f}<extra></extra>",
             )
             mean = graph.Scatter(

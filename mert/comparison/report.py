@@ -28,9 +28,9 @@ def table(comparison: Comparison) -> list[tuple[str, ...]]:
 def notes(comparison: Comparison) -> list[str]:
     """Return what should be known before the table is believed."""
     found = []
-    if len(comparison.systems[0].runs) == 1:
+    if min(len(system.runs) for system in comparison.systems) == 1:
         found.append(
-            "One run of each system cannot tell a better system from a luckier tuning: the "
+            "One run of a system cannot tell a better system from a luckier tuning: the "
             "p-values know nothing of the tuner's own variance. Use three seeds or more."
         )
     return found + [
@@ -47,14 +47,24 @@ def as_markdown(comparison: Comparison) -> str:
         for row in rows
     ]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    runs = len(comparison.systems[0].runs)
-    of_runs = "1 tuning run a system"
-    if runs > 1:
-        of_runs = f"{runs} tuning runs a system; mean and standard deviation over the runs"
-    lines += ["", f"{of_runs}; BLEU: {comparison.signature}", *notes(comparison)]
-    return "\n".join(lines)
+    said = f"{number_of_runs(comparison)}; BLEU: {comparison.signature}"
+    return "\n".join([*lines, "", said, *notes(comparison)])
+
+
+def number_of_runs(comparison: Comparison) -> str:
+    """Say how many runs the systems have."""
+    runs = [len(system.runs) for system in comparison.systems]
+    if len(set(runs)) == 1:
+        of_runs = f"{runs[0]} run{'s' if runs[0] > 1 else ''} a system"
+    else:
+        each = zip(comparison.systems, runs, strict=True)
+        of_runs = f"runs: {', '.join(f'{system.name} {count}' for system, count in each)}"
+    spread = "; mean and standard deviation over the runs" if max(runs) > 1 else ""
+    return of_runs + spread
 
 
 def _mean(bleu: np.ndarray) -> str:
+    if np.isnan(bleu).any():
+        return ""
     spread = f" ± {bleu.std(ddof=1):.2f}" if len(bleu) > 1 else ""
     return f"{bleu.mean():.2f}{spread}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -20,12 +22,13 @@ class Run:
 
     Attributes:
         seed: of the tuning.
-        dev_bleu, test_bleu: of the first translations.
+        dev_bleu, test_bleu: of the first translations; that of dev is nan for a finished output.
         iterations: of the tuning.
         stopped: why it ended.
         weights: of the tuneable features, their absolute values summing to 1.
         constants: features that are the same for all translations of every sentence.
         test_statistics: (sentences, 9) BLEU statistics.
+        test_lists: the file of its n-best lists of the test set.
         curve: BLEU of the first translations of dev, 0 to 100, of each iteration.
         seconds: that decoding and optimising took, over all iterations.
     """
@@ -38,6 +41,7 @@ class Run:
     weights: dict[str, float]
     constants: tuple[str, ...]
     test_statistics: np.ndarray
+    test_lists: Path
     curve: tuple[float, ...] = ()
     seconds: tuple[float, float] = (0.0, 0.0)
 
@@ -101,11 +105,14 @@ def as_json(comparison: Comparison, command: str) -> Json:
     for system in comparison.systems:
         content = asdict(system)
         for run in content["runs"]:
-            del run["test_statistics"]
+            del run["test_statistics"], run["test_lists"]
+            if math.isnan(run["dev_bleu"]):
+                run["dev_bleu"] = None
         for part in ("dev", "test"):
             bleu = system.bleu(part)
-            content[f"{part}_mean"] = float(bleu.mean())
-            content[f"{part}_std"] = float(bleu.std(ddof=1)) if len(bleu) > 1 else None
+            known = not np.isnan(bleu).any()
+            content[f"{part}_mean"] = float(bleu.mean()) if known else None
+            content[f"{part}_std"] = float(bleu.std(ddof=1)) if known and len(bleu) > 1 else None
         systems.append(content)
     return {
         "signature": comparison.signature,

@@ -1,8 +1,8 @@
 """Whether two systems differ in BLEU, over several tuning runs each.
 
-Both tests work on BLEU statistics (runs, sentences, 9) of two systems with the same number of
-runs; the difference is that of the mean BLEU over the runs. Tuning is random, so that one run of
-each system tells little (Clark et al., ACL 2011).
+Both tests work on BLEU statistics (runs, sentences, 9) of two systems, which may have different
+numbers of runs; the difference is that of the mean BLEU over the runs. Tuning is random, so that
+one run of each system tells little (Clark et al., ACL 2011).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def approximate_randomisation(system: Integers, baseline: Integers, seed: int = 
     """
     both = np.concatenate([system, baseline]).transpose(1, 0, 2).astype(np.float64)
     observed = abs(mean_bleu(system) - mean_bleu(baseline))
-    differences = _shuffled_differences(np.ascontiguousarray(both), TRIALS, seed)
+    differences = _shuffled_differences(np.ascontiguousarray(both), len(system), TRIALS, seed)
     at_least = int(np.count_nonzero(np.abs(differences) >= observed - 1e-12))
     return (at_least + 1) / (TRIALS + 1)
 
@@ -64,11 +64,17 @@ def p_of_differences(differences: Floats, observed: float) -> float:
 
 
 @compiled
-def _shuffled_differences(both: Floats, trials: int, seed: int) -> Floats:
-    """Return the difference of the mean BLEU in each trial; both (sentences, 2 runs, 9)."""
+def _shuffled_differences(both: Floats, runs: int, trials: int, seed: int) -> Floats:
+    """Return the difference of the mean BLEU in each trial.
+
+    Args:
+        both: (sentences, runs of both systems, 9) statistics.
+        runs: of the first system.
+        trials: how many.
+        seed: of the shuffling.
+    """
     np.random.seed(seed)  # noqa: NPY002  # compiled code has its own
     sentences, slots, width = both.shape
-    runs = slots // 2
     differences = np.empty(trials)
     order = np.arange(slots)
     for trial in range(trials):
@@ -83,6 +89,6 @@ def _shuffled_differences(both: Floats, trials: int, seed: int) -> Floats:
         difference = 0.0
         for slot in range(slots):
             bleu = bleu_of(totals[slot])
-            difference += bleu if slot < runs else -bleu
-        differences[trial] = difference / runs
+            difference += bleu / runs if slot < runs else -bleu / (slots - runs)
+        differences[trial] = difference
     return differences

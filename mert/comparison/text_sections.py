@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from html import escape
-from pathlib import Path
 
 import numpy as np
 
@@ -39,19 +38,19 @@ class ComparedTexts:
     """What the sections are about.
 
     Attributes:
-        dev, test: the texts.
-        lists: n-best lists of the test set, by the name of the system and the seed.
+        dev: the text that systems were tuned on; None if none was.
+        test: the text that they are compared on.
     """
 
-    dev: Corpus
+    dev: Corpus | None
     test: Corpus
-    lists: Mapping[tuple[str, int], Path]
 
 
 def text_sections(comparison: Comparison, texts: ComparedTexts) -> Iterator[Section]:
     """Yield BLEU by length, words by frequency, and for each system what it changes."""
     yield _lengths(comparison, texts)
-    yield _frequencies(comparison, texts)
+    if texts.dev is not None:
+        yield _frequencies(comparison, texts.dev, texts.test)
     baseline, *others = comparison.systems
     for system in others:
         yield _changes(baseline, system, texts)
@@ -76,19 +75,16 @@ def _lengths(comparison: Comparison, texts: ComparedTexts) -> Section:
     )
 
 
-def _frequencies(comparison: Comparison, texts: ComparedTexts) -> Section:
+def _frequencies(comparison: Comparison, dev: Corpus, test: Corpus) -> Section:
     frequency = Counter(
-        word
-        for references in texts.dev.references
-        for reference in references
-        for word in reference
+        word for references in dev.references for reference in references for word in reference
     )
     columns, sizes = [], np.zeros(len(FREQUENCIES), np.int64)
     for system in comparison.systems:
         found = []
         for run in system.runs:
-            words = first_translations(texts.lists[system.name, run.seed], len(texts.test))
-            sizes, f1 = words_found(words, texts.test.references, frequency, FREQUENCIES)
+            words = first_translations(run.test_lists, len(test))
+            sizes, f1 = words_found(words, test.references, frequency, FREQUENCIES)
             found.append(f1)
         columns.append(np.mean(found, axis=0))
     rows = [("times in dev", "words", *(system.name for system in comparison.systems))]
@@ -118,8 +114,8 @@ def _changes(baseline: SystemResult, system: SystemResult, texts: ComparedTexts)
     run, other = system.runs[0], baseline.runs[0]
     found = sorted(
         changes(
-            (texts.lists[baseline.name, other.seed], other.weights, other.test_statistics),
-            (texts.lists[system.name, run.seed], run.weights, run.test_statistics),
+            (other.test_lists, other.weights, other.test_statistics),
+            (run.test_lists, run.weights, run.test_statistics),
             texts.test.sentences,
         ),
         key=lambda change: -change.gain,
@@ -131,9 +127,9 @@ def _changes(baseline: SystemResult, system: SystemResult, texts: ComparedTexts)
     return Section(
         f"What {system.name} changes",
         f"{len(found):,} of {len(texts.test):,} sentences are translated otherwise than by "
-        f"{baseline.name} (seed {run.seed}): {len(gains):,} with a higher BLEU of the sentence, "
-        f"{len(losses):,} with a lower one. Up to {MOST_SHOWN} of either are here, those that "
-        "changed most first; words that only one of both has are marked. Below each stands which "
+        f"{baseline.name} (run {run.seed} of either): {len(gains):,} with a higher BLEU of the "
+        f"sentence, {len(losses):,} with a lower one. Up to {MOST_SHOWN} of either are here, those "
+        "that changed most first; words that only one of both has are marked. Below each stands which "
         f"features of {system.name} decided: the weighted values of its own translation less those "
         "of the other, most in favour first.",
         _controls(system.name) + "".join(_shown(change, names, texts) for change in shown)

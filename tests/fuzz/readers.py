@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 from xopen import xopen
 
-from mert.comparison.compare import IDENTITY
+from mert.comparison.candidate import IDENTITY
 from mert.corpus import read_text
 from mert.decoders.embedded.reordering import ReorderingType
 from mert.decoders.embedded.system import PhraseTable, ReorderingTable, System

@@ -123,17 +123,15 @@ def test_a_phrase_without_target_words():
 @pytest.fixture
 def page(tmp_path) -> Path:
     corpus = Corpus(tuple(split(SOURCES)), tuple((r,) for r in split(REFERENCES)), (), ())
-    lists = {
-        ("base", 1): write_lists(tmp_path / "before.gz", [[line] for line in BEFORE]),
-        ("<new>", 1): write_lists(tmp_path / "after.gz", [[line] for line in AFTER]),
-    }
+    before = write_lists(tmp_path / "before.gz", [[line] for line in BEFORE])
+    after = write_lists(tmp_path / "after.gz", [[line] for line in AFTER])
     seconds = Seconds(1.0, 1.0)
-    run = Run(1, 50.0, 50.0, 1, "done", WEIGHTS, (), statistics_of(BEFORE), (50.0,))
+    run = Run(1, 50.0, 50.0, 1, "done", WEIGHTS, (), statistics_of(BEFORE), before, (50.0,))
     systems = (
         SystemResult("base", (run,), seconds, None, None, None, ()),
         SystemResult(
             "<new>",
-            (replace(run, test_statistics=statistics_of(AFTER)),),
+            (replace(run, test_statistics=statistics_of(AFTER), test_lists=after),),
             seconds,
             0.0,
             1.0,
@@ -142,7 +140,7 @@ def page(tmp_path) -> Path:
         ),
     )
     path = tmp_path / "page.html"
-    write_page(Comparison(systems, "s"), ComparedTexts(corpus, corpus, lists), path, {})
+    write_page(Comparison(systems, "s"), ComparedTexts(corpus, corpus), path, {})
     return path
 
 

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -380,7 +381,7 @@ def test_mert_compare(task, tmp_path):
         "test BLEU",
     ]
     assert len(table) == 4
-    assert "3 tuning runs a system" in result.stdout
+    assert "3 runs a system" in result.stdout
     assert "tok:none|smooth:none" in result.stdout
     assert "other: TM0_2: weights " in result.stdout
     content = json.loads((tmp_path / "w" / "comparison.json").read_text())
@@ -391,7 +392,7 @@ def test_mert_compare(task, tmp_path):
     page = (tmp_path / "w" / "comparison.html").read_text()
     assert "optimising" in page
     assert "plotly" in page
-    assert "seed 2" in page
+    assert "run 2" in page
     assert "<td>max_iterations</td><td>3</td>" in page
     average = MosesIni.read(tmp_path / "w" / "other" / "average.ini").weights["TM0"].values
     runs = [[run["weights"][f"TM0_{n}"] for n in range(3)] for run in other["runs"]]
@@ -407,7 +408,63 @@ def test_mert_compare(task, tmp_path):
     again = invoke(mert_compare, compare_arguments(task, tmp_path / "w"))
     assert again.stdout == result.stdout
     more = invoke(mert_compare, compare_arguments(task, tmp_path / "w", "--seeds", 1))
-    assert "One run of each system cannot tell" in more.stdout
+    assert "One run of a system cannot tell" in more.stdout
+
+
+@pytest.mark.usefixtures("other_system")
+def test_finished_outputs_are_rows(task, tmp_path):
+    """The baseline's own translations as outputs: the same BLEU, no difference."""
+    tuned = invoke(mert_compare, compare_arguments(task, tmp_path / "w"))
+    copies = [tmp_path / f"copy-{seed}" for seed in (1, 2, 3)]
+    for seed, copy in enumerate(copies, 1):
+        shutil.copy(tmp_path / f"w/baseline/seed-{seed}/test.out", copy)
+    named = [argument for copy in copies for argument in ("--output", f"copy={copy}")]
+    one = "--output", f"one={task / '12.ref'}"
+    result = invoke(mert_compare, compare_arguments(task, tmp_path / "w", *named, *one))
+    rows = [[c.strip() for c in line.split("|")] for line in result.stdout.splitlines()[:6]]
+    before = [[c.strip() for c in line.split("|")] for line in tuned.stdout.splitlines()[:4]]
+    assert [row[:3] for row in rows[2:4]] == [row[:3] for row in before[2:4]]
+    assert rows[4][1:4] == ["copy", "", rows[2][3]]
+    assert rows[4][4:7] == ["+0.00", "1.0000", "1.0000"]
+    assert rows[5][1:4] == ["one", "", "100.00"]
+    assert "runs: baseline 3, other 3, copy 3, one 1; mean" in result.stdout
+    alone = invoke(
+        mert_compare,
+        [
+            *(*named, *one, "--test", task / "12.in", "--test-reference", task / "12.ref"),
+            *("--work-dir", tmp_path / "outputs"),
+        ],
+    )
+    assert alone.stdout.splitlines()[2].split("|")[3].strip() == rows[2][3]
+    content = json.loads((tmp_path / "outputs" / "comparison.json").read_text())
+    assert content["systems"][0]["dev_mean"] is None
+    assert "NaN" not in (tmp_path / "outputs" / "comparison.json").read_text()
+    page = (tmp_path / "outputs" / "comparison.html").read_text()
+    assert "What one changes" in page
+    assert "Learning curves" not in page
+
+
+@pytest.mark.parametrize(
+    ("options", "exit_code", "said"),
+    [
+        (["--output", "a=short"], 1, "short: expected 25 lines as in"),
+        (["--output", "a=empty"], 1, "empty: expected translations, found no word"),
+        (["--output", "a=missing"], 1, "missing: No such file"),
+        (["--output", "short"], 2, "expected NAME=FILE"),
+        (["--output", "../a=short"], 2, "system name '../a'"),
+        (["--output", "a=short", "--dev", "short"], 2, "are for systems to tune"),
+        ([], 2, "expected different ones, found none"),
+        (["a=moses.ini"], 2, "systems are tuned: expected --dev"),
+    ],
+)
+def test_outputs_that_cannot_be_compared(task, tmp_path, monkeypatch, options, exit_code, said):
+    monkeypatch.chdir(tmp_path)
+    Path("short").write_text("a\n")
+    Path("empty").write_text("\n" * 25)
+    texts = ["--test", task / "12.in", "--test-reference", task / "12.ref"]
+    refused = invoke(mert_compare, [*options, *texts, "--work-dir", "w"], exit_code=exit_code)
+    assert said in refused.stderr
+    assert not Path("w/comparison.json").exists()
 
 
 def test_first_translations(tmp_path):
@@ -462,7 +519,8 @@ def test_a_bleu_of_next_to_nothing_is_refused(task, tmp_path):
 
 def test_notes_on_the_weights_of_new_features():
     def run(known: float, new: float, constants: tuple[str, ...] = ()) -> Run:
-        return Run(1, 0.0, 0.0, 1, "", {"LM_0": known, "N_0": new}, constants, np.zeros((1, 9)))
+        weights = {"LM_0": known, "N_0": new}
+        return Run(1, 0.0, 0.0, 1, "", weights, constants, np.zeros((1, 9)), Path("lists"))
 
     for runs, note in (
         ((run(0.9, 0.1), run(0.8, 0.2)), "N_0: weights 0.1000, 0.2000"),
@@ -562,15 +620,17 @@ def test_p_values(test):
     assert max(values) > 0.4
 
 
-def test_randomisation_against_a_plain_twin():
+@pytest.mark.parametrize("runs", [(2, 2), (3, 1)])
+def test_randomisation_against_a_plain_twin(runs):
     """Shuffle with numpy, sum in a loop: the p-values agree within what 400 trials allow."""
     generator = np.random.default_rng(3)
-    one, other = (random_runs(generator, 40, 2, quality) for quality in (0.72, 0.68))
+    one = random_runs(generator, 40, runs[0], 0.72)
+    other = random_runs(generator, 40, runs[1], 0.68)
     observed = abs(mean_bleu(one) - mean_bleu(other))
     both = np.concatenate([one, other])
     at_least = 0
     for _ in range(400):
         dealt = np.array([generator.permutation(both[:, n]) for n in range(40)])
         dealt = dealt.transpose(1, 0, 2)
-        at_least += abs(mean_bleu(dealt[:2]) - mean_bleu(dealt[2:])) >= observed
+        at_least += abs(mean_bleu(dealt[: runs[0]]) - mean_bleu(dealt[runs[0] :])) >= observed
     assert approximate_randomisation(one, other) == pytest.approx(at_least / 400, abs=0.1)

@@ -1,0 +1,239 @@
+"""The tuning runs of one system of a comparison, and its translations of the test set."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+
+from mert.comparison.candidate import Candidate
+from mert.comparison.results import Run
+from mert.comparison.scorer import BleuScorer
+from mert.comparison.times import TimeLeft, Times
+from mert.corpus import Corpus
+from mert.decoders.choice import DecoderSettings
+from mert.decoders.decoder import Decoder
+from mert.decoders.rescored import RescoredDecoder
+from mert.nbest import first_translations
+from mert.optimisers.space import normalised
+from mert.tune_rescored import tune_system
+from mert.tuning_state import (
+    SEARCH,
+    TUNED_INI,
+    TuningSettings,
+    TuningState,
+    identity_of,
+    nbest_name,
+    read_iterations,
+)
+from moses_feature import __version__
+from moses_feature.files import write_whole
+from moses_feature.moses.features import FeatureSet
+from moses_feature.moses.ini import MosesIni
+
+logger = logging.getLogger(__name__)
+
+TABLES = ".tables"
+"""The folder for what the embedded decoder read of the tables."""
+AVERAGE_INI, TIMES = "average.ini", "times.json"
+TEST_NBEST, TEST_OUT = "test.nbest.gz", "test.out"
+TEST_TRANSLATIONS = 100
+"""Translations of each sentence of the test set that are kept, for the page."""
+
+Report = Callable[[str, int], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all systems of a comparison have in common; see `compare`."""
+
+    names: Sequence[str]
+    dev: Corpus | None
+    test: Corpus
+    directory: Path
+    decoder: DecoderSettings
+    tuning: Sequence[TuningSettings]
+    command: str
+    force: bool
+    left: TimeLeft
+    report: Report
+
+    @cached_property
+    def tuned_on(self) -> Corpus:
+        """The development set, which there is where there are systems to tune."""
+        assert self.dev is not None  # noqa: S101  # checked by `compare`
+        return self.dev
+
+    @cached_property
+    def dev_scorer(self) -> BleuScorer:
+        """Scores translations of the development set."""
+        return BleuScorer(self.tuned_on)
+
+    @cached_property
+    def test_scorer(self) -> BleuScorer:
+        """Scores translations of the test set."""
+        return BleuScorer(self.test)
+
+
+class SystemRuns:
+    """The tuning runs of a system, one for each seed, and their translations of the test set."""
+
+    def __init__(self, candidate: Candidate, task: Task) -> None:
+        self._candidate = candidate
+        self._task = task
+        settings = replace(task.decoder, cache=str(task.directory / TABLES))
+        self._settings = candidate.decoder(settings)
+        self._home = task.directory / candidate.name
+        self._home.mkdir(parents=True, exist_ok=True)
+        self.times = Times(self._home / TIMES)
+
+    def results(self) -> tuple[Run, ...]:
+        """Tune with every seed, translate the test set, and average the weights."""
+        features, states = self._tuned()
+        self._translate(features, states)
+        self._write_average(features, states)
+        return tuple(
+            self._run(features, settings, state)
+            for settings, state in zip(self._task.tuning, states, strict=True)
+        )
+
+    def _folder(self, settings: TuningSettings) -> Path:
+        return self._home / f"seed-{settings.seed}"
+
+    def _other_runs(self, settings: TuningSettings) -> Iterator[Path]:
+        """Yield where runs with the same seed may be."""
+        for name in self._task.names:
+            if name != self._candidate.name:
+                folder = self._task.directory / name / self._folder(settings).name
+                yield folder
+                yield folder / SEARCH
+
+    def _report(self, run: str, what: str, done: int) -> None:
+        self._task.report(f"{self._candidate.name}, {run}: {what}", done)
+
+    def _tuned(self) -> tuple[FeatureSet, list[TuningState]]:
+        """Tune with every seed; return the features, and what each run did."""
+        ini, dev = self._candidate.ini, self._task.tuned_on
+        identity = {**identity_of(ini, dev), "decoder": self._settings.identity()}
+        first = self._task.tuning[0]
+        with self._decoder(dev) as decoder:
+            states = []
+            for number, settings in enumerate(self._task.tuning, 1):
+                run = f"run {number} of {len(self._task.tuning)}"
+                name, left = self._candidate.name, self._task.left
+                logger.info("%s, %s, seed %d%s", name, run, settings.seed, left)
+                was_done, began = (self._folder(settings) / TUNED_INI).exists(), time.monotonic()
+                states.append(
+                    tune_system(
+                        ini,
+                        dev,
+                        decoder.load(),
+                        self._folder(settings),
+                        settings,
+                        identity=identity,
+                        command=self._task.command,
+                        force=self._task.force,
+                        first_lists=self._folder(first) / nbest_name(1, first),
+                        other_runs=self._other_runs(settings),
+                        report=partial(self._report, run),
+                    )
+                )
+                left.add(time.monotonic() - began, was_done)
+            return decoder.load().features, states
+
+    def _decoder(self, corpus: Corpus, segmentation: bool = False) -> _Lazy:
+        decoder = replace(self._settings, segmentation=segmentation)
+
+        def make() -> Decoder:
+            with self.times.spent_on("loading"):
+                return decoder.make(self._candidate.ini, corpus.sentences)
+
+        return _Lazy(make)
+
+    def _translate(self, features: FeatureSet, states: Sequence[TuningState]) -> None:
+        """Translate the test set with the weights of each run, unless that was done before."""
+        test = self._task.test
+        with self._decoder(test, segmentation=True) as decoder:
+            for settings, state in zip(self._task.tuning, states, strict=True):
+                folder = self._folder(settings)
+                if not (folder / TEST_NBEST).exists():
+                    loaded = decoder.load()
+                    if isinstance(loaded, RescoredDecoder):
+                        loaded.search_with(MosesIni.read(folder / SEARCH / TUNED_INI))
+                    with self.times.spent_on("testing"):
+                        loaded.write_nbest(
+                            features.with_weights(state.best.weights),
+                            TEST_TRANSLATIONS,
+                            folder / TEST_NBEST,
+                            partial(
+                                self._report, f"seed {settings.seed}", "translating the test set"
+                            ),
+                        )
+                _write_translations(folder / TEST_NBEST, len(test), folder / TEST_OUT)
+
+    def _run(self, features: FeatureSet, settings: TuningSettings, state: TuningState) -> Run:
+        """Return what came of a run."""
+        folder = self._folder(settings)
+        best = state.iterations.index(state.best) + 1
+        done = state.iterations
+        if self._candidate.rescoring:
+            done = read_iterations(folder / SEARCH) + done
+        dev_nbest = folder / nbest_name(best, settings)
+        dev_bleu, _ = self._task.dev_scorer.score(dev_nbest)
+        test_bleu, statistics = self._task.test_scorer.score(folder / TEST_NBEST)
+        return Run(
+            seed=settings.seed,
+            dev_bleu=dev_bleu,
+            test_bleu=test_bleu,
+            iterations=len(done),
+            stopped=state.stopped,
+            weights=dict(zip(features.names, normalised(state.best.weights), strict=True)),
+            constants=tuple(state.constants),
+            test_statistics=statistics,
+            test_lists=folder / TEST_NBEST,
+            curve=tuple(100 * iteration.bleu for iteration in state.iterations),
+            seconds=(
+                sum(iteration.seconds[0] for iteration in done),
+                sum(iteration.seconds[1] for iteration in done),
+            ),
+        )
+
+    def _write_average(self, features: FeatureSet, states: Sequence[TuningState]) -> None:
+        """Write the ini with the weights averaged over the runs; rescored lists have none."""
+        if self._candidate.rescoring:
+            return
+        average = np.mean([normalised(state.best.weights) for state in states], axis=0)
+        comment = f"weights averaged over {len(states)} tuning runs by moses-feature {__version__}"
+        weights = features.with_weights(average).by_name()
+        self._candidate.ini.with_weights(weights, [comment]).write(self._home / AVERAGE_INI)
+
+
+class _Lazy:
+    """A decoder that is made when it is first needed, and closed at the end."""
+
+    def __init__(self, make: Callable[[], Decoder]) -> None:
+        self._make = make
+        self._decoder: Decoder | None = None
+
+    def __enter__(self) -> _Lazy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._decoder is not None:
+            self._decoder.close()
+
+    def load(self) -> Decoder:
+        """Return the decoder."""
+        if self._decoder is None:
+            self._decoder = self._make()
+        return self._decoder
+
+
+def _write_translations(nbest: Path, size: int, path: Path) -> None:
+    lines = [b" ".join(words) + b"\n" for words in first_translations(nbest, size)]
+    write_whole(path, b"".join(lines))
