@@ -25,7 +25,7 @@ from mert.source_phrases import Sentence, surface
 from moses_feature.arrays import Floats
 from moses_feature.bleu import References
 from moses_feature.errors import DataError, FormatError, shown
-from moses_feature.moses.features import FeatureSet, log_score
+from moses_feature.moses.features import FeatureSet, log_scores
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import SCORES, SOURCE, TARGET, split_fields, tokens
 from moses_feature.moses.segmentation import read_segmentation
@@ -86,7 +86,7 @@ class ColumnSums:
             expected = f"more than the {old} scores of the ini's table"
             raise FormatError(self._table, expected, f"{len(scores)}", line_number)
         try:
-            return np.array([log_score(score) for score in scores[old:]])
+            return log_scores(field)[old:]
         except ValueError:
             raise FormatError(
                 self._table, "scores of 0 or more", shown(field), line_number

@@ -128,10 +128,10 @@ def _changes(baseline: SystemResult, system: SystemResult, texts: ComparedTexts)
         f"What {system.name} changes",
         f"{len(found):,} of {len(texts.test):,} sentences are translated otherwise than by "
         f"{baseline.name} (run {run.seed} of either): {len(gains):,} with a higher BLEU of the "
-        f"sentence, {len(losses):,} with a lower one. Up to {MOST_SHOWN} of either are here, those "
-        "that changed most first; words that only one of both has are marked. Below each stands which "
-        f"features of {system.name} decided: the weighted values of its own translation less those "
-        "of the other, most in favour first.",
+        f"sentence, {len(losses):,} with a lower one. Up to {MOST_SHOWN} of either are here, "
+        "those that changed most first; words that only one of both has are marked. Below each "
+        f"stands which features of {system.name} decided: the weighted values of its own "
+        "translation less those of the other, most in favour first.",
         _controls(system.name) + "".join(_shown(change, names, texts) for change in shown)
         if shown
         else "",

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import os
-import re
 import shutil
-import subprocess
 import tempfile
 import weakref
 from collections.abc import Callable, Sequence
@@ -15,15 +12,11 @@ from pathlib import Path
 
 from mert.decoders.filtered import filtered
 from mert.source_phrases import Sentence
-from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.errors import MosesFeatureError
 from moses_feature.files import whole_file
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
-
-LINES_SHOWN = 12
-"""Last lines of what Moses said that an error shows."""
-PLACES = ("bin/moses", "moses", "moses-cmd/moses")
-"""Where the binary may be under MOSES_HOME."""
+from moses_feature.moses.programs import find_program, run_program
 
 
 @dataclass(frozen=True)
@@ -48,31 +41,10 @@ class MosesSettings:
 def find_moses(binary: str | None) -> Path:
     """Return the path of the `moses` binary.
 
-    Args:
-        binary: where it is, if the user said so.
-
     Raises:
         UsageError: there is none; says where it was looked for.
     """
-    looked = []
-    if binary is not None:
-        path = Path(binary)
-        looked.append(str(path))
-        candidates = [path, *(path / place for place in PLACES)] if path.is_dir() else [path]
-    else:
-        candidates = []
-        if home := os.environ.get("MOSES_HOME"):
-            candidates = [Path(home) / place for place in PLACES]
-            looked += map(str, candidates)
-        looked.append("moses on the PATH")
-        if found := shutil.which("moses"):
-            candidates.append(Path(found))
-    for candidate in candidates:
-        if candidate.is_file() and os.access(candidate, os.X_OK):
-            return candidate.absolute()
-    raise UsageError(
-        f"no Moses: looked for {', '.join(looked)} (give --moses PATH, or set MOSES_HOME)"
-    )
+    return find_program(["moses"], binary)
 
 
 class MosesDecoder:
@@ -187,29 +159,7 @@ class MosesDecoder:
         What it says on the standard error is kept in `log`.
         """
         command = [str(self._binary), "-config", str(self._ini), *self._settings.options]
-        try:
-            with log.open("wb") as errors:
-                done = subprocess.run(  # noqa: S603  # the user's own decoder
-                    [*command, *arguments],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    timeout=self._settings.seconds,
-                    check=False,
-                )
-        except subprocess.TimeoutExpired:
-            raise MosesFeatureError(
-                f"{self._binary} was ended after {self._settings.seconds:g} s; it had said:\n"
-                + _last_lines(log)
-            ) from None
-        except OSError as error:
-            raise MosesFeatureError(f"{self._binary}: {error.strerror}") from error
-        if done.returncode != 0:
-            raise MosesFeatureError(
-                f"{self._binary} ended with exit code {done.returncode}; it had said:\n"
-                + _last_lines(log)
-            )
-        return done.stdout
+        return run_program([*command, *arguments], log, seconds=self._settings.seconds)
 
 
 def _tuneable(ini: MosesIni, name: str, shown: list[str]) -> FeatureFunction:
@@ -222,9 +172,3 @@ def _tuneable(ini: MosesIni, name: str, shown: list[str]) -> FeatureFunction:
             f"{len(weights)}"
         )
     return FeatureFunction(name, weights, flags)
-
-
-def _last_lines(log: Path) -> str:
-    lines = log.read_text(errors="replace").splitlines()
-    kept = [line for line in lines if not re.fullmatch(r"[\s*\-0-9.]*", line)]
-    return "\n".join(kept[-LINES_SHOWN:])

@@ -23,6 +23,11 @@ def ini_group() -> None:
 @click.argument("output", type=WRITE_INI)
 @click.option("--table", type=READ_TABLE, help="An augmented table, text or compressed.")
 @click.option(
+    "--binary-path",
+    type=READ,
+    help="That table in the binary format that the ini has; what moses-feature binarise wrote.",
+)
+@click.option(
     "--cslm", type=READ_MODEL, help="A neural language model: a model directory, or an NPLM file."
 )
 @click.option("--joint", type=READ_MODEL, help="A joint language model: a model directory.")
@@ -47,6 +52,7 @@ def ini_add_command(
     ini: str,
     output: str,
     table: str | None,
+    binary_path: str | None,
     cslm: str | None,
     joint: str | None,
     rnnsearch: str | None,
@@ -70,10 +76,11 @@ def ini_add_command(
     if len(models) + (table is not None) != 1:
         raise UsageError("expected --table, --cslm, --joint or --rnnsearch, one of them")
     if table is not None:
-        report_ini(output, add_to_ini(*files, Path(table), table_name, weights))
+        binary = None if binary_path is None else Path(binary_path)
+        report_ini(output, add_to_ini(*files, Path(table), table_name, weights, binary))
         return
-    if table_name or len(weights) > 1:
-        raise UsageError("--table-name, and more than one --weight, are for --table")
+    if table_name or binary_path or len(weights) > 1:
+        raise UsageError("--table-name, --binary-path, and more than one --weight, are for --table")
     ((kind, model),) = models.items()
     weight = weights[0] if weights else START_WEIGHT
     feature = add_model(*files, kind, model, weight)

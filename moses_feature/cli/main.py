@@ -15,6 +15,7 @@ from moses_feature.cli.start import INTERRUPTED, start
 from moses_feature.environment import quiet_threads
 
 COMMANDS = {
+    "binarise": "moses_feature.cli.binarise:binarise_command",
     "check": "moses_feature.cli.check:check_command",
     "cslm": "moses_feature.cli.cslm:cslm_group",
     "describe": "moses_feature.cli.describe:describe_command",

@@ -175,6 +175,15 @@ def log_score(text: bytes | str) -> float:
     return max(math.log(value), LOWEST_LOG_SCORE) if value else LOWEST_LOG_SCORE
 
 
+def log_scores(field: bytes) -> Floats:
+    """Return the natural logs of the scores of a table's line as Moses takes them.
+
+    Raises:
+        ValueError: one is not a number, or below zero.
+    """
+    return np.array([log_score(score) for score in field.split()])
+
+
 def _function(ini: MosesIni, feature: Feature) -> FeatureFunction:
     if feature.name in ini.weights:
         weights = ini.weights[feature.name].values

@@ -161,26 +161,48 @@ class MosesIni:
                 return table
         raise UsageError(f"{self.path}: no phrase table {name!r}, only {names}")
 
-    def with_scores(self, table: Feature, path: Path, weights: Sequence[float]) -> MosesIni:
+    def with_table(self, table: Feature, kind: str, path: Path) -> MosesIni:
+        """Return an ini in which a phrase table is read from another file by another class.
+
+        Args:
+            table: one of `tables()`.
+            kind: the class, such as `ProbingPT`.
+            path: of the file or folder.
+
+        Raises:
+            MosesFeatureError: Moses could not read the path.
+        """
+        lines = self._lines.copy()
+        number = table.line_number - 1
+        line = _with_argument(lines[number], "path", moses_path(path))
+        lines[number] = line.replace(table.kind.encode(), kind.encode(), 1)
+        return MosesIni(self.path, b"\n".join(lines))
+
+    def with_scores(
+        self, table: Feature, path: Path, weights: Sequence[float], *, binary: bool = False
+    ) -> MosesIni:
         """Return an ini in which a phrase table is another file with more scores.
 
         Args:
-            table: one of `tables()`, in text format.
-            path: of the new file.
+            table: one of `tables()`.
+            path: of the new file, in the format that the table has in the ini.
             weights: start weights of the added scores; one of 0 is not tuned, so that the score
                 takes no part.
+            binary: the format is a binary one.
 
         Raises:
-            MosesFeatureError: the table is in a binary format, has no weights, or Moses could
-                not read the path.
+            MosesFeatureError: the table is in a binary format and `path` is not, or the other way
+                round; it has no weights, or Moses could not read the path.
         """
         count = table.score_count + len(weights)
-        if table.kind != TABLE_CLASS:
+        if binary == (table.kind == TABLE_CLASS):
             raise self.error(
                 table.line_number,
-                f"a table in text format ({TABLE_CLASS})",
-                f"{table.kind}: add the scores to an ini with the text table, then binarise the "
-                f"augmented table with {count} scores",
+                "a table in a binary format" if binary else f"a text table ({TABLE_CLASS})",
+                table.kind
+                if binary
+                else f"{table.kind}: binarise the augmented table with {count} scores (moses-"
+                "feature binarise), and give --binary-path, too",
             )
         if table.name not in self.weights:
             raise self.error(table.line_number, f"weights for {table.name}", "none in [weight]")

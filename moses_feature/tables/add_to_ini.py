@@ -27,6 +27,7 @@ def add_to_ini(
     table: Path,
     name: str | None = None,
     weights: Sequence[float] = (),
+    binary: Path | None = None,
 ) -> list[float]:
     """Write an ini that reads the augmented `table`, and return the weights of its new scores.
 
@@ -36,6 +37,7 @@ def add_to_ini(
         table: the augmented table.
         name: of the phrase table in the ini, if it has several.
         weights: start weights of the new scores, 0.1 each if empty; one of 0 is not tuned.
+        binary: the augmented table in the binary format of the ini's table; None for text.
 
     Raises:
         FormatError: the ini is one that Moses would refuse, or the table has not as many scores
@@ -61,7 +63,9 @@ def add_to_ini(
     if output.exists() and table.exists() and output.samefile(table):
         raise UsageError(f"{output} is the table: write the ini to another file")
     start = list(weights) or [START_WEIGHT] * added
-    ini.with_scores(feature, table, start).write(output)
+    if binary is not None and not binary.exists():
+        raise MosesFeatureError(f"{binary}: expected a binary table, found none")
+    ini.with_scores(feature, binary or table, start, binary=binary is not None).write(output)
     return start
 
 

@@ -22,6 +22,7 @@ COMMANDS = [
     ["train"],
     ["score"],
     ["ini", "add"],
+    ["binarise"],
     ["check"],
     ["favourites"],
     ["describe"],

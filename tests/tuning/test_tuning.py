@@ -281,7 +281,7 @@ def test_errors_come_before_the_tuning(task, tmp_path):
         arguments(task, tmp_path / "w", "--decoder", "moses", "--moses", tmp_path / "none"),
         exit_code=2,
     )
-    assert "no Moses: looked for" in result.output
+    assert "no Moses program moses: looked for" in result.output
 
 
 def test_an_empty_line_and_a_constant_feature(tmp_path):

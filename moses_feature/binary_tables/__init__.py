@@ -1,0 +1,1 @@
+"""Text tables into Moses' binary formats, and asked back."""
