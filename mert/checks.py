@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,21 +12,30 @@ from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
 from mert.nbest import read_nbest
 from moses_feature.bleu import References
+from moses_feature.doctor.examine import examine_fast
 from moses_feature.errors import MosesFeatureError
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
+
+logger = logging.getLogger(__name__)
 
 PROBES = 40
 """Sentences, spread over the text, that are translated to see that all fits together."""
 
 
 def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> None:
-    """Translate a few sentences and compare them with their references.
+    """Look at the system, translate a few sentences and compare them with their references.
 
     Raises:
-        MosesFeatureError: the decoder fails, its features are not those of the ini, or the
-            translations share no two words in a row with the references.
+        MosesFeatureError: files are missing or of other systems, the decoder fails, its features
+            are not those of the ini, or the translations share no two words in a row with the
+            references.
     """
+    fatal, others = examine_fast(ini)
+    for finding in others:
+        logger.warning("%s", finding)
+    if fatal:
+        raise MosesFeatureError("\n".join(map(str, fatal)))
     filled = [n for n, sentence in enumerate(corpus.sentences) if sentence]
     step = max(1, len(filled) // PROBES)
     probes = filled[::step][:PROBES]

@@ -23,6 +23,11 @@ def ini_group() -> None:
 @click.argument("output", type=WRITE_INI)
 @click.option("--table", type=READ_TABLE, help="An augmented table, text or compressed.")
 @click.option(
+    "--same-table",
+    is_flag=True,
+    help="The table that the ini reads is the augmented one, and the ini says too few scores.",
+)
+@click.option(
     "--binary-path",
     type=READ,
     help="That table in the binary format that the ini has; what moses-feature binarise wrote.",
@@ -52,6 +57,7 @@ def ini_add_command(
     ini: str,
     output: str,
     table: str | None,
+    same_table: bool,
     binary_path: str | None,
     cslm: str | None,
     joint: str | None,
@@ -73,11 +79,14 @@ def ini_add_command(
     files = Path(ini), Path(output)
     kinds = {"cslm": cslm, "joint": joint, "rnnsearch": rnnsearch}
     models = {kind: Path(path) for kind, path in kinds.items() if path is not None}
-    if len(models) + (table is not None) != 1:
-        raise UsageError("expected --table, --cslm, --joint or --rnnsearch, one of them")
-    if table is not None:
+    if len(models) + (table is not None) + same_table != 1:
+        raise UsageError(
+            "expected --table, --same-table, --cslm, --joint or --rnnsearch, one of them"
+        )
+    if table is not None or same_table:
         binary = None if binary_path is None else Path(binary_path)
-        report_ini(output, add_to_ini(*files, Path(table), table_name, weights, binary))
+        path = None if table is None else Path(table)
+        report_ini(output, add_to_ini(*files, path, table_name, weights, binary))
         return
     if table_name or binary_path or len(weights) > 1:
         raise UsageError("--table-name, --binary-path, and more than one --weight, are for --table")

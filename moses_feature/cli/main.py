@@ -19,6 +19,7 @@ COMMANDS = {
     "check": "moses_feature.cli.check:check_command",
     "cslm": "moses_feature.cli.cslm:cslm_group",
     "describe": "moses_feature.cli.describe:describe_command",
+    "doctor": "moses_feature.cli.doctor:doctor_command",
     "favourites": "moses_feature.cli.favourites:favourites_command",
     "ini": "moses_feature.cli.ini:ini_group",
     "joint": "moses_feature.cli.joint:joint_group",

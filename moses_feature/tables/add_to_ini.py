@@ -11,7 +11,7 @@ from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.joint.nplm import JointFiles
 from moses_feature.joint.scorer import JointModel
 from moses_feature.lm.nplm import load_neural_lm
-from moses_feature.moses.ini import MosesIni, moses_path
+from moses_feature.moses.ini import Feature, MosesIni, moses_path
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import SCORES, count_scores, split_fields
 from moses_feature.search.in_search import DEFAULT_HISTORY, SearchInSearch
@@ -24,7 +24,7 @@ START_WEIGHT = 0.1
 def add_to_ini(
     ini_path: Path,
     output: Path,
-    table: Path,
+    table: Path | None,
     name: str | None = None,
     weights: Sequence[float] = (),
     binary: Path | None = None,
@@ -32,9 +32,10 @@ def add_to_ini(
     """Write an ini that reads the augmented `table`, and return the weights of its new scores.
 
     Args:
-        ini_path: an ini that reads the table without the new scores.
+        ini_path: an ini that reads the table without the new scores, or does not count them.
         output: where to write the changed ini; may be `ini_path`.
-        table: the augmented table.
+        table: the augmented table; None for that which the ini reads, of which it says too few
+            scores.
         name: of the phrase table in the ini, if it has several.
         weights: start weights of the new scores, 0.1 each if empty; one of 0 is not tuned.
         binary: the augmented table in the binary format of the ini's table; None for text.
@@ -47,6 +48,8 @@ def add_to_ini(
     ini = MosesIni.read(ini_path)
     ini.check_names()
     feature = ini.table(name)
+    if table is None:
+        table = _own_table(ini, feature)
     columns = first_line_scores(table)
     added = columns - feature.score_count
     if added < 1:
@@ -67,6 +70,21 @@ def add_to_ini(
         raise MosesFeatureError(f"{binary}: expected a binary table, found none")
     ini.with_scores(feature, binary or table, start, binary=binary is not None).write(output)
     return start
+
+
+def _own_table(ini: MosesIni, feature: Feature) -> Path:
+    """Return the file of a table; Moses reads one with .gz at its end where there is no other."""
+    path = feature.arguments["path"]
+    places = [
+        Path(path),
+        Path(f"{path}.gz"),
+        ini.path.parent / path,
+        ini.path.parent / f"{path}.gz",
+    ]
+    for place in places:
+        if place.is_file():
+            return place
+    raise ini.error(feature.line_number, "a phrase table", f"no file {path}")
 
 
 def add_model(ini_path: Path, output: Path, kind: str, model: Path, weight: float) -> str:

@@ -51,19 +51,26 @@ class Finding:
         lines: how many lines have it; 0 if it is not about single lines.
         examples: the numbers of the first of them, 1-based, with what was found there.
         harmless: it does not hinder Moses.
+        last: the number of the last line that has it.
     """
 
     what: str
     lines: int = 0
     examples: list[str] = field(default_factory=list)
     harmless: bool = False
+    last: int = 0
 
-    def __str__(self) -> str:
+    @property
+    def places(self) -> str:
+        """How many lines have it, and which; empty if it is not about single lines."""
         if not self.lines:
-            return self.what
+            return ""
         more = ", …" if self.lines > len(self.examples) else ""
         plural = "s" if self.lines > 1 else ""
-        return f"{self.what}: {self.lines} line{plural} ({', '.join(self.examples)}{more})"
+        return f": {self.lines} line{plural} ({', '.join(self.examples)}{more})"
+
+    def __str__(self) -> str:
+        return self.what + self.places
 
 
 def check_table(path: str | Path, ini_path: str | Path | None = None) -> list[Finding]:
@@ -72,7 +79,7 @@ def check_table(path: str | Path, ini_path: str | Path | None = None) -> list[Fi
     Raises:
         MosesFeatureError: a file cannot be read, or the ini is one that Moses would refuse.
     """
-    checker = _Checker(path)
+    checker = TableChecker(path)
     with LineReader(path) as reader:
         for line in reader:
             checker.check(line, reader.line_number)
@@ -84,8 +91,12 @@ def check_table(path: str | Path, ini_path: str | Path | None = None) -> list[Fi
     return findings
 
 
-class _Checker:
-    """Looks at one line after the other."""
+class TableChecker:
+    """Looks at one line of a table after the other.
+
+    Attributes:
+        columns: scores of the first line; None before there is one.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.columns: int | None = None
@@ -174,6 +185,9 @@ class _Checker:
 
     def _add(self, what: str, number: int, found: str = "") -> None:
         finding = self._findings.setdefault(what, Finding(what))
+        if finding.last == number:  # a line counts once
+            return
+        finding.last = number
         finding.lines += 1
         if len(finding.examples) < LINES_SHOWN:
             finding.examples.append(f"{number}: {found}" if found else str(number))

@@ -24,6 +24,7 @@ COMMANDS = [
     ["ini", "add"],
     ["binarise"],
     ["check"],
+    ["doctor"],
     ["favourites"],
     ["describe"],
     ["merge"],

@@ -1,0 +1,1 @@
+"""What is wrong with a system before hours are spent on it."""

@@ -1,0 +1,173 @@
+"""All that the doctor does: a system, and the texts that it is to be tuned on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from moses_feature.doctor.finding import Finding
+from moses_feature.doctor.language_models import check_language_models
+from moses_feature.doctor.model_files import check_files, check_programs, file_of
+from moses_feature.doctor.table_scan import TableScan, Words
+from moses_feature.doctor.texts import (
+    Sentence,
+    check_filtered,
+    check_known,
+    check_order,
+    check_text,
+    read_text,
+    sample_words,
+)
+from moses_feature.doctor.weights import check_weights
+from moses_feature.errors import MosesFeatureError
+from moses_feature.moses.ini import TABLE_CLASS, Feature, MosesIni
+from moses_feature.tables.features_json import features_json, read_columns
+
+FAST_LINES = 5_000
+"""Of a table, for what tuning looks at by itself: a fraction of a second."""
+MOST_LINES = 2_000_000
+"""Of a table, by default: half a minute or so."""
+
+
+def examine(
+    ini_path: str | Path,
+    text: str | None = None,
+    references: Sequence[str] = (),
+    *,
+    most_lines: int | None = MOST_LINES,
+    programs: Path | None = None,
+) -> Iterator[Finding]:
+    """Yield what is wrong.
+
+    Args:
+        ini_path: the system.
+        text: that it is to translate.
+        references: translations of the text.
+        most_lines: to read of each table; None for all. Words are compared with tables that were
+            read whole.
+        programs: a folder of Moses' programs.
+    """
+    if programs is not None:
+        yield from check_programs(programs)
+    try:
+        ini = MosesIni.read(ini_path)
+        ini.check_names()
+    except MosesFeatureError as error:
+        yield Finding(
+            "problem",
+            str(ini_path),
+            str(error).removeprefix(f"{ini_path}").lstrip(": "),
+            "Moses, or mert-moses.pl, stops",
+            "see the line",
+        )
+        return
+    yield from check_weights(ini)
+    yield from check_files(ini)
+    findings = [found for path in (text, *references) if path for found in check_text(path)]
+    yield from findings
+    if any(found.severity == "problem" for found in findings):
+        return
+    sentences = read_text(text) if text is not None else []
+    translated = {path: read_text(path) for path in references}
+    scans: list[TableScan] = []
+    for table in ini.tables():
+        path = file_of(ini, table.arguments["path"])
+        if table.kind != TABLE_CLASS or path is None or not path.is_file():
+            continue
+        try:
+            scan = TableScan(path, most_lines, sample_words(sentences))
+        except MosesFeatureError as error:
+            yield Finding("problem", str(path), str(error), "Moses stops", "make the file again")
+            continue
+        scans.append(scan)
+        yield from scan.findings()
+        yield from _check_columns(ini, table, scan)
+        if text is not None:
+            yield from check_filtered(scan, sentences)
+    if scans and len(scans) == len(ini.tables()) and all(scan.whole for scan in scans):
+        yield from _check_texts(Words.of_tables(scans), text, sentences, translated)
+    elif text is not None:
+        yield Finding(
+            "note",
+            str(ini_path),
+            "not all of its tables are text that was read to the end",
+            "the words of the texts were not compared with the tables",
+            "give --lines 0 to read all of a text table; binary ones are not looked into",
+        )
+    yield from check_language_models(ini, [s for of_text in translated.values() for s in of_text])
+
+
+def examine_fast(ini: MosesIni) -> tuple[list[Finding], list[Finding]]:
+    """Look at a system for a second or less.
+
+    Returns:
+        what makes runs fail: files that are missing, other numbers of scores; and what else was
+        found, notes left out.
+    """
+    fatal, others = list(check_files(ini)), list(check_weights(ini))
+    for table in ini.tables():
+        path = file_of(ini, table.arguments["path"])
+        if table.kind == TABLE_CLASS and path is not None and path.is_file():
+            try:
+                scan = TableScan(path, FAST_LINES)
+            except MosesFeatureError:
+                continue  # said by the decoder
+            fatal += _check_columns(ini, table, scan)
+            others += scan.findings()
+    others += [finding for finding in fatal if finding.severity != "problem"]
+    return (
+        [finding for finding in fatal if finding.severity == "problem"],
+        [finding for finding in others if finding.severity != "note"],
+    )
+
+
+def _check_columns(ini: MosesIni, table: Feature, scan: TableScan) -> Iterator[Finding]:
+    where = f"{ini.path} at line {table.line_number}"
+    if scan.columns is not None and scan.columns != table.score_count:
+        yield Finding(
+            "problem",
+            where,
+            f"num-features={table.score_count}, but {scan.path} has {scan.columns} scores",
+            "Moses stops (`Size of scoreVector != number`); binary tables made of it are read "
+            "wrongly, without an error",
+            f"moses-feature ini add --same-table, or num-features={scan.columns} and as many "
+            f"weights of {table.name}",
+        )
+    description = features_json(scan.path)
+    if not description.is_file() or scan.columns is None:
+        return
+    try:
+        last = max(read_columns(scan.path).values())
+    except MosesFeatureError as error:
+        yield Finding(
+            "warning", str(description), str(error), "new columns are not known", "augment again"
+        )
+        return
+    if last >= scan.columns:
+        yield Finding(
+            "problem",
+            str(description),
+            f"it says that column {last} (counted from 0) is a new one, {scan.path} has "
+            f"{scan.columns}",
+            "the file describes another table: moses-feature report, ini add and others read "
+            "wrong columns",
+            "augment the table again, or remove the file",
+        )
+
+
+def _check_texts(
+    words: Words,
+    text: str | None,
+    sentences: Sequence[Sentence],
+    references: dict[str, list[Sentence]],
+) -> Iterator[Finding]:
+    """Compare texts with tables that were read whole."""
+    findings: list[Finding] = []
+    if text is not None:
+        findings += check_known(text, sentences, words, "source")
+    for path, translated in references.items():
+        findings += check_known(path, translated, words, "target")
+    yield from findings
+    if text is not None and not findings:
+        for path, translated in references.items():
+            yield from check_order(words, path, sentences, translated)

@@ -1,0 +1,185 @@
+"""The files that a moses.ini names: there, whole, of the kind that the ini says."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from moses_feature.doctor.finding import Finding
+from moses_feature.errors import MosesFeatureError
+from moses_feature.moses.ini import TABLE_CLASS, Feature, MosesIni
+from moses_feature.moses.lines import LineReader
+
+PROBING_VERSION = 15
+"""API_VERSION of Moses since 2016 (`probingpt/storing.h`)."""
+PROGRAMS = ("moses", "mert", "extractor", "kbmira", "pro", "CreateProbingPT")
+
+
+def file_of(ini: MosesIni, path: str) -> Path | None:
+    """Return the file or folder that a feature's path leads to; None if there is none.
+
+    Moses takes one with .gz at its end where there is no other; relative paths hold from the
+    current directory, and from that of the ini, as some of its scripts have them.
+    """
+    for place in (Path(path), Path(f"{path}.gz"), ini.path.parent / path):
+        if place.exists():
+            return place
+    with_gz = ini.path.parent / f"{path}.gz"
+    return with_gz if with_gz.exists() else None
+
+
+def check_files(ini: MosesIni) -> Iterator[Finding]:
+    """Yield what is wrong with the files of all features."""
+    for feature in ini.features:
+        path = feature.arguments.get("path")
+        if path is None:
+            continue
+        where = f"{ini.path} at line {feature.line_number}"
+        if "=" in path:
+            yield Finding(
+                "warning",
+                where,
+                f"a = in the path {path}",
+                "filter-model-given-input.pl fails on it, and with it mert-moses.pl",
+                "rename the folder or file",
+            )
+        file = _written(ini, feature, path)
+        if file is None:
+            yield Finding(
+                "problem",
+                where,
+                f"{feature.name} reads {path}, which is not there",
+                "Moses stops, or a script fails after its first full decoding",
+                "correct the path; Moses takes relative ones from the directory it is started in",
+            )
+            continue
+        if not Path(path).is_absolute():
+            yield Finding(
+                "note",
+                where,
+                f"the path {path} is relative",
+                "mert-moses.pl, which works in another directory, does not find it",
+                "write absolute paths (scripts/training/absolutize_moses_model.pl of Moses does)",
+            )
+        yield from _check_file(file, feature, where)
+
+
+def _written(ini: MosesIni, feature: Feature, path: str) -> Path | None:
+    """Return the file; on-disk and compact tables may be named without their endings."""
+    ending = {"PhraseDictionaryCompact": ".minphr", "LexicalReordering": ".minlexr"}
+    found = file_of(ini, path)
+    if found is None and feature.kind in ending:
+        return file_of(ini, path + ending[feature.kind])
+    return found
+
+
+def _check_file(file: Path, feature: Feature, where: str) -> Iterator[Finding]:
+    if not os.access(file, os.R_OK):
+        yield Finding(
+            "problem",
+            str(file),
+            "no permission to read it",
+            "Moses stops",
+            "chmod a+r, and a+x of the folders above",
+        )
+    elif feature.kind == TABLE_CLASS:
+        yield from _check_text_table(file, where)
+    elif feature.kind == "ProbingPT":
+        yield from _check_probing(file, feature, where)
+    elif feature.kind == "PhraseDictionaryOnDisk":
+        yield from _check_on_disk(file, feature, where)
+    elif file.is_file() and file.stat().st_size == 0:
+        yield Finding("problem", str(file), "an empty file", "Moses stops", "make it again")
+
+
+def _check_text_table(file: Path, where: str) -> Iterator[Finding]:
+    if file.is_dir():
+        yield Finding(
+            "problem",
+            where,
+            f"{file} is a folder, {TABLE_CLASS} reads text",
+            "Moses stops",
+            "a binary table has a class of its own: ProbingPT, PhraseDictionaryCompact or "
+            "PhraseDictionaryOnDisk",
+        )
+        return
+    try:
+        with LineReader(file) as reader:
+            line = next(iter(reader), b"")
+    except MosesFeatureError:
+        return  # said where all of it is read
+    if b"\0" in line or (line and b"|||" not in line):
+        yield Finding(
+            "problem",
+            str(file),
+            "its first line is not one of a phrase table",
+            "Moses stops, or reads garbage",
+            f"see that {where} names a text table; binary ones have a class of their own",
+        )
+
+
+def _check_probing(folder: Path, feature: Feature, where: str) -> Iterator[Finding]:
+    config = folder / "config"
+    if not config.is_file():
+        yield Finding(
+            "problem",
+            str(folder),
+            "no file `config` in it",
+            "Moses stops: it is no probing table, or one whose making was interrupted",
+            "make it again: moses-feature binarise --kind probing",
+        )
+        return
+    said = dict(re.findall(r"^(\S+)\t(\S+)$", config.read_text(errors="replace"), re.MULTILINE))
+    if said.get("API_VERSION") != str(PROBING_VERSION):
+        yield Finding(
+            "warning",
+            str(config),
+            f"API_VERSION {said.get('API_VERSION', 'missing')}, this is known of {PROBING_VERSION}",
+            "a Moses of another year may refuse the table, or misread it",
+            "make the table with the CreateProbingPT of the Moses that reads it",
+        )
+    yield from _check_count(said.get("num_scores"), feature, config, where)
+
+
+def _check_on_disk(folder: Path, feature: Feature, where: str) -> Iterator[Finding]:
+    misc = folder / "Misc.dat"
+    if not misc.is_file():
+        yield Finding(
+            "problem",
+            str(folder),
+            "no file Misc.dat in it",
+            "Moses stops: it is no on-disk table, or one whose making was interrupted",
+            "make it again: moses-feature binarise --kind ondisk",
+        )
+        return
+    said = dict(re.findall(r"^(\S+) (\S+)$", misc.read_text(errors="replace"), re.MULTILINE))
+    yield from _check_count(said.get("NumScores"), feature, misc, where)
+
+
+def _check_count(said: str | None, feature: Feature, file: Path, where: str) -> Iterator[Finding]:
+    if said is not None and said != str(feature.score_count):
+        yield Finding(
+            "problem",
+            where,
+            f"num-features={feature.score_count}, but {file} says {said} scores",
+            "scores of one phrase pair are taken for those of another, without an error: "
+            "binarising tools take 4 scores unless they are told",
+            f"make the table again with {feature.score_count} scores (moses-feature binarise), or "
+            f"write num-features={said} and as many weights",
+        )
+
+
+def check_programs(folder: Path) -> Iterator[Finding]:
+    """Yield which programs of Moses in a folder cannot be run."""
+    for name in PROGRAMS:
+        program = folder / name
+        if program.is_file() and not os.access(program, os.X_OK):
+            yield Finding(
+                "problem",
+                str(program),
+                "a program without permission to run it",
+                "mert-moses.pl says `command not found`, often after its first full decoding",
+                f"chmod a+x {program}",
+            )

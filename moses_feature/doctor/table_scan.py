@@ -1,0 +1,155 @@
+"""A pass over a text table: what `check` finds, and what texts are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from moses_feature.doctor.finding import Finding
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import SCORES, SEPARATOR, SOURCE, TARGET, tokens
+from moses_feature.tables.check import TableChecker
+
+DIRECT, INVERSE = 2, 0
+"""Columns of p(target | source) and p(source | target) in Moses' tables."""
+LEAST_SCORES = 4
+SUM_AT_MOST = 1.01
+"""Of p(target | source) over the targets of a phrase: 1, and what six digits leave."""
+SHARE_OF_SUMS = 0.01
+REMEDIES = {
+    "negative": "exponentiate log probabilities: Moses takes the logs itself",
+    "score of zero": "write 1e-10 or so where something is not 0 but unlikely",
+    "score that is not a number": "find what wrote nan or inf there: a division by zero as a rule",
+    "column": "leave the column out, or find out why nothing varies",
+    "not in the order": "LC_ALL=C sort, and compress again",
+    "alignment": "see that the table is of these phrases; alignments are counted from 0",
+    "property": "take the seventh field out, or use a Moses that knows it",
+    "no lines": "make the table again: it was filtered to nothing, or writing it failed",
+}
+IN_TEXT_HARMLESS = "not in the order"
+"""What hinders binarising tools alone."""
+OTHERWISE = "make the table again, or take these lines out"
+
+
+class TableScan:
+    """Reads a table, or its first lines.
+
+    Args:
+        path: the table.
+        most: lines to read; None for all.
+        wanted: source words whose translations are kept.
+
+    Attributes:
+        columns: scores of each line; None where there is no line.
+        lines: how many were read.
+        whole: whether that was all.
+        source, target: the words of both sides.
+        translations: of the wanted words, the words of their phrases' targets.
+        sources: source phrases, each as it stands in the table.
+    """
+
+    def __init__(self, path: Path, most: int | None = None, wanted: Collection[bytes] = ()) -> None:
+        self.path = path
+        self.lines = 0
+        self.whole = True
+        self.source: set[bytes] = set()
+        self.target: set[bytes] = set()
+        self.sources: list[bytes] = []
+        self.translations: dict[bytes, set[bytes]] = {word: set() for word in wanted}
+        self._checker = TableChecker(path)
+        self._groups = self._too_much = self._inverse_too_much = 0
+        self._sums = [0.0, 0.0]
+        self._previous = b""
+        with LineReader(path) as reader:
+            for line in reader:
+                if most is not None and self.lines == most:
+                    self.whole = False
+                    break
+                self.lines += 1
+                self._checker.check(line, reader.line_number)
+                fields = line.split(SEPARATOR)
+                if len(fields) > SCORES:
+                    self._note(fields)
+        self._end_group()
+
+    @property
+    def columns(self) -> int | None:
+        """Scores of the first line."""
+        return self._checker.columns
+
+    def _note(self, fields: list[bytes]) -> None:
+        source, target = tokens(fields[SOURCE]), tokens(fields[TARGET])
+        if fields[SOURCE] != self._previous:
+            self._end_group()
+            self._previous = fields[SOURCE]
+            self.source.update(source)
+            self.sources.append(b" ".join(source))
+        self.target.update(target)
+        if len(source) == 1 and source[0] in self.translations:
+            self.translations[source[0]].update(target)
+        scores = fields[SCORES].split()
+        if len(scores) >= LEAST_SCORES:
+            try:
+                self._sums[0] += float(scores[DIRECT])
+                self._sums[1] += float(scores[INVERSE])
+            except ValueError:
+                pass  # the checker says so
+
+    def _end_group(self) -> None:
+        """Count the sums over the targets of the source phrase that has ended."""
+        direct, inverse = self._sums
+        self._groups += 1
+        self._too_much += direct > SUM_AT_MOST
+        self._inverse_too_much += inverse > SUM_AT_MOST
+        self._sums = [0.0, 0.0]
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield what is wrong with the lines, and with the order of the columns."""
+        for found in self._checker.findings():
+            what, _, effect = found.what.partition(": ")
+            remedy = next((r for start, r in REMEDIES.items() if what.startswith(start)), OTHERWISE)
+            harmless = found.harmless or what.startswith(IN_TEXT_HARMLESS)
+            yield Finding(
+                "note" if harmless else "problem",
+                str(self.path),
+                f"{what}{found.places}",
+                effect or "see there",
+                remedy,
+            )
+        if self._too_much > max(1, SHARE_OF_SUMS * self._groups):
+            swapped = self._inverse_too_much < self._too_much / 10
+            yield Finding(
+                "warning",
+                str(self.path),
+                f"column {DIRECT} (counted from 0) sums to more than 1 over the targets of "
+                f"{self._too_much:,} of {self._groups:,} source phrases"
+                + (f", and column {INVERSE} does not" if swapped else ""),
+                "it is not p(target | source), by which Moses' programs rank and cut",
+                f"see the order of the columns: {INVERSE} is p(source | target), {DIRECT} is "
+                "p(target | source); new ones stand behind all others",
+            )
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of some tables.
+
+    Attributes:
+        source, target: of both sides.
+        translations: of the wanted words, the words of their phrases' targets.
+    """
+
+    source: set[bytes]
+    target: set[bytes]
+    translations: dict[bytes, set[bytes]]
+
+    @classmethod
+    def of_tables(cls, scans: Sequence[TableScan]) -> Words:
+        """Return the words of tables that were read with the same wanted words."""
+        wanted = scans[0].translations
+        return cls(
+            set().union(*(scan.source for scan in scans)),
+            set().union(*(scan.target for scan in scans)),
+            {word: set().union(*(s.translations[word] for s in scans)) for word in wanted},
+        )

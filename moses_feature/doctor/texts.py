@@ -1,0 +1,259 @@
+"""Texts against a table: language, casing, escaping, tokenisation, order, lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from moses_feature.doctor.finding import Finding
+from moses_feature.doctor.table_scan import TableScan, Words
+from moses_feature.errors import MosesFeatureError
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import tokens
+from moses_feature.moses.words import escape, unescape
+
+FEW_KNOWN = 0.85
+"""Share of known words below which a text is looked at; in real systems it is 0.9 to 1."""
+EXPLAINED = 0.2
+"""Share of unknown words that a change must make known to be named."""
+LONGEST = 100
+"""Words of a sentence: longer ones take a phrase-based decoder minutes."""
+MOST_LONG = 0.01
+COMPARED = 300
+"""Sentences whose order is looked at, and how far apart the wrong ones are."""
+APART = 7
+LEAST_SENTENCES = 20
+LEAST_GAIN = 1.15
+"""How many times more words of its own reference a sentence predicts than of another one."""
+
+Sentence = list[bytes]
+PUNCTUATION = b".,;:!?\"'()[]"
+
+
+def read_text(path: str) -> list[Sentence]:
+    """Return the sentences of a text as tokens."""
+    with LineReader(path) as reader:
+        return [tokens(line) for line in reader]
+
+
+def check_text(path: str) -> Iterator[Finding]:
+    """Yield what is wrong with a text by itself."""
+    try:
+        with LineReader(path) as reader:
+            lines = list(reader)
+    except MosesFeatureError as error:
+        yield Finding("problem", path, str(error), "nothing can be translated", "see the file")
+        return
+    if not any(line.strip() for line in lines):
+        yield Finding("problem", path, "no word", "nothing can be translated", "see the file")
+        return
+    if lines[0].startswith(b"\xef\xbb\xbf"):
+        yield Finding(
+            "warning",
+            f"{path} at line 1",
+            "a byte order mark (U+FEFF)",
+            "it belongs to the first word, which is then unknown",
+            "sed -i '1s/^\\xef\\xbb\\xbf//' on the file",
+        )
+    ends = sum(line.endswith(b"\r\n") for line in lines)
+    if ends:
+        yield Finding(
+            "warning",
+            path,
+            f"{ends:,} lines that end as on Windows (CR LF)",
+            "for Moses, CR belongs to the last word, which is then unknown",
+            f"sed -i 's/\\r$//' {path}",
+        )
+    odd = next((n for n, line in enumerate(lines, 1) if not _is_utf8(line)), None)
+    if odd is not None:
+        yield Finding(
+            "warning",
+            f"{path} at line {odd}",
+            "bytes that are not UTF-8",
+            "words of another encoding than the table's are unknown",
+            "iconv -f latin1 -t utf-8, or whatever the encoding is",
+        )
+    empty = sum(not line.strip() for line in lines)
+    if empty:
+        yield Finding(
+            "note",
+            path,
+            f"{empty:,} empty lines",
+            "they are translated by nothing; some tools lose them, and all lines after them move",
+            "see that input and references have the same lines",
+        )
+    longest = [(len(tokens(line)), n) for n, line in enumerate(lines, 1)]
+    long = [n for length, n in longest if length > LONGEST]
+    if long and len(long) > MOST_LONG * len(lines):
+        yield Finding(
+            "warning",
+            f"{path} at line {max(longest)[1]}",
+            f"{len(long):,} sentences of more than {LONGEST} words, the longest of "
+            f"{max(longest)[0]:,}",
+            "decoding takes minutes a sentence, and gigabytes",
+            "split them, or leave them out of tuning (clean-corpus-n.perl of Moses)",
+        )
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def check_known(
+    path: str, sentences: Sequence[Sentence], tables: Words, side: Literal["source", "target"]
+) -> Iterator[Finding]:
+    """Yield why words of a text are unknown to the side of the tables that it should be like."""
+    known, other = tables.source, tables.target
+    if side == "target":
+        known, other = other, known
+    words = [word for sentence in sentences for word in sentence]
+    unknown = [word for word in words if word not in known]
+    if not words or len(unknown) <= (1 - FEW_KNOWN) * len(words):
+        return
+    share = 100 * (1 - len(unknown) / len(words))
+    what = f"the table's {side} side knows {share:.0f}% of its words"
+    effect = "unknown words are not translated: BLEU is low whatever the weights are"
+    if side == "target":
+        effect = "what the decoder can write is not in the references: BLEU is low whatever it does"
+    explained = {
+        said: sum(change(word) in known for word in unknown) / len(unknown)
+        for said, change in CHANGES.items()
+    }
+    best = max(explained, key=lambda said: explained[said])
+    in_other = sum(word in other for word in words) / len(words)
+    if in_other > max(FEW_KNOWN, 1.2 * share / 100):
+        opposite = "target" if side == "source" else "source"
+        yield Finding(
+            "problem",
+            path,
+            f"{what}, its {opposite} side {100 * in_other:.0f}%",
+            effect,
+            "it is in the other language: see the order of the arguments",
+        )
+    elif explained[best] >= EXPLAINED:
+        yield Finding(
+            "problem",
+            path,
+            f"{what}; {100 * explained[best]:.0f}% of the others would be known {best}",
+            effect,
+            REMEDIES[best],
+        )
+    else:
+        yield Finding(
+            "warning",
+            path,
+            what,
+            effect,
+            "see that it is of the language and domain of the table, and was prepared like its "
+            "training text",
+        )
+
+
+def _without_punctuation(word: bytes) -> bytes:
+    return word.strip(PUNCTUATION)
+
+
+def _lower(word: bytes) -> bytes:
+    return word.decode(errors="surrogateescape").lower().encode(errors="surrogateescape")
+
+
+def _capitalised(word: bytes) -> bytes:
+    text = word.decode(errors="surrogateescape")
+    return (text[:1].upper() + text[1:]).encode(errors="surrogateescape")
+
+
+CHANGES: Mapping[str, Callable[[bytes], bytes]] = {
+    "in lower case": _lower,
+    "with a capital": _capitalised,
+    "escaped (&apos; for ')": escape,
+    "unescaped (' for &apos;)": unescape,
+    "without punctuation at their ends": _without_punctuation,
+}
+REMEDIES = {
+    "in lower case": "the table is of lower-cased or truecased text: do the same to this one",
+    "with a capital": "the table is of text in its own case: do not lower-case this one",
+    "escaped (&apos; for ')": "the table is of text from Moses' tokenizer, which escapes: run "
+    "escape-special-chars.perl, or the tokenizer without -no-escape",
+    "unescaped (' for &apos;)": "the table is of text without escapes: run "
+    "deescape-special-chars.perl, or the tokenizer with -no-escape",
+    "without punctuation at their ends": "the text is not tokenised: tokenise it like the table's "
+    "training text",
+}
+
+
+def sample_words(sentences: Sequence[Sentence]) -> set[bytes]:
+    """Return the words whose translations `check_order` needs."""
+    return {word for sentence in sentences[:COMPARED] for word in sentence}
+
+
+def check_order(
+    tables: Words, path: str, sentences: Sequence[Sentence], references: Sequence[Sentence]
+) -> Iterator[Finding]:
+    """Yield whether the lines of a reference are those of another text, or moved.
+
+    The translations that the table has for the words of a sentence predict its own reference
+    better than that of another sentence.
+    """
+    if len(references) != len(sentences):
+        yield Finding(
+            "problem",
+            path,
+            f"{len(references):,} lines, the input has {len(sentences):,}",
+            "sentences are compared with references of others",
+            "see which lines are missing; empty ones count",
+        )
+        return
+    size = min(COMPARED, len(sentences))
+    if size < LEAST_SENTENCES:
+        return
+    predicted = [
+        set().union(*(tables.translations.get(word, ()) for word in sentence))
+        for sentence in sentences[:size]
+    ]
+
+    def found(shift: int) -> int:
+        return sum(
+            len(words & set(references[(n + shift) % size])) for n, words in enumerate(predicted)
+        )
+
+    own, others = found(0), found(APART)
+    if not others or own >= LEAST_GAIN * others:
+        return
+    moved = next((s for s in (1, -1, 2, -2) if found(s) >= LEAST_GAIN * others), None)
+    yield Finding(
+        "problem",
+        path,
+        "its lines do not belong to those of the input"
+        + (f"; moved by {moved}, they do" if moved is not None else ""),
+        "sentences are compared with references of others: BLEU is next to nothing",
+        "see which line is missing or doubled"
+        if moved is not None
+        else "see that both are of the same text, in the same order",
+    )
+
+
+def check_filtered(scan: TableScan, sentences: Sequence[Sentence]) -> Iterator[Finding]:
+    """Yield whether a table in a folder of filtered ones was filtered for another text."""
+    if "filtered" not in scan.path.absolute().parent.name or not scan.sources:
+        return
+    longest = max(source.count(b" ") + 1 for source in scan.sources)
+    phrases = {
+        b" ".join(sentence[first : first + length])
+        for sentence in sentences
+        for first in range(len(sentence))
+        for length in range(1, longest + 1)
+    }
+    others = sum(source not in phrases for source in scan.sources)
+    if others:
+        yield Finding(
+            "warning",
+            str(scan.path),
+            f"{others:,} of its {len(scan.sources):,} source phrases are not in the input",
+            "it was filtered for another text, or nothing was filtered: phrases may be missing, or "
+            "memory and minutes are lost (mert-moses.pl reuses a folder that is there)",
+            "remove the folder, and filter again for this input",
+        )

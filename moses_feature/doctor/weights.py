@@ -1,0 +1,61 @@
+"""Weights of a moses.ini."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moses_feature.doctor.finding import Finding
+from moses_feature.moses.ini import MosesIni
+
+UNTUNED_SCALE = 10.0
+"""Weights are of the order of 1 at most; the unknown word's apart."""
+
+
+def check_weights(ini: MosesIni) -> Iterator[Finding]:
+    """Yield what is odd about weights: none, all zero, much too large."""
+    values = [
+        value
+        for name, weights in ini.weights.items()
+        if not name.startswith("UnknownWordPenalty")
+        for value in weights.values
+    ]
+    where = str(ini.path)
+    if not values:
+        yield Finding(
+            "problem",
+            where,
+            "no weights but that of unknown words",
+            "all translations of a sentence have the same score",
+            "give each feature its weights in [weight]",
+        )
+    elif not any(values):
+        yield Finding(
+            "problem",
+            where,
+            "all weights are 0",
+            "all translations of a sentence have the same score: what comes out is arbitrary. A "
+            "tuning whose BLEU was 0 leaves such an ini, with exit code 0",
+            "start from other weights, and see that the references are in the target language",
+        )
+    for feature in ini.features:
+        if feature.name in ini.weights:
+            continue
+        if feature.is_table:
+            yield Finding(
+                "problem",
+                f"{where} at line {feature.line_number}",
+                f"no weights for {feature.name}",
+                "its scores count nothing",
+                f"write {feature.name}= and {feature.score_count} weights into [weight]",
+            )
+    for name, weights in ini.weights.items():
+        if not name.startswith("UnknownWordPenalty") and max(map(abs, weights.values)) > (
+            UNTUNED_SCALE
+        ):
+            yield Finding(
+                "warning",
+                f"{where} at line {weights.line_number}",
+                f"a weight of {name} is {max(weights.values, key=abs):g}",
+                "one feature decides alone",
+                "weights are of the order of 0.01 to 1",
+            )

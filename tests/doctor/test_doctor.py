@@ -1,0 +1,395 @@
+"""A healthy system, and what users reported: each failure is named, and nothing else is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_feature.doctor.examine import examine
+from moses_feature.doctor.finding import Finding
+
+WORDS = 40
+SENTENCES = 60
+INI = """[input-factors]
+0
+[feature]
+UnknownWordPenalty
+PhraseDictionaryMemory name=TM0 num-features=4 path={folder}/table.gz input-factor=0 output-factor=0
+KENLM name=LM0 factor=0 path={folder}/lm.arpa order=2
+[weight]
+UnknownWordPenalty0= 1
+TM0= 0.2 0.2 0.2 0.2
+LM0= 0.5
+"""
+
+
+def word(number: int) -> str:
+    """Return a source word: some have an apostrophe, some a capital."""
+    return f"{'Mot' if number % 4 else 'd&apos;'}{chr(97 + number % 26)}{number}"
+
+
+def translated(text: str) -> str:
+    return " ".join(f"T{token[::-1]}" for token in text.split())
+
+
+@pytest.fixture
+def system(tmp_path, monkeypatch) -> Path:
+    """Files in which nothing is wrong."""
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(2)
+    source = [" ".join(word(n) for n in generator.integers(0, WORDS, 8)) for _ in range(SENTENCES)]
+    Path("dev.en").write_text("".join(f"{line}\n" for line in source))
+    Path("dev.fr").write_text("".join(f"{translated(line)}\n" for line in source))
+    lines = []
+    for number in range(WORDS):
+        good, bad = (translated(word(n)) for n in (number, (number + 1) % WORDS))
+        for target, p in ((good, generator.uniform(0.6, 0.9)), (bad, 0.1)):
+            inverse = generator.uniform(0.5, 0.9)
+            scores = f"{inverse:.4f} {p / 2:.4f} {p:.4f} {inverse / 2:.4f}"
+            lines.append(f"{word(number)} ||| {target} ||| {scores} ||| 0-0 ||| 9 9 9 ||| |||")
+    write_table(lines)
+    words = sorted({token for line in source for token in translated(line).split()})
+    unigrams = "".join(f"-1.5\t{token}\t0\n" for token in ["<unk>", "<s>", "</s>", *words])
+    Path("lm.arpa").write_text(
+        f"\\data\\\nngram 1={len(words) + 3}\nngram 2=1\n\n\\1-grams:\n{unigrams}\n"
+        "\\2-grams:\n-0.5\t<s> </s>\n\n\\end\\\n"
+    )
+    Path("moses.ini").write_text(INI.format(folder=tmp_path))
+    return tmp_path
+
+
+def write_table(lines: list[str]) -> None:
+    content = sorted(f"{line}\n".encode() for line in lines)
+    Path("table.gz").write_bytes(gzip.compress(b"".join(content)))
+
+
+def table_lines() -> list[str]:
+    return gzip.decompress(Path("table.gz").read_bytes()).decode().splitlines()
+
+
+def change_scores(change: Callable[[int, list[str]], list[str]]) -> None:
+    lines = []
+    for number, line in enumerate(table_lines()):
+        fields = line.split(" ||| ")
+        fields[2] = " ".join(change(number, fields[2].split()))
+        lines.append(" ||| ".join(fields))
+    write_table(lines)
+
+
+def change(path: str, old: str, new: str) -> None:
+    content = Path(path).read_text()
+    assert old in content
+    Path(path).write_text(content.replace(old, new))
+
+
+def change_lines(path: str, of_line: Callable[[str], str]) -> None:
+    lines = Path(path).read_text().splitlines()
+    Path(path).write_text("".join(f"{of_line(line)}\n" for line in lines))
+
+
+def found(*references: str, **options: object) -> list[Finding]:
+    texts = references or ("dev.fr",)
+    return list(examine("moses.ini", "dev.en", texts, **options))
+
+
+@pytest.mark.usefixtures("system")
+def test_nothing_is_found_in_a_healthy_system(run):
+    assert found() == []
+    said = run("doctor", "moses.ini", "--input", "dev.en", "--reference", "dev.fr").stdout
+    assert said == "moses.ini: nothing found\n"
+
+
+def nan_score() -> None:
+    change_scores(lambda n, scores: ["nan", *scores[1:]] if n == 7 else scores)
+
+
+def log_scores() -> None:
+    change_scores(lambda _, scores: [f"{np.log(float(score)):.4f}" for score in scores])
+
+
+def zero_weights() -> None:
+    change("moses.ini", "TM0= 0.2 0.2 0.2 0.2\nLM0= 0.5", "TM0= 0 0 0 0\nLM0= 0")
+
+
+def no_weights() -> None:
+    change("moses.ini", "TM0= 0.2 0.2 0.2 0.2\n", "")
+
+
+def large_weight() -> None:
+    change("moses.ini", "LM0= 0.5", "LM0= 50")
+
+
+def swapped_columns() -> None:
+    def more_targets(n: int, scores: list[str]) -> list[str]:
+        return [f"{float(scores[2]):.4f}", scores[1], f"{0.5 + n % 5 / 10:.4f}", scores[3]]
+
+    change_scores(more_targets)
+
+
+def count_of_the_ini() -> None:
+    change("moses.ini", "num-features=4", "num-features=6")
+    change("moses.ini", "TM0= 0.2 0.2 0.2 0.2", "TM0= 0.2 0.2 0.2 0.2 0.2 0.2")
+
+
+def count_of_the_weights() -> None:
+    change("moses.ini", "TM0= 0.2 0.2 0.2 0.2", "TM0= 0.2 0.2 0.2")
+
+
+def count_of_a_line() -> None:
+    change_scores(lambda n, scores: scores[:3] if n == 11 else scores)
+
+
+def constant_column() -> None:
+    change_scores(lambda _, scores: [*scores[:3], "0.5"])
+
+
+def truncated() -> None:
+    Path("table.gz").write_bytes(Path("table.gz").read_bytes()[:-40])
+
+
+def missing() -> None:
+    Path("lm.arpa").unlink()
+
+
+def empty_table() -> None:
+    write_table([])
+
+
+def unsorted() -> None:
+    lines = table_lines()
+    content = "".join(f"{line}\n" for line in lines[::-1]).encode()
+    Path("table.gz").write_bytes(gzip.compress(content))
+
+
+def lower_cased() -> None:
+    change_lines("dev.en", str.lower)
+
+
+def unescaped() -> None:
+    write_table([line.replace("Mot", "d&apos;") for line in table_lines()])
+    change_lines("dev.en", lambda line: line.replace("Mot", "d'").replace("&apos;", "'"))
+
+
+def not_tokenised() -> None:
+    change_lines("dev.en", lambda line: " ".join(f"{token}," for token in line.split()))
+
+
+def other_language() -> None:
+    Path("dev.en").write_text(Path("dev.fr").read_text())
+
+
+def reference_of_the_source() -> None:
+    Path("dev.fr").write_text(Path("dev.en").read_text())
+
+
+def moved_reference() -> None:
+    lines = Path("dev.fr").read_text().splitlines(keepends=True)
+    Path("dev.fr").write_text("".join([lines[-1], *lines[:-1]]))
+
+
+def shuffled_reference() -> None:
+    lines = Path("dev.fr").read_text().splitlines(keepends=True)
+    Path("dev.fr").write_text("".join(lines[20:] + lines[:20]))
+
+
+def shorter_reference() -> None:
+    lines = Path("dev.fr").read_text().splitlines(keepends=True)
+    Path("dev.fr").write_text("".join(lines[1:]))
+
+
+def windows_lines() -> None:
+    Path("dev.en").write_bytes(Path("dev.en").read_bytes().replace(b"\n", b"\r\n"))
+
+
+def byte_order_mark() -> None:
+    Path("dev.fr").write_bytes(b"\xef\xbb\xbf" + Path("dev.fr").read_bytes())
+
+
+def latin_1() -> None:
+    Path("dev.en").write_bytes(Path("dev.en").read_bytes().replace(b"a", b"\xe9", 1))
+
+
+def long_sentences() -> None:
+    change_lines("dev.en", lambda line: " ".join([line] * 15))
+
+
+def empty_text() -> None:
+    Path("dev.en").write_text("\n" * SENTENCES)
+
+
+def order_of_the_model() -> None:
+    change("moses.ini", "order=2", "order=5")
+
+
+def language_model_of_other_text() -> None:
+    change("lm.arpa", "\tT", "\tt")
+
+
+def no_language_model() -> None:
+    Path("lm.arpa").write_text("what\n")
+
+
+def description_of_another_table() -> None:
+    columns = [{"name": "p", "index": 4}]
+    Path("table.features.json").write_text(json.dumps({"columns": columns}))
+
+
+def two_tables_of_one_name() -> None:
+    change("moses.ini", "KENLM name=LM0", "KENLM name=TM0")
+
+
+def old_format() -> None:
+    change("moses.ini", "[feature]", "[ttable-file]")
+
+
+def equals_in_a_path() -> None:
+    Path("a=b").mkdir()
+    Path("a=b/lm.arpa").write_text(Path("lm.arpa").read_text())
+    change("moses.ini", "/lm.arpa", "/a=b/lm.arpa")
+
+
+def text_for_a_binary_table() -> None:
+    change("moses.ini", "PhraseDictionaryMemory", "ProbingPT")
+
+
+def binary_table_for_text() -> None:
+    Path("folder").mkdir()
+    change("moses.ini", "/table.gz", "/folder")
+
+
+def probing(scores: int = 4, version: int = 15) -> None:
+    Path("pt").mkdir()
+    config = f"API_VERSION\t{version}\nuniq_entries\t9\nnum_scores\t{scores}\n"
+    Path("pt/config").write_text(config)
+    change("moses.ini", "PhraseDictionaryMemory", "ProbingPT")
+    change("moses.ini", "/table.gz", "/pt")
+
+
+def probing_of_six() -> None:
+    probing(6)
+
+
+def probing_of_another_moses() -> None:
+    probing(version=4)
+
+
+def on_disk_of_six() -> None:
+    Path("pt").mkdir()
+    Path("pt/Misc.dat").write_text("Version 7\nNumScores 6\n")
+    change("moses.ini", "PhraseDictionaryMemory", "PhraseDictionaryOnDisk")
+    change("moses.ini", "/table.gz", "/pt")
+
+
+def filtered_for_another_text() -> None:
+    Path("filtered").mkdir()
+    Path("filtered/table.gz").write_bytes(Path("table.gz").read_bytes())
+    change("moses.ini", "/table.gz", "/filtered/table.gz")
+    change_lines("dev.en", lambda line: " ".join(["Motb1"] * len(line.split())))
+    change_lines("dev.fr", lambda line: " ".join([translated("Motb1")] * len(line.split())))
+
+
+FAILURES = [
+    (nan_score, "problem", "table.gz: score that is not a number: 1 line (8: 'nan')"),
+    (log_scores, "problem", "negative score: 80 lines"),
+    (zero_weights, "problem", "all weights are 0"),
+    (no_weights, "problem", "no weights for TM0"),
+    (large_weight, "warning", "a weight of LM0 is 50"),
+    (swapped_columns, "warning", "column 2 (counted from 0) sums to more than 1"),
+    (count_of_the_ini, "problem", "num-features=6, but"),
+    (count_of_the_weights, "problem", "line 9: expected 4 weights for TM0 of line 5, found 3"),
+    (count_of_a_line, "problem", "not 4 scores as in line 1: 1 line (12: 3)"),
+    (constant_column, "problem", "column 3 (counted from 0) is 0.5 in every line"),
+    (truncated, "problem", "expected more data, found a damaged or truncated file"),
+    (missing, "problem", "lm.arpa, which is not there"),
+    (empty_table, "problem", "no lines"),
+    (unsorted, "note", "not in the order of LC_ALL=C sort from here"),
+    (lower_cased, "problem", "would be known with a capital"),
+    (unescaped, "problem", "would be known escaped (&apos; for ')"),
+    (not_tokenised, "problem", "would be known without punctuation at their ends"),
+    (other_language, "problem", "its target side 100%"),
+    (reference_of_the_source, "problem", "its source side 100%"),
+    (moved_reference, "problem", "do not belong to those of the input; moved by 1, they do"),
+    (shuffled_reference, "problem", "its lines do not belong to those of the input"),
+    (shorter_reference, "problem", "59 lines, the input has 60"),
+    (windows_lines, "warning", "60 lines that end as on Windows"),
+    (byte_order_mark, "warning", "a byte order mark"),
+    (latin_1, "warning", "bytes that are not UTF-8"),
+    (long_sentences, "warning", "60 sentences of more than 100 words, the longest of 120"),
+    (empty_text, "problem", "dev.en: no word"),
+    (order_of_the_model, "warning", "order=5, but"),
+    (language_model_of_other_text, "warning", "100% of the words of the references are unknown"),
+    (no_language_model, "problem", "neither an ARPA file nor a binary model of KenLM"),
+    (description_of_another_table, "problem", "it says that column 4 (counted from 0) is a new"),
+    (two_tables_of_one_name, "problem", "expected each feature name once, found TM0 twice"),
+    (old_format, "problem", "convert-moses-ini-to-v2.perl"),
+    (equals_in_a_path, "warning", "a = in the path"),
+    (text_for_a_binary_table, "problem", "no file `config` in it"),
+    (binary_table_for_text, "problem", "is a folder, PhraseDictionaryMemory reads text"),
+    (probing_of_six, "problem", "config says 6 scores"),
+    (probing_of_another_moses, "warning", "API_VERSION 4, this is known of 15"),
+    (on_disk_of_six, "problem", "Misc.dat says 6 scores"),
+    (filtered_for_another_text, "warning", "39 of its 40 source phrases are not in the input"),
+]
+
+
+@pytest.mark.usefixtures("system")
+@pytest.mark.parametrize(("spoil", "severity", "said"), FAILURES)
+def test_failures_are_named(run, spoil, severity, said):
+    spoil()
+    findings = found()
+    named = [finding for finding in findings if said in f"{finding.where}: {finding.what}"]
+    assert [finding.severity for finding in named] == [severity], [str(f) for f in findings]
+    assert named[0].effect
+    assert named[0].remedy
+    problems = any(finding.severity == "problem" for finding in findings)
+    texts = ("--input", "dev.en", "--reference", "dev.fr")
+    done = run("doctor", "moses.ini", *texts, exit_code=1 if problems else 0)
+    assert said in done.stdout
+    assert done.stdout.count("\n  mend:   ") == len(findings)
+
+
+@pytest.mark.usefixtures("system")
+def test_a_program_without_permission(run, system):
+    folder = system / "home" / "bin"
+    folder.mkdir(parents=True)
+    for name in ("moses", "extractor"):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    assert run("doctor", "moses.ini", "--moses", "home").stdout == "moses.ini: nothing found\n"
+    (folder / "extractor").chmod(0o644)
+    said = run("doctor", "moses.ini", "--moses", "home/bin/moses", exit_code=1).stdout
+    assert "extractor: a program without permission to run it" in said
+    assert f"chmod a+x {Path('home/bin/extractor')}" in said
+
+
+@pytest.mark.usefixtures("system")
+def test_lines_that_were_not_read(run):
+    said = run("doctor", "moses.ini", "--input", "dev.en", "--lines", "10").stdout
+    assert "not all of its tables are text that was read to the end" in said
+    run("doctor", "moses.ini", "--reference", "dev.fr", exit_code=2)
+    assert "moses.ini: nothing found" in run("doctor", "moses.ini", "--lines", "0").stdout
+
+
+@pytest.mark.usefixtures("system")
+def test_two_references_and_two_tables(system):
+    Path("other.fr").write_text(Path("dev.en").read_text())
+    lines = table_lines()
+    Path("more").write_text("".join(f"{line}\n" for line in lines[:40]))
+    write_table(lines[40:])
+    change(
+        "moses.ini",
+        "KENLM",
+        f"PhraseDictionaryMemory name=TM1 num-features=4 path={system}"
+        "/more input-factor=0 output-factor=0\nKENLM",
+    )
+    change("moses.ini", "LM0= 0.5", "LM0= 0.5\nTM1= 1 1 1 1")
+    assert found() == []
+    assert {finding.where for finding in found("dev.fr", "other.fr")} == {
+        "other.fr",
+        f"{system}/lm.arpa",
+    }
