@@ -35,9 +35,7 @@ lm_options = ngram_options(
     click.option(
         "--order",
         type=WholeRange(2, LARGEST_ORDER),
-        default=LM_PRESETS["paper"].order,
-        show_default=True,
-        help="Words of an n-gram, the predicted one counted.",
+        help="Words of an n-gram, the predicted one counted; 7 by default, 10 of characters.",
     ),
 )
 

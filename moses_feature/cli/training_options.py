@@ -196,7 +196,8 @@ def size_options(presets: Mapping[str, S], what: dict[str, str]) -> Callable[[F]
         click.option(
             "--preset",
             type=click.Choice(list(presets)),
-            help="Layer sizes; small on a CPU, paper on a GPU by default.",
+            help="Layer sizes; small on a CPU, paper on a GPU by default."
+            + (" characters is for models of letters." if "characters" in presets else ""),
         ),
         *(
             click.option(

@@ -58,4 +58,5 @@ class LmSizes:
 LM_PRESETS = {
     "paper": LmSizes(order=7, projection=512, first=1536, second=1024),
     "small": LmSizes(order=7, projection=128, first=256, second=128),
+    "characters": LmSizes(order=10, projection=32, first=256, second=128),
 }

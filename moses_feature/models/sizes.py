@@ -65,6 +65,7 @@ PRESETS = {
     "paper": Sizes(hidden=1000, embedding=100, maxout=500, rank=100),  # section 4.1.1
     "supplement": Sizes(hidden=1000, embedding=500, maxout=500, rank=500),
     "small": Sizes(hidden=256, embedding=100, maxout=250, rank=100),
+    "characters": Sizes(hidden=256, embedding=32, maxout=128, rank=64),
 }
 
 
