@@ -24,8 +24,8 @@ from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
 from mert.decoders.embedded.system import System
 from mert.decoders.moses import MosesDecoder, MosesSettings
 from mert.nbest import read_nbest
-from moses_feature.bleu import References, corpus_bleu
 from moses_feature.errors import UsageError
+from moses_feature.metrics.bleu import References, corpus_bleu
 from moses_feature.moses.ini import MosesIni
 
 

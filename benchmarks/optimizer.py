@@ -76,7 +76,7 @@ def time_ours(candidates: Candidates, space: SearchSpace, seed: int) -> tuple[fl
     """Return seconds and BLEU of a run of ours."""
     start = time.perf_counter()
     optimum = mert(candidates, space, RESTARTS, seed=seed)
-    return time.perf_counter() - start, optimum.bleu
+    return time.perf_counter() - start, optimum.quality
 
 
 def main() -> None:
@@ -97,7 +97,7 @@ def main() -> None:
     mert(candidates, space, 0)  # compiles
     binary = find_mert(arguments.mert)
     print(f"{len(candidates.features):,} hypotheses, {RESTARTS} restarts, one core")
-    print(f"BLEU of the start weights {candidates.bleu(start):.6f}")
+    print(f"BLEU of the start weights {candidates.quality(start):.6f}")
     for seed in SEEDS:
         ours, bleu = time_ours(candidates, space, seed)
         line = f"seed {seed}: ours {ours:5.2f} s, BLEU {bleu:.6f}"

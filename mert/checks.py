@@ -11,9 +11,9 @@ from pathlib import Path
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
 from mert.nbest import read_nbest
-from moses_feature.bleu import References
 from moses_feature.doctor.examine import examine_fast
 from moses_feature.errors import MosesFeatureError
+from moses_feature.metrics.bleu import References
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 

@@ -12,9 +12,9 @@ from xopen import xopen
 
 from mert.optimisers.candidates import Candidates
 from moses_feature.arrays import Floats
-from moses_feature.bleu import STATISTICS
 from moses_feature.errors import FormatError, shown
 from moses_feature.files import whole_file, write_whole
+from moses_feature.metrics.bleu import STATISTICS
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.lines import LineReader
 
@@ -86,19 +86,29 @@ def write_weights(path: Path, features: FeatureSet) -> None:
     write_whole(path, "".join(lines).encode())
 
 
-def write_candidates(features: Path, scores: Path, candidates: Candidates) -> None:
+def write_candidates(
+    features: Path, scores: Path, candidates: Candidates, label: str = "BLEU"
+) -> None:
     """Write a feature file and the score file that belongs to it, compressed by gzip.
 
-    Values have six significant digits, as in the files that Moses' extractor writes.
+    Values have six significant digits, as in the files that Moses' extractor writes. The label of
+    the metric stands in the score file; Moses knows BLEU, WER and TER.
     """
     offsets = candidates.offsets.tolist()
     names = " ".join(candidates.names).encode()
     width = len(candidates.names)
     row = " ".join(["%.6g"] * width).encode() + b"\n"
-    counts = " ".join(["%d"] * STATISTICS).encode() + b"\n"
+    width_of_scores = candidates.statistics.shape[1]
+    counts = " ".join(["%d"] * width_of_scores).encode() + b"\n"
     for path, kind, template, values, header in (
         (features, b"FEATURES", row, candidates.features, b"%d %b" % (width, names)),
-        (scores, b"SCORES", counts, candidates.statistics, b"%d BLEU" % STATISTICS),
+        (
+            scores,
+            b"SCORES",
+            counts,
+            candidates.statistics,
+            b"%d %b" % (width_of_scores, label.encode()),
+        ),
     ):
         with (
             whole_file(path) as temporary,

@@ -9,7 +9,9 @@ import numpy as np
 from mert.nbest import Hypothesis
 from mert.optimisers.candidates import Candidates
 from moses_feature.arrays import Integers
-from moses_feature.bleu import STATISTICS, References
+from moses_feature.metrics.metric import METRICS, Metric, ReferenceStatistics
+
+Tokens = Sequence[bytes]
 
 
 class Pool:
@@ -18,10 +20,17 @@ class Pool:
     Args:
         references: of each sentence.
         names: of the features.
+        metric: that counts hypotheses against references.
     """
 
-    def __init__(self, references: Sequence[References], names: tuple[str, ...]) -> None:
-        self._references = references
+    def __init__(
+        self,
+        references: Sequence[Sequence[Tokens]],
+        names: tuple[str, ...],
+        metric: Metric = METRICS["bleu"],
+    ) -> None:
+        self._width = metric.width
+        self._references: list[ReferenceStatistics] = [metric.references(r) for r in references]
         self._names = names
         self._seen: list[set[tuple[tuple[bytes, ...], bytes]]] = [set() for _ in references]
         self._features: list[list[np.ndarray]] = [[] for _ in references]
@@ -31,11 +40,11 @@ class Pool:
         """Add the n-best list of every sentence.
 
         Returns:
-            how many hypotheses are new, their words or features; and (sentences, 9) the BLEU
+            how many hypotheses are new, their words or features; and (sentences, width) the
             statistics of the first hypothesis of each list, of no words where a list is empty.
         """
         added = 0
-        one_best = np.empty((len(self._references), STATISTICS), dtype=np.int64)
+        one_best = np.empty((len(self._references), self._width), dtype=np.int64)
         for sentence, hypotheses in enumerate(lists):
             new = self._new(sentence, hypotheses)
             first = hypotheses[0].words if hypotheses else ()
@@ -64,13 +73,13 @@ class Pool:
         return sum(map(bool, self._features))
 
     def of_sentences_without_list(self) -> Integers:
-        """Return the summed statistics (9,) of empty translations where there is no hypothesis."""
+        """Return summed statistics (width,) of empty translations where there is no hypothesis."""
         empty = [
             references.statistics([()])[0]
             for references, features in zip(self._references, self._features, strict=True)
             if not features
         ]
-        total: Integers = np.sum([np.zeros(STATISTICS, dtype=np.int64), *empty], axis=0)
+        total: Integers = np.sum([np.zeros(self._width, dtype=np.int64), *empty], axis=0)
         return total
 
     def candidates(self) -> Candidates:

@@ -37,16 +37,16 @@ from mert.tuning_state import (
 )
 from moses_feature import __version__
 from moses_feature.arrays import Floats, Integers
-from moses_feature.bleu import References, corpus_bleu
 from moses_feature.errors import MosesFeatureError
 from moses_feature.files import Json, locked_directory, whole_file, write_json
+from moses_feature.metrics.metric import BLEU, Metric, corpus_quality, metric
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 
 logger = logging.getLogger(__name__)
 
 NEAR_ZERO = 0.03
-"""A BLEU that even weights by chance pass, if system and references are of the same language."""
+"""A quality that even weights by chance pass, if system and references are of the same language."""
 SAMPLE, MANY_SEARCH_ERRORS = 100, 0.3
 """Sentences that are searched once more, wider; the share of errors to warn of."""
 RESCORING_WEIGHTS = "rescoring.weights"
@@ -123,7 +123,8 @@ class _Run:
             settings.optimizer, settings.restarts, settings.random_directions
         )
         self._features: FeatureSet = decoder.features
-        self._pool = Pool([References(r) for r in corpus.references], self._features.names)
+        self._metric = metric(settings.metric)
+        self._pool = Pool(corpus.references, self._features.names, self._metric)
         self.state = read_state(directory, {**identity, "settings": asdict(settings)})
         if self.state.iterations and not (self.state.stopped and self._tuned_ini.exists()):
             self._read_earlier()
@@ -159,10 +160,10 @@ class _Run:
         new, one_best = self._pool.add(self._lists(number))
         candidates = self._pool.candidates()
         iteration = Iteration(
-            start.tolist(), corpus_bleu(one_best.sum(axis=0)), new, len(candidates.features)
+            start.tolist(), corpus_quality(one_best.sum(axis=0)), new, len(candidates.features)
         )
         if number == 1:
-            self._check_bleu(one_best.sum(axis=0), candidates)
+            self._check_quality(one_best.sum(axis=0), candidates)
         state.iterations.append(iteration)
         if number == 1:
             state.constants = _constants(candidates)
@@ -182,7 +183,7 @@ class _Run:
             )
             change = np.abs(normalised(optimum.weights) - normalised(start)).max()
             iteration.next_weights = optimum.weights.tolist()
-            iteration.optimised_bleu = optimum.bleu
+            iteration.optimised_quality = optimum.quality
             iteration.change = float(change)
             iteration.reason = optimum.reason
             if change < settings.settled:
@@ -204,10 +205,10 @@ class _Run:
             lambda done: self._report(f"iteration {number}: decoding", done),
         )
 
-    def _check_bleu(self, statistics: Integers, candidates: Candidates) -> None:
+    def _check_quality(self, statistics: Integers, candidates: Candidates) -> None:
         """Check that there is something to tune; if not, leave the directory to another run."""
         try:
-            _check_bleu(statistics, candidates, self._force)
+            _check_quality(self._metric, statistics, candidates, self._force)
         except MosesFeatureError:
             for path in (self._nbest_file(1), self._directory / STATE):
                 path.unlink(missing_ok=True)
@@ -220,18 +221,20 @@ class _Run:
 
     def _log(self, number: int, iteration: Iteration) -> None:
         logger.info(
-            "iteration %d: BLEU %.2f; %d new hypotheses of %d; decoded in %.1f s",
+            "iteration %d: %s %.2f; %d new hypotheses of %d; decoded in %.1f s",
             number,
-            100 * iteration.bleu,
+            self._metric.label,
+            self._metric.shown(iteration.quality),
             iteration.new,
             iteration.hypotheses,
             iteration.seconds[0],
         )
-        if iteration.optimised_bleu is not None:
+        if iteration.optimised_quality is not None:
             logger.info(
-                "  optimised in %.1f s: BLEU %.2f on all hypotheses; greatest change %.4f\n  %s",
+                "  optimised in %.1f s: %s %.2f on all hypotheses; greatest change %.4f\n  %s",
                 iteration.seconds[1],
-                100 * iteration.optimised_bleu,
+                self._metric.label,
+                self._metric.shown(iteration.optimised_quality),
                 iteration.change or 0.0,
                 (self._features.template() % tuple(normalised(iteration.next_weights))).decode(),
             )
@@ -255,11 +258,12 @@ class _Run:
         state, best = self.state, self.state.best
         number = state.iterations.index(best) + 1
         logger.info(
-            "tuning ended: %s; the best of %d iterations is number %d, BLEU %.2f",
+            "tuning ended: %s; the best of %d iterations is number %d, %s %.2f",
             state.stopped,
             len(state.iterations),
             number,
-            100 * best.bleu,
+            self._metric.label,
+            self._metric.shown(best.quality),
         )
         tuned = self._features.with_weights(best.weights)
         if self._tuned_ini.exists():
@@ -267,13 +271,17 @@ class _Run:
         self._log_search_errors(tuned)
         comments = [
             f"weights tuned by moses-feature {__version__} ({self._settings.optimizer}, seed "
-            f"{self._settings.seed}): BLEU {100 * best.bleu:.2f} on {self._corpus.paths[0]} in "
+            f"{self._settings.seed}): {self._metric.label} {self._metric.shown(best.quality):.2f} "
+            f"on {self._corpus.paths[0]} in "
             f"iteration {number} of {len(state.iterations)}",
             *([f"command: {command}"] if command else []),
         ]
         candidates = self._pool.candidates()
         write_candidates(
-            self._directory / "features.dat.gz", self._directory / "scores.dat.gz", candidates
+            self._directory / "features.dat.gz",
+            self._directory / "scores.dat.gz",
+            candidates,
+            self._metric.label,
         )
         weights = tuned.by_name()
         if not weights.keys() <= {feature.name for feature in self._ini.features}:
@@ -282,21 +290,25 @@ class _Run:
         self._ini.with_weights(weights, comments).write(self._tuned_ini)
 
 
-def _check_bleu(statistics: Integers, candidates: Candidates, force: bool) -> None:
-    """Check that there is something to tune: BLEU (9,) of the first translations.
+def _check_quality(of: Metric, statistics: Integers, candidates: Candidates, force: bool) -> None:
+    """Check that there is something to tune: statistics (width,) of the first translations.
 
     Raises:
-        MosesFeatureError: it is so low that something must be wrong.
+        MosesFeatureError: their quality is so low that something must be wrong.
     """
-    bleu = corpus_bleu(statistics)
-    longest = candidates.bleu_of(candidates.statistics[:, 0].astype(float))
-    if (bleu == 0.0 and longest == 0.0) or (bleu < NEAR_ZERO and not force):
-        hint = " (--force tunes all the same)" if longest else ""
-        precisions = 100 * statistics[0:-1:2] / np.maximum(statistics[1:-1:2], 1)
+    quality = corpus_quality(statistics)
+    longest = candidates.quality_of(candidates.statistics[:, 0].astype(float))
+    if (quality <= 0.0 and longest <= 0.0) or (quality < NEAR_ZERO and not force):
+        hint = " (--force tunes all the same)" if longest > 0.0 else ""
+        found = ""
+        if of.width == BLEU:
+            precisions = 100 * statistics[0:-1:2] / np.maximum(statistics[1:-1:2], 1)
+            shares = ", ".join(f"{p:.1f}%" for p in precisions)
+            found = f" (1- to 4-grams found in the references: {shares})"
         raise MosesFeatureError(
-            f"BLEU of the first translations is {100 * bleu:.2f} (1- to 4-grams found in the "
-            f"references: {', '.join(f'{p:.1f}%' for p in precisions)}): are the references in the "
-            f"target language, tokenised and cased like the system's output?{hint}"
+            f"{of.label} of the first translations is {of.shown(quality):.2f}{found}: are the "
+            "references in the target language, tokenised and cased like the system's output?"
+            f"{hint}"
         )
 
 

@@ -12,8 +12,8 @@ from mert.optimisers.choice import Optimizer
 from mert.optimisers.halves import HALVES, cross_optimised
 from mert.optimisers.space import SearchSpace, normalised
 from mert.pool import Pool
-from moses_feature.bleu import References, corpus_bleu
 from moses_feature.errors import DataError, FormatError, MosesFeatureError, shown
+from moses_feature.metrics.metric import METRICS, Metric, corpus_quality
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine, labelled_values
 from moses_feature.nbest_formats.reader import MOSES, NbestReader
@@ -21,13 +21,13 @@ from moses_feature.nbest_formats.reader import MOSES, NbestReader
 
 @dataclass(frozen=True)
 class TunedLists:
-    """What tuning on lists came to; BLEU 0 to 100.
+    """What tuning on lists came to; the metric is that of `Metric.shown`, BLEU by default.
 
     Attributes:
         features: with the weights found, their absolute values summing to 1.
         translations: different ones in the lists.
         sentences: with a list.
-        first: BLEU of the first translation of each list, as the decoder has it.
+        first: of the first translation of each list, as the decoder has it.
         tuned: of those that the weights choose.
         unseen: of those that weights choose which were optimised on the other half of the
             sentences: what to expect of other texts.
@@ -105,8 +105,9 @@ def tune_lists(
     optimizer: Optimizer,
     seed: int,
     form: str = MOSES,
+    metric: Metric = METRICS["bleu"],
 ) -> TunedLists:
-    """Optimise BLEU over lists.
+    """Optimise a metric over lists.
 
     Args:
         lists: the file, text or compressed, sentences in order.
@@ -115,18 +116,21 @@ def tune_lists(
         optimizer: of the weights.
         seed: of what is random in it.
         form: of the file; see `moses_feature.nbest_formats.reader`.
+        metric: what is optimised.
 
     Raises:
         FormatError: a damaged line.
         MosesFeatureError: features that lines do not have in common.
-        DataError: less than two lists, or lists that the references have no word in common with.
+        DataError: less than two lists, or lists that have nothing in common with the references.
     """
-    pool = Pool([References(of_sentence) for of_sentence in references], features.names)
+    pool = Pool(references, features.names, metric)
     _, first = pool.add(read_nbest(lists, features, len(references), form))
     if pool.sentences < HALVES:
         raise DataError(f"{lists}: expected lists of {HALVES} sentences and more")
     candidates = pool.candidates()
-    if not candidates.statistics[:, 0].any():
+    without_list = pool.of_sentences_without_list()
+    best = candidates.statistics[candidates.closest_to_references()].sum(axis=0) + without_list
+    if corpus_quality(best) <= 0.0:
         raise DataError(
             f"{lists}: no word of the translations is in the references: are they in the same "
             "language, and tokenised alike?"
@@ -134,16 +138,14 @@ def tune_lists(
     start = normalised(features.weights)
     optimum = optimizer(candidates, SearchSpace.around(start), seed)
     halves, _ = cross_optimised(candidates, start, optimizer, seed)
-    without_list = pool.of_sentences_without_list()
-    best = candidates.statistics[candidates.closest_to_references()].sum(axis=0)
     chosen = candidates.statistics[candidates.chosen(candidates.features @ optimum.weights)]
     return TunedLists(
         features=features.with_weights(normalised(optimum.weights)),
         translations=len(candidates.features),
         sentences=pool.sentences,
-        first=100 * corpus_bleu(first.sum(axis=0)),
-        tuned=100 * corpus_bleu(chosen.sum(axis=0) + without_list),
-        unseen=100 * corpus_bleu(halves.sum(axis=0) + without_list),
-        best=100 * corpus_bleu(best + without_list),
+        first=metric.shown(corpus_quality(first.sum(axis=0))),
+        tuned=metric.shown(corpus_quality(chosen.sum(axis=0) + without_list)),
+        unseen=metric.shown(corpus_quality(halves.sum(axis=0) + without_list)),
+        best=metric.shown(corpus_quality(best)),
         reason=optimum.reason,
     )

@@ -14,6 +14,7 @@ from mert.optimisers.mert import RANDOM_DIRECTIONS
 from moses_feature.errors import FormatError, UsageError
 from moses_feature.files import Json, write_json
 from moses_feature.json_files import member, read_json, record
+from moses_feature.metrics.metric import metric
 from moses_feature.models.files import file_identity
 from moses_feature.moses.ini import MosesIni
 from moses_feature.run_identity import difference
@@ -36,6 +37,7 @@ class TuningSettings:
 
     Attributes:
         optimizer: `mert`, `mira` or `pro`.
+        metric: what is optimised; one of `moses_feature.metrics.metric.METRICS`.
         n_best: distinct translations of each sentence in an iteration.
         max_iterations: decoding runs at most.
         settled: the tuning ends when no weight, all normalised, changes by more.
@@ -45,6 +47,7 @@ class TuningSettings:
     """
 
     optimizer: str = "mert"
+    metric: str = "bleu"
     n_best: int = 100
     max_iterations: int = 15
     settled: float = 0.002
@@ -56,6 +59,7 @@ class TuningSettings:
         if self.optimizer not in OPTIMIZERS:
             valid = ", ".join(OPTIMIZERS)
             raise UsageError(f"unknown optimizer {self.optimizer!r}: expected one of {valid}")
+        metric(self.metric)
         if self.n_best < 2 or self.max_iterations < 1:
             raise UsageError("n-best and iterations: expected 2 and 1, or more")
 
@@ -66,22 +70,22 @@ class Iteration:
 
     Attributes:
         weights: of the tuneable features, that were decoded with.
-        bleu: 0 to 1, of the first translations.
+        quality: 0 to 1, of the first translations: BLEU, or what the metric makes of them.
         new: hypotheses that no earlier iteration had found.
         hypotheses: of all iterations so far.
         next_weights: what the optimiser made of it; empty in the last iteration.
-        optimised_bleu: of the next weights, on all hypotheses so far.
+        optimised_quality: of the next weights, on all hypotheses so far.
         change: the greatest change of a weight, all normalised.
         reason: why the optimiser stopped.
         seconds: of decoding and of optimising.
     """
 
     weights: list[float]
-    bleu: float
+    quality: float
     new: int
     hypotheses: int
     next_weights: list[float] = field(default_factory=list)
-    optimised_bleu: float | None = None
+    optimised_quality: float | None = None
     change: float | None = None
     reason: str = ""
     seconds: tuple[float, float] = (0.0, 0.0)
@@ -105,8 +109,8 @@ class TuningState:
 
     @property
     def best(self) -> Iteration:
-        """The iteration with the best BLEU of the first translations; of equal ones the first."""
-        return max(self.iterations, key=lambda iteration: iteration.bleu)
+        """The iteration with the best first translations; of equal ones the first."""
+        return max(self.iterations, key=lambda iteration: iteration.quality)
 
 
 def identity_of(ini: MosesIni, corpus: Corpus) -> Json:

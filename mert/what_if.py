@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mert.comparison.significance import bootstrap_differences, mean_bleu, p_of_differences
+from mert.comparison.significance import bootstrap_differences, mean_quality, p_of_differences
 from mert.corpus import Corpus
 from mert.nbest import Hypothesis, read_nbest
 from mert.optimisers.candidates import Candidates
@@ -23,7 +23,6 @@ from mert.optimisers.space import normalised
 from mert.pool import Pool
 from mert.source_phrases import Sentence, surface
 from moses_feature.arrays import Floats
-from moses_feature.bleu import References
 from moses_feature.errors import DataError, FormatError, shown
 from moses_feature.moses.features import FeatureSet, log_scores
 from moses_feature.moses.lines import LineReader
@@ -157,9 +156,8 @@ def what_if(
     weights = normalised(features.weights[features.tuneable])
     names = features.names
     new_names = tuple(f"new_{number}" for number in range(columns.count))
-    references = [References(of_sentence) for of_sentence in corpus.references]
-    before = _candidates(read, references, names)
-    after = _candidates(grown, references, (*names, *new_names))
+    before = _candidates(read, corpus, names)
+    after = _candidates(grown, corpus, (*names, *new_names))
     started = np.concatenate([weights, np.full(columns.count, start)])
     plain = [cross_optimised(before, weights, optimizer, seed) for seed in seeds]
     with_columns = [cross_optimised(after, started, optimizer, seed) for seed in seeds]
@@ -167,10 +165,10 @@ def what_if(
     differences = bootstrap_differences(system, baseline)
     low, high = np.percentile(100 * differences, [2.5, 97.5]).tolist()
     return Prediction(
-        before=100 * mean_bleu(baseline),
-        after=100 * mean_bleu(system),
+        before=100 * mean_quality(baseline),
+        after=100 * mean_quality(system),
         interval=(low, high),
-        p=p_of_differences(differences, mean_bleu(system) - mean_bleu(baseline)),
+        p=p_of_differences(differences, mean_quality(system) - mean_quality(baseline)),
         weights=np.concatenate([found[:, len(names) :] for _, found in with_columns]),
     )
 
@@ -200,9 +198,9 @@ def _words(words: Sequence[bytes]) -> bytes:
 
 def _candidates(
     lists: Sequence[Sequence[Hypothesis]],
-    references: Sequence[References],
+    corpus: Corpus,
     names: tuple[str, ...],
 ) -> Candidates:
-    pool = Pool(references, names)
+    pool = Pool(corpus.references, names)
     pool.add(lists)
     return pool.candidates()

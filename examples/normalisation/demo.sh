@@ -22,6 +22,6 @@ moses-feature cslm train "$data/train.new" "$run/new.cslm" \
     --preset characters --shortlist 100 --epochs 6 --self-normalisation 0.1
 moses-feature ini add "$data/moses.ini" "$run/cslm.ini" --cslm "$run/new.cslm"
 
-mert-compare baseline="$data/moses.ini" rnn="$run/rnn.ini" cslm="$run/cslm.ini" \
+mert-compare --metric accuracy baseline="$data/moses.ini" rnn="$run/rnn.ini" cslm="$run/cslm.ini" \
     --dev "$data/dev.old" --dev-reference "$data/dev.new" \
     --test "$data/test.old" --test-reference "$data/test.new" --work-dir "$run/table1"

@@ -80,9 +80,9 @@ def mert_optimize(
     optimum = choice.optimizer(optimizer, restarts, random_directions)(candidates, space, seed)
     seconds = time.perf_counter() - start
     values = " ".join(f"{weight:.6g}" for weight in optimum.weights)
-    click.echo(f"Best point: {values}  => {optimum.bleu:.6g}")
+    click.echo(f"Best point: {values}  => {optimum.quality:.6g}")
     click.echo(
-        f"{optimum.reason}; BLEU {optimum.start_bleu:.6g} at the start; "
+        f"{optimum.reason}; BLEU {optimum.start_quality:.6g} at the start; "
         f"{len(candidates.features):,} hypotheses of {len(candidates.offsets) - 1:,} sentences, "
         f"{seconds:.1f} s",
         err=True,

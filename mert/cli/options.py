@@ -27,6 +27,7 @@ from moses_feature.cli.option_types import (
     together,
 )
 from moses_feature.errors import UsageError
+from moses_feature.metrics.metric import METRICS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -155,6 +156,15 @@ algorithm_option = click.option(
     help="That finds the weights on the n-best lists.",
 )
 
+metric_option = click.option(
+    "--metric",
+    type=click.Choice(list(METRICS)),
+    default=TUNING.metric,
+    show_default=True,
+    help="What is optimised, and shown: BLEU; word or translation error rate; chrF; or the share "
+    "of sentences that are right. Words are letters in a system of letters.",
+)
+
 restarts_option = click.option(
     "--restarts",
     type=NOT_NEGATIVE,
@@ -168,6 +178,7 @@ tuning_options = Gathered(
     "tuning",
     lambda given: taken(TuningSettings, given, "random_directions", "seed"),
     algorithm_option,
+    metric_option,
     click.option(
         "--n-best",
         type=WholeRange(2, MOST_TRANSLATIONS),

@@ -20,6 +20,7 @@ from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE
 from moses_feature.cli.paths import READ, READ_NAMED_MODEL, WRITE_DIRECTORY
 from moses_feature.cli.progress import Progress
+from moses_feature.metrics.metric import METRICS
 from moses_feature.moses.ini import MosesIni
 from moses_feature.rescoring.models import named_model
 
@@ -96,7 +97,9 @@ def mert_tune(
             )
     finally:
         decoder.close()
-    click.echo(f"{Path(work_dir) / TUNED_INI}: BLEU {100 * state.best.bleu:.2f} on {dev}")
+    of = METRICS[tuning.metric]
+    shown = f"{of.label} {of.shown(state.best.quality):.2f}"
+    click.echo(f"{Path(work_dir) / TUNED_INI}: {shown} on {dev}")
     if decoder_choice.rescoring:
         click.echo(
             f"{Path(work_dir) / RESCORING_WEIGHTS}: for moses-feature rescore --weights",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mert.cli.options import TUNING, algorithm_option, restarts_option
+from mert.cli.options import TUNING, algorithm_option, metric_option, restarts_option
 from mert.moses_files import write_weights
 from mert.optimisers import choice
 from mert.tune_lists import features_of, read_references, tune_lists
@@ -14,6 +14,7 @@ from moses_feature import __version__
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE
 from moses_feature.cli.paths import READ, WRITE
+from moses_feature.metrics.metric import METRICS
 from moses_feature.nbest_formats.reader import FORMATS, MOSES
 from moses_feature.rescoring.nbest import read_weights
 
@@ -42,6 +43,7 @@ from moses_feature.rescoring.nbest import read_weights
     help="Weights to begin with, lines like LM0= 0.1, or a moses.ini; equal ones by default.",
 )
 @algorithm_option
+@metric_option
 @restarts_option
 @click.option("--seed", type=NOT_NEGATIVE, default=TUNING.seed, show_default=True)
 @debug_option
@@ -53,12 +55,13 @@ def mert_tune_lists(
     form: str,
     start: str | None,
     optimizer: str,
+    metric: str,
     restarts: int,
     seed: int,
 ) -> None:
     """Tune weights on n-best lists of any decoder, without decoding; writes WEIGHTS.
 
-    The weights are for moses-feature rescore --weights. The second BLEU is that of the text that
+    The weights are for moses-feature rescore --weights. The second number is that of the text that
     they were tuned on. The third one says what to expect of other texts: each half of the sentences
     is translated with the weights of the other half.
 
@@ -77,11 +80,13 @@ def mert_tune_lists(
         choice.optimizer(optimizer, restarts),
         seed,
         form,
+        METRICS[metric],
     )
     write_weights(Path(weights), tuned.features)
     click.echo(f"{weights}: {tuned.reason}", err=True)
+    label = METRICS[metric].label
     click.echo(
-        f"BLEU {tuned.first:.2f} of the first translations, {tuned.tuned:.2f} tuned, "
+        f"{label} {tuned.first:.2f} of the first translations, {tuned.tuned:.2f} tuned, "
         f"{tuned.unseen:.2f} on halves that it was not tuned on, {tuned.best:.2f} if the best were "
         f"always chosen; {tuned.translations:,} translations of {tuned.sentences:,} sentences"
     )

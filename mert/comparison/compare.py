@@ -98,7 +98,7 @@ def compare(
         SystemResult(*found[0], None, None, None, ()),
         *(_compared(*of_system, baseline) for of_system in found[1:]),
     )
-    comparison = Comparison(systems, task.test_scorer.signature())
+    comparison = Comparison(systems, task.test_scorer.signature(), task.metric)
     write_json(directory / RESULTS, as_json(comparison, command))
     settings = {"command": command, **asdict(tuning), **decoder.identity()}
     write_page(comparison, ComparedTexts(dev, test), directory / PAGE, settings)
@@ -109,7 +109,7 @@ def _compared(
     name: str, runs: tuple[Run, ...], seconds: Seconds, baseline: tuple[Run, ...]
 ) -> SystemResult:
     mine, theirs = (np.stack([run.test_statistics for run in of]) for of in (runs, baseline))
-    difference = np.mean([r.test_bleu for r in runs]) - np.mean([r.test_bleu for r in baseline])
+    difference = np.mean([r.test_score for r in runs]) - np.mean([r.test_score for r in baseline])
     known = set(baseline[0].weights)
     return SystemResult(
         name,

@@ -9,14 +9,14 @@ from xopen import xopen
 
 from mert.comparison.candidate import FinishedOutput
 from mert.comparison.results import Run
-from mert.comparison.scorer import BleuScorer
+from mert.comparison.scorer import Scorer
 from mert.corpus import Corpus, read_text
 from moses_feature.errors import DataError
 from moses_feature.files import whole_file
 
 
 def runs_of(
-    output: FinishedOutput, test: Corpus, scorer: BleuScorer, directory: Path
+    output: FinishedOutput, test: Corpus, scorer: Scorer, directory: Path
 ) -> tuple[Run, ...]:
     """Score each file; its translations are kept in the directory.
 
@@ -28,12 +28,12 @@ def runs_of(
     for number, path in enumerate(output.paths, 1):
         lists = directory / f"output-{number}.nbest.gz"
         _write_lists(path, test, lists)
-        bleu, statistics = scorer.score(lists)
+        score, statistics = scorer.score(lists)
         runs.append(
             Run(
                 seed=number,
-                dev_bleu=math.nan,
-                test_bleu=bleu,
+                dev_score=math.nan,
+                test_score=score,
                 iterations=0,
                 stopped="a finished output",
                 weights={},

@@ -1,4 +1,4 @@
-"""One page that shows a comparison: Table 1, BLEU of all runs, weights, learning curves."""
+"""One page that shows a comparison: Table 1, the metric of all runs, weights, learning curves."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ def write_page(
 def _sections(
     comparison: Comparison, texts: ComparedTexts, settings: Mapping[str, object]
 ) -> list[Section]:
+    label = comparison.metric.label
     tuned = any(run.weights for system in comparison.systems for run in system.runs)
     of_tuning = [
         Section(
@@ -49,8 +50,8 @@ def _sections(
         ),
         Section(
             "Learning curves",
-            "BLEU of the first translations of the development set, iteration by iteration.",
-            page.plot(_curves(comparison), "BLEU by iteration of each tuning run"),
+            f"{label} of the first translations of the development set, iteration by iteration.",
+            page.plot(_curves(comparison), f"{label} by iteration of each tuning run"),
         ),
     ]
     time = Section(
@@ -68,24 +69,24 @@ def _sections(
     return [
         Section(
             "Table 1",
-            "BLEU on the development set that the weights were tuned on, and on the test set that "
-            "nothing was tuned on: mean and standard deviation over the runs. A difference "
+            f"{label} on the development set that the weights were tuned on, and on the test set "
+            "that nothing was tuned on: mean and standard deviation over the runs. A difference "
             "if its p-values are small; below 0.05 is usual.",
             page.table(table(comparison))
             + "".join(f"<p>{escape(n)}</p>" for n in notes(comparison)),
         ),
         Section(
-            "BLEU of each run",
+            f"{label} of each run",
             "A dot is a run, a bar the mean. Runs of one system differ by chance: compare "
             "the clouds, not the best dots.",
-            page.plot(_bleu(comparison), "BLEU of each tuning run by system"),
+            page.plot(_scores(comparison), f"{label} of each run by system"),
         ),
         *(of_tuning if tuned else []),
         *text_sections(comparison, texts),
         *([time] if tuned else []),
         Section(
             "Settings",
-            f"{number_of_runs(comparison)}; BLEU: {comparison.signature}.",
+            f"{number_of_runs(comparison)}; {label}: {comparison.signature}.",
             page.table(
                 [
                     ("setting", "value"),
@@ -103,19 +104,19 @@ def _times(system: SystemResult) -> tuple[str, ...]:
     return system.name, f"{iterations}", *(f"{of_step / 60:.1f}" for of_step in seconds)
 
 
-def _bleu(comparison: Comparison) -> graph.Figure:
-    tuned = [s for s in comparison.systems if not np.isnan(s.bleu("dev")).any()]
+def _scores(comparison: Comparison) -> graph.Figure:
+    tuned = [s for s in comparison.systems if not np.isnan(s.scores("dev")).any()]
     parts = {"dev": tuned, "test": comparison.systems} if tuned else {"test": comparison.systems}
     figure = make_subplots(cols=len(parts), subplot_titles=list(parts), horizontal_spacing=0.12)
     names = [page.plotted(system.name) for system in comparison.systems]
     for column, (part, systems) in enumerate(parts.items(), 1):
         for system in systems:
             place = comparison.systems.index(system)
-            bleu = system.bleu(part)
+            scores = system.scores(part)
             colour = COLOURS[place % len(COLOURS)]
             dots = graph.Scatter(
-                x=[place] * len(bleu),
-                y=bleu,
+                x=[place] * len(scores),
+                y=scores,
                 mode="markers",
                 showlegend=False,
                 marker={"size": 11, "color": colour, "opacity": 0.75},
@@ -124,11 +125,11 @@ def _bleu(comparison: Comparison) -> graph.Figure:
             )
             mean = graph.Scatter(
                 x=[place - 0.25, place + 0.25],
-                y=[bleu.mean()] * 2,
+                y=[scores.mean()] * 2,
                 mode="lines+text",
                 showlegend=False,
                 line={"color": colour, "width": 3},
-                text=["", f"{bleu.mean():.2f}"],
+                text=["", f"{scores.mean():.2f}"],
                 textposition="top center",
                 hoverinfo="skip",
             )
@@ -136,7 +137,7 @@ def _bleu(comparison: Comparison) -> graph.Figure:
         ticks = list(range(len(names)))
         axis = {"tickvals": ticks, "ticktext": names, "range": [-0.6, len(names) - 0.4]}
         figure.update_xaxes(**axis, row=1, col=column)
-    figure.update_yaxes(title_text="BLEU", row=1, col=1)
+    figure.update_yaxes(title_text=comparison.metric.label, row=1, col=1)
     return figure
 
 
@@ -177,5 +178,5 @@ def _curves(comparison: Comparison) -> graph.Figure:
                 )
             )
     figure.update_xaxes(title_text="iteration", dtick=1)
-    figure.update_yaxes(title_text="BLEU on dev")
+    figure.update_yaxes(title_text=f"{comparison.metric.label} on dev")
     return figure

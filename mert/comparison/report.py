@@ -10,7 +10,13 @@ from mert.comparison.results import Comparison
 def table(comparison: Comparison) -> list[tuple[str, ...]]:
     """Return the rows of the paper's Table 1, names of the columns first."""
     rows: list[tuple[str, ...]] = [
-        ("system", "dev BLEU", "test BLEU", "difference", "p (randomisation)", "p (bootstrap)")
+        (
+            "system",
+            *(f"{part} {comparison.metric.label}" for part in ("dev", "test")),
+            "difference",
+            "p (randomisation)",
+            "p (bootstrap)",
+        )
     ]
     for system in comparison.systems:
         compared: tuple[str, ...] = ("", "", "")
@@ -20,7 +26,7 @@ def table(comparison: Comparison) -> list[tuple[str, ...]]:
                 f"{system.p_randomisation:.4f}",
                 f"{system.p_bootstrap:.4f}",
             )
-        means = tuple(_mean(system.bleu(part)) for part in ("dev", "test"))
+        means = tuple(_mean(system.scores(part)) for part in ("dev", "test"))
         rows.append((system.name, *means, *compared))
     return rows
 
@@ -47,7 +53,7 @@ def as_markdown(comparison: Comparison) -> str:
         for row in rows
     ]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    said = f"{number_of_runs(comparison)}; BLEU: {comparison.signature}"
+    said = f"{number_of_runs(comparison)}; {comparison.metric.label}: {comparison.signature}"
     return "\n".join([*lines, "", said, *notes(comparison)])
 
 
@@ -63,8 +69,8 @@ def number_of_runs(comparison: Comparison) -> str:
     return of_runs + spread
 
 
-def _mean(bleu: np.ndarray) -> str:
-    if np.isnan(bleu).any():
+def _mean(scores: np.ndarray) -> str:
+    if np.isnan(scores).any():
         return ""
-    spread = f" ± {bleu.std(ddof=1):.2f}" if len(bleu) > 1 else ""
-    return f"{bleu.mean():.2f}{spread}"
+    spread = f" ± {scores.std(ddof=1):.2f}" if len(scores) > 1 else ""
+    return f"{scores.mean():.2f}{spread}"

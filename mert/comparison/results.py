@@ -11,6 +11,7 @@ import numpy as np
 from mert.comparison.times import Seconds
 from moses_feature import __version__
 from moses_feature.files import Json
+from moses_feature.metrics.metric import METRICS, Metric
 
 NEAR_ZERO = 0.005
 """Share of the sum of all absolute weights below which a weight does next to nothing."""
@@ -18,24 +19,24 @@ NEAR_ZERO = 0.005
 
 @dataclass(frozen=True)
 class Run:
-    """One tuning run of a system and what came of it; BLEU by sacreBLEU, 0 to 100.
+    """One tuning run of a system and what came of it; the metric as it is shown.
 
     Attributes:
         seed: of the tuning.
-        dev_bleu, test_bleu: of the first translations; that of dev is nan for a finished output.
+        dev_score, test_score: of the first translations; that of dev is nan for a finished output.
         iterations: of the tuning.
         stopped: why it ended.
         weights: of the tuneable features, their absolute values summing to 1.
         constants: features that are the same for all translations of every sentence.
-        test_statistics: (sentences, 9) BLEU statistics.
+        test_statistics: (sentences, width) of the metric.
         test_lists: the file of its n-best lists of the test set.
-        curve: BLEU of the first translations of dev, 0 to 100, of each iteration.
+        curve: the metric of the first translations of dev, of each iteration.
         seconds: that decoding and optimising took, over all iterations.
     """
 
     seed: int
-    dev_bleu: float
-    test_bleu: float
+    dev_score: float
+    test_score: float
     iterations: int
     stopped: str
     weights: dict[str, float]
@@ -54,7 +55,7 @@ class SystemResult:
         name: of the system.
         runs: one for each seed.
         seconds: that it took besides its tuning runs.
-        difference: of the mean test BLEU, 0 to 100; None for the baseline.
+        difference: of the mean test score; None for the baseline.
         p_randomisation, p_bootstrap: p-values of that difference; None for the baseline.
         notes: what is odd about the weights of features that the baseline has not.
     """
@@ -67,17 +68,18 @@ class SystemResult:
     p_bootstrap: float | None
     notes: tuple[str, ...]
 
-    def bleu(self, part: str) -> np.ndarray:
-        """Return BLEU of all runs on `dev` or `test`."""
-        return np.array([getattr(run, f"{part}_bleu") for run in self.runs])
+    def scores(self, part: str) -> np.ndarray:
+        """Return the metric of all runs on `dev` or `test`."""
+        return np.array([getattr(run, f"{part}_score") for run in self.runs])
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The results of all systems, the baseline first, and sacreBLEU's signature."""
+    """The results of all systems, the baseline first, the metric and its signature."""
 
     systems: tuple[SystemResult, ...]
     signature: str
+    metric: Metric = METRICS["bleu"]
 
 
 def notes_on_weights(runs: tuple[Run, ...], known: set[str]) -> list[str]:
@@ -106,15 +108,18 @@ def as_json(comparison: Comparison, command: str) -> Json:
         content = asdict(system)
         for run in content["runs"]:
             del run["test_statistics"], run["test_lists"]
-            if math.isnan(run["dev_bleu"]):
-                run["dev_bleu"] = None
+            if math.isnan(run["dev_score"]):
+                run["dev_score"] = None
         for part in ("dev", "test"):
-            bleu = system.bleu(part)
-            known = not np.isnan(bleu).any()
-            content[f"{part}_mean"] = float(bleu.mean()) if known else None
-            content[f"{part}_std"] = float(bleu.std(ddof=1)) if known and len(bleu) > 1 else None
+            scores = system.scores(part)
+            known = not np.isnan(scores).any()
+            content[f"{part}_mean"] = float(scores.mean()) if known else None
+            content[f"{part}_std"] = (
+                float(scores.std(ddof=1)) if known and len(scores) > 1 else None
+            )
         systems.append(content)
     return {
+        "metric": comparison.metric.name,
         "signature": comparison.signature,
         "systems": systems,
         "command": command,

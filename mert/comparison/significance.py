@@ -1,7 +1,7 @@
-"""Whether two systems differ in BLEU, over several tuning runs each.
+"""Whether two systems differ in BLEU, or another metric, over several tuning runs each.
 
-Both tests work on BLEU statistics (runs, sentences, 9) of two systems, which may have different
-numbers of runs; the difference is that of the mean BLEU over the runs. Tuning is random, so that
+Both tests work on statistics (runs, sentences, width) of two systems, which may have different
+numbers of runs; the difference is that of the mean quality over the runs. Tuning is random, so that
 one run of each system tells little (Clark et al., ACL 2011).
 """
 
@@ -10,16 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from moses_feature.arrays import Floats, Integers
-from moses_feature.bleu import bleu_of, corpus_bleu
 from moses_feature.compiled import compiled
+from moses_feature.metrics.metric import corpus_quality, quality_of
 
 TRIALS = 10_000
 RESAMPLES = 1_000
 
 
-def mean_bleu(statistics: Integers) -> float:
-    """Return the mean over the runs of corpus BLEU, 0 to 1."""
-    return float(np.mean([corpus_bleu(run.sum(axis=0)) for run in statistics]))
+def mean_quality(statistics: Integers) -> float:
+    """Return the mean over the runs of the quality, 0 to 1."""
+    return float(np.mean([corpus_quality(run.sum(axis=0)) for run in statistics]))
 
 
 def approximate_randomisation(system: Integers, baseline: Integers, seed: int = 1) -> float:
@@ -29,7 +29,7 @@ def approximate_randomisation(system: Integers, baseline: Integers, seed: int = 
     the translations of a sentence by all runs of both systems are dealt out anew.
     """
     both = np.concatenate([system, baseline]).transpose(1, 0, 2).astype(np.float64)
-    observed = abs(mean_bleu(system) - mean_bleu(baseline))
+    observed = abs(mean_quality(system) - mean_quality(baseline))
     differences = _shuffled_differences(np.ascontiguousarray(both), len(system), TRIALS, seed)
     at_least = int(np.count_nonzero(np.abs(differences) >= observed - 1e-12))
     return (at_least + 1) / (TRIALS + 1)
@@ -38,7 +38,7 @@ def approximate_randomisation(system: Integers, baseline: Integers, seed: int = 
 def paired_bootstrap(system: Integers, baseline: Integers, seed: int = 1) -> float:
     """Return the p-value of the difference (Koehn 2004), two-sided, as sacreBLEU counts it."""
     differences = bootstrap_differences(system, baseline, seed)
-    return p_of_differences(differences, mean_bleu(system) - mean_bleu(baseline))
+    return p_of_differences(differences, mean_quality(system) - mean_quality(baseline))
 
 
 def bootstrap_differences(system: Integers, baseline: Integers, seed: int = 1) -> Floats:
@@ -50,7 +50,7 @@ def bootstrap_differences(system: Integers, baseline: Integers, seed: int = 1) -
     sentences = system.shape[1]
     draws = generator.multinomial(sentences, np.full(sentences, 1 / sentences), size=RESAMPLES)
     means = [
-        np.mean([[corpus_bleu(row) for row in draws @ run] for run in runs], axis=0)
+        np.mean([[corpus_quality(row) for row in draws @ run] for run in runs], axis=0)
         for runs in (system, baseline)
     ]
     differences: Floats = means[0] - means[1]
@@ -88,7 +88,7 @@ def _shuffled_differences(both: Floats, runs: int, trials: int, seed: int) -> Fl
                     totals[slot, column] += both[sentence, order[slot], column]
         difference = 0.0
         for slot in range(slots):
-            bleu = bleu_of(totals[slot])
-            difference += bleu / runs if slot < runs else -bleu / (slots - runs)
+            quality = quality_of(totals[slot])
+            difference += quality / runs if slot < runs else -quality / (slots - runs)
         differences[trial] = difference
     return differences

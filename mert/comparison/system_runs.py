@@ -13,7 +13,7 @@ import numpy as np
 
 from mert.comparison.candidate import Candidate
 from mert.comparison.results import Run
-from mert.comparison.scorer import BleuScorer
+from mert.comparison.scorer import Scorer
 from mert.comparison.times import TimeLeft, Times
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
@@ -33,6 +33,7 @@ from mert.tuning_state import (
 )
 from moses_feature import __version__
 from moses_feature.files import write_whole
+from moses_feature.metrics.metric import METRICS, Metric
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 
@@ -69,15 +70,20 @@ class Task:
         assert self.dev is not None  # noqa: S101  # checked by `compare`
         return self.dev
 
-    @cached_property
-    def dev_scorer(self) -> BleuScorer:
-        """Scores translations of the development set."""
-        return BleuScorer(self.tuned_on)
+    @property
+    def metric(self) -> Metric:
+        """What is optimised and compared."""
+        return METRICS[self.tuning[0].metric]
 
     @cached_property
-    def test_scorer(self) -> BleuScorer:
+    def dev_scorer(self) -> Scorer:
+        """Scores translations of the development set."""
+        return Scorer(self.tuned_on, self.metric)
+
+    @cached_property
+    def test_scorer(self) -> Scorer:
         """Scores translations of the test set."""
-        return BleuScorer(self.test)
+        return Scorer(self.test, self.metric)
 
 
 class SystemRuns:
@@ -184,19 +190,21 @@ class SystemRuns:
         if self._candidate.rescoring:
             done = read_iterations(folder / SEARCH) + done
         dev_nbest = folder / nbest_name(best, settings)
-        dev_bleu, _ = self._task.dev_scorer.score(dev_nbest)
-        test_bleu, statistics = self._task.test_scorer.score(folder / TEST_NBEST)
+        dev_score, _ = self._task.dev_scorer.score(dev_nbest)
+        test_score, statistics = self._task.test_scorer.score(folder / TEST_NBEST)
         return Run(
             seed=settings.seed,
-            dev_bleu=dev_bleu,
-            test_bleu=test_bleu,
+            dev_score=dev_score,
+            test_score=test_score,
             iterations=len(done),
             stopped=state.stopped,
             weights=dict(zip(features.names, normalised(state.best.weights), strict=True)),
             constants=tuple(state.constants),
             test_statistics=statistics,
             test_lists=folder / TEST_NBEST,
-            curve=tuple(100 * iteration.bleu for iteration in state.iterations),
+            curve=tuple(
+                self._task.metric.shown(iteration.quality) for iteration in state.iterations
+            ),
             seconds=(
                 sum(iteration.seconds[0] for iteration in done),
                 sum(iteration.seconds[1] for iteration in done),

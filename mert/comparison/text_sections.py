@@ -21,7 +21,7 @@ from mert.comparison.translations import (
 )
 from mert.corpus import Corpus
 from mert.nbest import first_translations
-from moses_feature.bleu import corpus_bleu
+from moses_feature.metrics.metric import corpus_quality
 from moses_feature.report.page import Section, table
 from moses_feature.report.texts import shown_text
 
@@ -47,17 +47,17 @@ class ComparedTexts:
 
 
 def text_sections(comparison: Comparison, texts: ComparedTexts) -> Iterator[Section]:
-    """Yield BLEU by length, words by frequency, and for each system what it changes."""
+    """Yield the metric by length, words by frequency, and for each system what it changes."""
     yield _lengths(comparison, texts)
     if texts.dev is not None:
         yield _frequencies(comparison, texts.dev, texts.test)
     baseline, *others = comparison.systems
     for system in others:
-        yield _changes(baseline, system, texts)
+        yield _changes(baseline, system, texts, comparison.metric.label)
 
 
 def _lengths(comparison: Comparison, texts: ComparedTexts) -> Section:
-    systems = comparison.systems
+    systems, metric = comparison.systems, comparison.metric
     groups = [
         by_length(texts.test.sentences, [run.test_statistics for run in system.runs], LENGTHS)
         for system in systems
@@ -65,10 +65,13 @@ def _lengths(comparison: Comparison, texts: ComparedTexts) -> Section:
     rows = [("source words", "sentences", *(system.name for system in systems))]
     for label, of_systems in zip(_labels(LENGTHS), zip(*groups, strict=True), strict=True):
         if size := of_systems[0][0]:
-            bleu = [100 * np.mean([corpus_bleu(row) for row in sums]) for _, sums in of_systems]
-            rows.append((label, f"{size:,}", *(f"{mean:.2f}" for mean in bleu)))
+            means = [
+                metric.shown(float(np.mean([corpus_quality(row) for row in sums])))
+                for _, sums in of_systems
+            ]
+            rows.append((label, f"{size:,}", *(f"{mean:.2f}" for mean in means)))
     return Section(
-        "BLEU by length",
+        f"{metric.label} by length",
         "Of the sentences of the test set that are so long, mean over the tuning runs. Groups of "
         "a few sentences say little.",
         table(rows),
@@ -110,7 +113,9 @@ def _labels(bounds: Sequence[int]) -> list[str]:
     ]
 
 
-def _changes(baseline: SystemResult, system: SystemResult, texts: ComparedTexts) -> Section:
+def _changes(
+    baseline: SystemResult, system: SystemResult, texts: ComparedTexts, label: str
+) -> Section:
     run, other = system.runs[0], baseline.runs[0]
     found = sorted(
         changes(
@@ -127,8 +132,8 @@ def _changes(baseline: SystemResult, system: SystemResult, texts: ComparedTexts)
     return Section(
         f"What {system.name} changes",
         f"{len(found):,} of {len(texts.test):,} sentences are translated otherwise than by "
-        f"{baseline.name} (run {run.seed} of either): {len(gains):,} with a higher BLEU of the "
-        f"sentence, {len(losses):,} with a lower one. Up to {MOST_SHOWN} of either are here, "
+        f"{baseline.name} (run {run.seed} of either): {len(gains):,} with a better {label} of the "
+        f"sentence, {len(losses):,} with a worse one. Up to {MOST_SHOWN} of either are here, "
         "those that changed most first; words that only one of both has are marked. Below each "
         f"stands which features of {system.name} decided: the weighted values of its own "
         "translation less those of the other, most in favour first.",

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from moses_feature.arrays import Floats, Integers
-from moses_feature.bleu import sentence_bleu
 from moses_feature.errors import FormatError, shown
+from moses_feature.metrics.metric import sentence_quality
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine, labelled_values
 from moses_feature.moses.segmentation import PhrasePlace, read_segmentation
@@ -42,7 +42,7 @@ class Change:
     Attributes:
         sentence: its number, from 0.
         before, after: the translations of the baseline and of the system.
-        gain: of sentence BLEU, 0 to 100.
+        gain: of the quality of the sentence, 0 to 100.
         listed: translations in the system's list.
         decided: by how much the weighted value of each feature of the system is higher for its
             own translation than for that of the baseline, most first; None where the latter is
@@ -65,7 +65,7 @@ def changes(
     """Yield the sentences that two systems translate differently.
 
     Args:
-        before: n-best lists, weights of the features by name, BLEU statistics of a baseline.
+        before: n-best lists, weights of the features by name, statistics of a baseline.
         after: the same of a system.
         sentences: the source text.
 
@@ -73,7 +73,7 @@ def changes(
         FormatError: a line that is not one of an n-best list, or its phrases are not those of the
             sentence.
     """
-    gains = 100 * (sentence_bleu(after[2]) - sentence_bleu(before[2]))
+    gains = 100 * (sentence_quality(after[2]) - sentence_quality(before[2]))
     theirs = {number: next(lists) for number, lists in _lists(before[0], before[1], sentences)}
     for number, lists in _lists(after[0], after[1], sentences):
         mine, old = next(lists), theirs.get(number)
@@ -134,7 +134,7 @@ def _translation(
 def by_length(
     sentences: Sequence[Words], statistics: Sequence[np.ndarray], bounds: Sequence[int]
 ) -> list[tuple[int, Integers]]:
-    """Return how many sentences are of each length, and the sums of their BLEU statistics.
+    """Return how many sentences are of each length, and the sums of their statistics.
 
     Args:
         sentences: the source text.

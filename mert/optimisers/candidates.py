@@ -1,4 +1,4 @@
-"""The hypotheses that weights choose among: their features and BLEU statistics, as arrays."""
+"""The hypotheses that weights choose among: their features and statistics, as arrays."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_feature.arrays import Floats, Integers
-from moses_feature.bleu import corpus_bleu, sentence_bleu
 from moses_feature.compiled import compiler
+from moses_feature.metrics.metric import corpus_quality, sentence_quality
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Candidates:
 
     Attributes:
         features: (n, d) feature values, natural logs or minus counts.
-        statistics: (n, 9) BLEU statistics.
+        statistics: (n, width) of the metric; see `moses_feature.metrics.metric`.
         offsets: (sentences + 1,) where the hypotheses of each sentence begin, and the end.
         names: (d,) of the features.
     """
@@ -34,20 +34,20 @@ class Candidates:
         return rows
 
     def closest_to_references(self) -> Integers:
-        """Return the hypothesis of each sentence with the best sentence BLEU."""
-        return self.chosen(sentence_bleu(self.statistics))
+        """Return the hypothesis of each sentence with the best metric by itself."""
+        return self.chosen(sentence_quality(self.statistics))
 
-    def bleu_of(self, scores: Floats) -> float:
-        """Return the corpus BLEU, 0 to 1, of the hypotheses that scores (n,) choose."""
-        return self.bleu_of_rows(self.chosen(scores))
+    def quality_of(self, scores: Floats) -> float:
+        """Return the quality, 0 to 1, of the hypotheses that scores (n,) choose."""
+        return self.quality_of_rows(self.chosen(scores))
 
-    def bleu_of_rows(self, rows: Integers) -> float:
-        """Return the corpus BLEU, 0 to 1, of one hypothesis (sentences,) of each sentence."""
-        return corpus_bleu(self.statistics[rows].sum(axis=0))
+    def quality_of_rows(self, rows: Integers) -> float:
+        """Return the quality, 0 to 1, of one hypothesis (sentences,) of each sentence."""
+        return corpus_quality(self.statistics[rows].sum(axis=0))
 
-    def bleu(self, weights: Floats) -> float:
-        """Return the corpus BLEU, 0 to 1, of the hypotheses that weights (d,) choose."""
-        return self.bleu_of(self.features @ weights)
+    def quality(self, weights: Floats) -> float:
+        """Return the quality, 0 to 1, of the hypotheses that weights (d,) choose."""
+        return self.quality_of(self.features @ weights)
 
     def part(self, number: int, parts: int) -> Candidates:
         """Return the candidates of every `parts`-th sentence, from a number on."""

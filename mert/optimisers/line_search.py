@@ -1,8 +1,8 @@
-"""Exact line search for corpus BLEU (Och 2003).
+"""Exact line search for a metric whose statistics add up (Och 2003).
 
 Along a line w + γ d every hypothesis has a score that is linear in γ; the best hypotheses of a
 sentence form the upper envelope of these lines. Where an envelope changes, the summed statistics
-change; between two such places BLEU is constant, so that the best γ is found without a grid.
+change; between two such places the metric is constant, so that the best γ is found without a grid.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from mert.optimisers.candidates import Candidates
 from moses_feature.arrays import Floats, Integers
-from moses_feature.bleu import bleu_of
 from moses_feature.compiled import compiler
+from moses_feature.metrics.metric import BLEU, quality_of
 
 OUTSIDE = 0.1
 """How far beyond the last change γ goes when the best interval has no end (weights sum to 1)."""
 TIE = 1e-12
-"""BLEU values closer than this are equal."""
+"""Qualities closer than this are equal."""
 
 _exact = compiler(nogil=True)
 _fast = compiler(nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "reassoc"})
@@ -37,10 +37,10 @@ _inline = compiler(
 
 @dataclass(frozen=True)
 class Step:
-    """The best place on a line: γ, and BLEU (0 to 1) there."""
+    """The best place on a line: γ, and the quality (0 to 1) there."""
 
     gamma: float
-    bleu: float
+    quality: float
 
 
 class Line(NamedTuple):
@@ -284,7 +284,7 @@ def _best_interval(
     lowest: float,
     highest: float,
 ) -> tuple[float, float]:
-    """Return the middle of the best interval and BLEU on it.
+    """Return the middle of the best interval and the quality on it.
 
     Of equally good intervals the widest is taken, and of equally wide ones the leftmost; one
     without an end counts, and is entered, as if it were 0.2 wide.
@@ -292,7 +292,7 @@ def _best_interval(
     Args:
         changes: along the line.
         order: (changes,) of them by γ.
-        statistics: (n, 9) of the hypotheses.
+        statistics: (n, width) of the hypotheses.
         lowest: smallest γ.
         highest: largest γ.
     """
@@ -300,7 +300,7 @@ def _best_interval(
     for row in changes.start:
         for column in range(len(current)):
             current[column] += statistics[row, column]
-    best_bleu = -1.0
+    best_quality = -np.inf
     best_gamma = 0.0
     best_width = -1.0
     found = len(order)
@@ -315,14 +315,14 @@ def _best_interval(
         right = changes.gammas[order[interval]] if interval < found else highest
         begin, end = _ends(left, right)
         width = end - begin
-        if width <= 0.0 or _bleu_below(current, best_bleu - 2 * TIE):
+        if width <= 0.0 or (len(current) == BLEU and _bleu_below(current, best_quality - 2 * TIE)):
             continue
-        bleu = bleu_of(current)
-        if bleu > best_bleu + TIE or (bleu > best_bleu - TIE and width > best_width):
-            best_bleu = bleu
+        quality = quality_of(current)
+        if quality > best_quality + TIE or (quality > best_quality - TIE and width > best_width):
+            best_quality = quality
             best_gamma = (begin + end) / 2.0
             best_width = width
-    return best_gamma, best_bleu
+    return best_gamma, best_quality
 
 
 @_inline

@@ -1,4 +1,4 @@
-"""Minimum error rate training (Och 2003): weights with the best corpus BLEU on n-best lists."""
+"""Minimum error rate training (Och 2003): weights with the best metric on n-best lists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mert.optimisers.space import Optimum, SearchSpace, normalised
 from moses_feature.arrays import Floats, Integers
 
 SMALLEST_GAIN = 1e-5
-"""BLEU that a step must bring for the search to go on."""
+"""Quality that a step must bring for the search to go on."""
 RANDOM_DIRECTIONS, MOVING = 24, 3
 """Random directions that are tried, and features that each moves."""
 PARTS, SENTENCES_OF_A_PART, FINALISTS = 2, 100, 6
@@ -33,11 +33,11 @@ def mert(
     """Search from the start weights and from random ones, and return the best weights found.
 
     Each search goes along one feature after the other that is not fixed, and takes the best step
-    of every line that raises BLEU; when all features in a row bring nothing, random directions
-    are tried, and when these bring nothing either, it ends. Where there are many sentences, the
-    random restarts first climb on a part of them each, and the best of the places where they come
-    to go on. Of equally good places the first is taken. The searches run in threads; what they
-    find does not depend on how many.
+    of every line that raises the metric; when all features in a row bring nothing, random
+    directions are tried, and when these bring nothing either, it ends. Where there are many
+    sentences, the random restarts first climb on a part of them each, and the best of the places
+    where they come to go on. Of equally good places the first is taken. The searches run in
+    threads; what they find does not depend on how many.
     """
     candidates = candidates.distinct()
     search = _Search(candidates, space)
@@ -63,18 +63,18 @@ def mert(
 
         try:
             places = list(pool.map(first_climb, range(len(starts))))
-            ranked = sorted(range(1, len(places)), key=lambda restart: -places[restart].bleu)
+            ranked = sorted(range(1, len(places)), key=lambda restart: -places[restart].quality)
             going_on = [0, *sorted(ranked[: FINALISTS if len(parts) > 1 else restarts])]
             for restart, place in zip(going_on, pool.map(climb, going_on), strict=True):
                 places[restart] = place
         except BaseException:
             ended.set()
             raise
-    of_restarts = [place.bleu for place in places]
+    of_restarts = [place.quality for place in places]
     best = int(np.argmax(of_restarts))
     reason = f"{restarts} restarts done, the best is number {best}"
-    start_bleu = search.at(starts[0]).bleu
-    return Optimum(places[best].weights, places[best].bleu, start_bleu, reason, of_restarts)
+    start_quality = search.at(starts[0]).quality
+    return Optimum(places[best].weights, places[best].quality, start_quality, reason, of_restarts)
 
 
 def _cores() -> int:
@@ -86,12 +86,12 @@ def _cores() -> int:
 
 @dataclass(frozen=True)
 class _Place:
-    """Weights (d,), the scores (n,) that they give the hypotheses, the best ones, and BLEU."""
+    """Weights (d,), the scores (n,) that they give the hypotheses, the best ones, the quality."""
 
     weights: Floats
     scores: Floats
     chosen: Integers
-    bleu: float
+    quality: float
 
 
 class _Search:
@@ -133,13 +133,13 @@ class _Search:
         improving = True
         while improving and not ended.is_set():
             place = self.along_features(place, ended)
-            before = place.bleu
+            before = place.quality
             for _ in range(random_directions):
                 direction = np.zeros(len(place.weights))
                 moving = generator.permutation(self._free)[:MOVING]
                 direction[moving] = generator.normal(size=len(moving))
                 place = self._step(place, normalised(direction))
-            improving = place.bleu > before + SMALLEST_GAIN
+            improving = place.quality > before + SMALLEST_GAIN
         return self.at(place.weights)
 
     def along_features(self, place: _Place, ended: threading.Event) -> _Place:
@@ -148,9 +148,9 @@ class _Search:
         for feature in itertools.cycle(self._free):
             direction = np.zeros(len(place.weights))
             direction[feature] = 1.0
-            before = place.bleu
+            before = place.quality
             place = self._step(place, direction)
-            without_gain = 0 if place.bleu > before + SMALLEST_GAIN else without_gain + 1
+            without_gain = 0 if place.quality > before + SMALLEST_GAIN else without_gain + 1
             if without_gain >= len(self._free) or ended.is_set():
                 break
         return place
@@ -159,7 +159,7 @@ class _Search:
         lowest, highest = self._range(place.weights, direction)
         line = self._lines.line(direction)
         step = self._lines.along(place.scores, place.chosen, line, lowest, highest)
-        if step.bleu <= place.bleu:
+        if step.quality <= place.quality:
             return place
         weights = place.weights + step.gamma * direction
         scores = place.scores + step.gamma * line.slopes
@@ -168,11 +168,11 @@ class _Search:
             scores *= np.abs(scaled).sum() / np.abs(weights).sum()
         # A tie of two hypotheses may be broken otherwise than on the line: count what is there.
         there = self._place(scaled, scores)
-        return there if there.bleu > place.bleu else place
+        return there if there.quality > place.quality else place
 
     def _place(self, weights: Floats, scores: Floats) -> _Place:
         chosen = self._candidates.chosen(scores)
-        return _Place(weights, scores, chosen, self._candidates.bleu_of_rows(chosen))
+        return _Place(weights, scores, chosen, self._candidates.quality_of_rows(chosen))
 
     def _range(self, weights: Floats, direction: Floats) -> tuple[float, float]:
         """Return the γ between which no weight leaves its bounds."""

@@ -2,8 +2,8 @@
 
 An online learner goes through the sentences and moves the weights so that the hope hypothesis
 (high score, high BLEU) beats the fear hypothesis (high score, low BLEU) by the difference of
-their BLEU. The average of all weights of an epoch is a candidate; the best on the n-best lists
-wins. Settings are those of Moses' `kbmira`.
+their BLEU, or of whatever the metric is. The average of all weights of an epoch is a candidate;
+the best on the n-best lists wins. Settings are those of Moses' `kbmira`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ import numpy as np
 from mert.optimisers.candidates import Candidates
 from mert.optimisers.space import Optimum, SearchSpace
 from moses_feature.arrays import Floats, Integers
-from moses_feature.bleu import bleu_of
 from moses_feature.compiled import compiled
+from moses_feature.metrics.metric import BLEU, ERRORS, quality_of
 
 EPOCHS = 60
 LARGEST_STEP = 0.01
 """C, the most that one update moves along a difference of features."""
 BACKGROUND = (4.0, 4.0, 3.0, 3.0, 2.0, 2.0, 1.0, 1.0, 4.0)
 """The statistics that sentences stand on at first."""
+ERRORS_BACKGROUND = (1.0, 10.0)
+"""The same of an error rate."""
 DECAY = 0.999
 """What a sentence leaves of the background statistics that came before it; its hope is added."""
 
@@ -35,23 +37,30 @@ def mira(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
     start = space.start.astype(np.float64)
     learner = Learner(
         weights=start.copy(),
-        background=np.array(BACKGROUND),
+        background=_background(statistics.shape[1]),
         total=np.zeros(len(start)),
         updates=np.zeros(1),
     )
     bounds = Bounds((~space.fixed).astype(np.float64), space.lowest, space.highest)
-    start_bleu = candidates.bleu(start)
-    best, best_bleu, best_epoch = start, start_bleu, 0
-    of_epochs = [start_bleu]
+    start_quality = candidates.quality(start)
+    best, best_quality, best_epoch = start, start_quality, 0
+    of_epochs = [start_quality]
     for epoch in range(1, EPOCHS + 1):
         order = generator.permutation(sentences)
         _epoch(candidates.features, statistics, candidates.offsets, order, learner, bounds)
         average = np.where(space.fixed, space.start, learner.total / learner.updates[0])
-        of_epochs.append(candidates.bleu(average))
-        if of_epochs[-1] > best_bleu:
-            best, best_bleu, best_epoch = average, of_epochs[-1], epoch
+        of_epochs.append(candidates.quality(average))
+        if of_epochs[-1] > best_quality:
+            best, best_quality, best_epoch = average, of_epochs[-1], epoch
     reason = f"{EPOCHS} epochs done, the best is number {best_epoch}"
-    return Optimum(best, best_bleu, start_bleu, reason, of_epochs)
+    return Optimum(best, best_quality, start_quality, reason, of_epochs)
+
+
+def _background(width: int) -> Floats:
+    """Return the statistics (width,) of a metric that sentences stand on at first."""
+    if width == BLEU:
+        return np.array(BACKGROUND)
+    return np.array(ERRORS_BACKGROUND) if width == ERRORS else np.ones(width)
 
 
 class Learner(NamedTuple):
@@ -59,7 +68,7 @@ class Learner(NamedTuple):
 
     Attributes:
         weights: (d,)
-        background: (9,) statistics of the sentences before, fading.
+        background: (width,) statistics of the sentences before, fading.
         total: (d,) the sum of the weights after each sentence.
         updates: (1,) how many they are.
     """
@@ -94,26 +103,26 @@ def _epoch(
         first, last = offsets[sentence], offsets[sentence + 1]
         hope = fear = first
         hope_score = fear_score = -np.inf
-        hope_bleu = fear_bleu = 0.0
+        hope_quality = fear_quality = 0.0
         for row in range(first, last):
             score = 0.0
             for column in range(len(weights)):
                 score += weights[column] * features[row, column]
             for column in range(len(background)):
                 with_background[column] = statistics[row, column] + background[column]
-            bleu = bleu_of(with_background) * with_background[-1]  # in words of the reference
-            if score + bleu > hope_score:
-                hope, hope_score, hope_bleu = row, score + bleu, bleu
-            if score - bleu > fear_score:
-                fear, fear_score, fear_bleu = row, score - bleu, bleu
+            quality = quality_of(with_background) * with_background[-1]  # in reference words
+            if score + quality > hope_score:
+                hope, hope_score, hope_quality = row, score + quality, quality
+            if score - quality > fear_score:
+                fear, fear_score, fear_quality = row, score - quality, quality
         difference = (features[hope] - features[fear]) * bounds.free
-        loss = hope_bleu - fear_bleu - np.sum(weights * (features[hope] - features[fear]))
+        loss = hope_quality - fear_quality - np.sum(weights * (features[hope] - features[fear]))
         norm = np.sum(difference * difference)
         learner.updates[0] += 1.0
         if hope == fear:
             learner.total[:] += weights
             continue
-        if hope_bleu > fear_bleu and loss > 0.0 and norm > 0.0:
+        if hope_quality > fear_quality and loss > 0.0 and norm > 0.0:
             weights += min(LARGEST_STEP, loss / norm) * difference
             for column in range(len(weights)):
                 bounded = max(weights[column], bounds.lowest[column])

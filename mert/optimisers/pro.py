@@ -1,9 +1,9 @@
 """Pairwise ranked optimisation (Hopkins and May, EMNLP 2011).
 
-From each sentence's hypotheses, pairs are sampled whose BLEU differs; a logistic regression
-learns to tell the better one from the difference of their features. The weights are interpolated
-with the start weights, both normalised. Constants are those of the paper, but
-for the share of the learnt weights.
+From each sentence's hypotheses, pairs are sampled whose BLEU, or whatever the metric is, differs;
+a logistic regression learns to tell the better one from the difference of their features. The
+weights are interpolated with the start weights, both normalised. Constants are those of the paper,
+but for the share of the learnt weights.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import numpy as np
 
 from mert.optimisers.candidates import Candidates
 from mert.optimisers.space import Optimum, SearchSpace, normalised
-from moses_feature.arrays import Floats, Integers
+from moses_feature.arrays import Floats
 from moses_feature.errors import UsageError
+from moses_feature.metrics.metric import sentence_quality
 
 SAMPLES = 5000
 """Pairs that are drawn for a sentence (Γ)."""
 KEPT = 50
 """Pairs of a sentence that are learnt from, those with the greatest difference (Ξ)."""
 SMALLEST_DIFFERENCE = 0.05
-"""Of sentence BLEU, for a pair to be kept (α)."""
+"""Of the metric of a sentence, for a pair to be kept (α)."""
 NEW_SHARE = 0.3
 """Of the learnt weights in the interpolation (Ψ); 0.1 in the paper, which takes 30 iterations."""
 PENALTY = 1e-3
@@ -37,35 +38,24 @@ def pro(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
     if space.fixed.any() or np.isfinite(space.lowest).any() or np.isfinite(space.highest).any():
         raise UsageError("pro has no fixed or bounded weights: use mert or mira")
     start = normalised(space.start)
-    start_bleu = candidates.bleu(start)
+    start_quality = candidates.quality(start)
     differences = _differences(candidates, np.random.default_rng(seed))
     if not len(differences):
-        return Optimum(start, start_bleu, start_bleu, "no pair of hypotheses differs in BLEU", [])
+        return Optimum(start, start_quality, start_quality, "no pair of hypotheses differs", [])
     learnt, reason = _regression(differences)
     weights = normalised(NEW_SHARE * normalised(learnt) + (1 - NEW_SHARE) * start)
-    bleu = candidates.bleu(weights)
-    return Optimum(weights, bleu, start_bleu, f"{len(differences):,} pairs, {reason}", [bleu])
-
-
-def sentence_bleu(statistics: Integers) -> Floats:
-    """Return BLEU+1 (n,), 0 to 1, of statistics (n, 9): 2-grams and longer count one more."""
-    matches = statistics[:, 0:-1:2] + np.array([0.0, 1.0, 1.0, 1.0])
-    totals = statistics[:, 1:-1:2] + np.array([0.0, 1.0, 1.0, 1.0])
-    lengths = np.maximum(statistics[:, 1], 1e-9)
-    with np.errstate(divide="ignore"):
-        precision = np.log(matches / np.maximum(totals, 1e-9)).mean(axis=1)
-    penalty = np.minimum(0.0, 1.0 - statistics[:, -1] / lengths)
-    bleu: Floats = np.exp(precision + penalty)
-    return bleu
+    quality = candidates.quality(weights)
+    said = f"{len(differences):,} pairs, {reason}"
+    return Optimum(weights, quality, start_quality, said, [quality])
 
 
 def _differences(candidates: Candidates, generator: np.random.Generator) -> Floats:
     """Return (pairs, d): features of the better hypothesis minus those of the worse."""
-    bleu = sentence_bleu(candidates.statistics)
+    quality = sentence_quality(candidates.statistics)
     kept = []
     for first, last in zip(candidates.offsets[:-1], candidates.offsets[1:], strict=True):
         one, other = generator.integers(first, last, size=(2, SAMPLES))
-        gain = bleu[one] - bleu[other]
+        gain = quality[one] - quality[other]
         chosen = np.flatnonzero(np.abs(gain) > SMALLEST_DIFFERENCE)
         chosen = chosen[np.argsort(-np.abs(gain[chosen]), kind="stable")[:KEPT]]
         sign = np.sign(gain[chosen])[:, None]

@@ -49,17 +49,17 @@ class Optimum:
 
     Attributes:
         weights: (d,), their absolute values summing to 1 unless some are fixed.
-        bleu: 0 to 1, on the candidates.
-        start_bleu: at the start weights.
+        quality: 0 to 1, on the candidates; more is better.
+        start_quality: at the start weights.
         reason: why it stopped.
-        bleu_of_restarts: of each restart, the first one from the start weights.
+        quality_of_restarts: of each restart, the first one from the start weights.
     """
 
     weights: Floats
-    bleu: float
-    start_bleu: float
+    quality: float
+    start_quality: float
     reason: str
-    bleu_of_restarts: list[float] = field(default_factory=list)
+    quality_of_restarts: list[float] = field(default_factory=list)
 
 
 def normalised(weights: Sequence[float] | Floats) -> Floats:

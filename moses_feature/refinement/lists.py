@@ -11,9 +11,9 @@ from itertools import groupby
 import numpy as np
 
 from moses_feature.arrays import Floats, Integers
-from moses_feature.bleu import References, sentence_bleu
 from moses_feature.errors import DataError, FormatError, MosesFeatureError, shown
 from moses_feature.files import Json
+from moses_feature.metrics.bleu import References, sentence_bleu
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.features import FeatureSet

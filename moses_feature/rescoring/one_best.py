@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moses_feature.bleu import References, corpus_bleu
 from moses_feature.errors import DataError
+from moses_feature.metrics.bleu import References, corpus_bleu
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.rescoring.nbest import Translation

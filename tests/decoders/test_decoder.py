@@ -29,10 +29,10 @@ from mert.decoders.embedded.reordering import ReorderingType
 from mert.decoders.embedded.system import System
 from mert.decoders.embedded.workers import Workers
 from mert.nbest import Hypothesis, format_nbest, read_nbest
-from moses_feature.bleu import References, corpus_bleu
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.lm import feed_forward
 from moses_feature.lm.scorer import NeuralLM
+from moses_feature.metrics.bleu import References, corpus_bleu
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.segmentation import read_segmentation, write_segmentation

@@ -389,7 +389,7 @@ class Readers:
         with suppress(MosesFeatureError):
             read_json(folder / IDENTITY, "the identity of a comparison")
         found = read_state(folder, {"version": 1})
-        assert not found.stopped or found.best.bleu is not None
+        assert not found.stopped or found.best.quality is not None
 
 
 def make_models(folder: Path) -> Path:

@@ -27,6 +27,32 @@ def random_candidates(sentences: int = 23, features: int = 5, seed: int = 1) -> 
     )
 
 
+def of_errors(candidates: Candidates, seed: int = 1) -> Candidates:
+    """Return the same hypotheses with statistics of an error rate, some above 100%."""
+    generator = np.random.default_rng(seed)
+    length = np.repeat(generator.integers(3, 9, len(candidates.offsets) - 1), _sizes(candidates))
+    errors = generator.integers(0, 3 * length)
+    return replace(candidates, statistics=np.column_stack([errors, length]))
+
+
+def of_chrf(candidates: Candidates, seed: int = 1) -> Candidates:
+    """Return the same hypotheses with statistics of chrF."""
+    generator = np.random.default_rng(seed)
+    rows = len(candidates.features)
+    length = np.repeat(generator.integers(9, 30, len(candidates.offsets) - 1), _sizes(candidates))
+    written = generator.integers(7, 40, rows)
+    columns = []
+    for n in range(6):
+        most = np.minimum(written, length) - n
+        columns += [generator.integers(0, most + 1), written - n]
+    columns += [length - n for n in range(6)][::-1]
+    return replace(candidates, statistics=np.column_stack(columns))
+
+
+def _sizes(candidates: Candidates) -> np.ndarray:
+    return np.diff(candidates.offsets)
+
+
 def planted(weights: np.ndarray) -> Candidates:
     """Return candidates of which the weights choose the one that equals the reference."""
     candidates = random_candidates(sentences=61, features=len(weights), seed=3)

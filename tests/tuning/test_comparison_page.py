@@ -17,8 +17,8 @@ from mert.comparison.text_sections import ComparedTexts
 from mert.comparison.times import Seconds
 from mert.comparison.translations import by_length, changes, words_found
 from mert.corpus import Corpus
-from moses_feature.bleu import References, corpus_bleu, sentence_bleu
 from moses_feature.errors import FormatError
+from moses_feature.metrics.bleu import References, corpus_bleu, sentence_bleu
 from moses_feature.moses.segmentation import read_segmentation
 
 SOURCES = [b"a b c", b"d e", b"f <b> g h i j"]

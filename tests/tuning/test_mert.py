@@ -13,18 +13,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers.candidates import planted, random_candidates
+from helpers.candidates import of_chrf, of_errors, planted, random_candidates
 from helpers.files import SHARED, needs_shared
 
 from mert.cli.optimise import mert_optimize
 from mert.moses_files import read_candidates, read_init
 from mert.optimisers import mert as optimiser
 from mert.optimisers.candidates import Candidates
+from mert.optimisers.choice import optimizer
 from mert.optimisers.line_search import LineSearch
 from mert.optimisers.mert import mert
 from mert.optimisers.space import SearchSpace, normalised
-from moses_feature.bleu import References, corpus_bleu
 from moses_feature.errors import FormatError
+from moses_feature.metrics.bleu import References, corpus_bleu
 
 INFINITY = np.inf
 
@@ -105,16 +106,19 @@ def test_line_search_against_a_fine_grid(seed, bounds):
     weights, direction = generator.normal(size=5), generator.normal(size=5)
     step = search_line(candidates, candidates.features @ weights, direction, *bounds)
     grid = np.linspace(max(bounds[0], -30), min(bounds[1], 30), 20_001)
-    best = max(candidates.bleu(weights + gamma * direction) for gamma in grid)
+    best = max(candidates.quality(weights + gamma * direction) for gamma in grid)
     assert bounds[0] <= step.gamma <= bounds[1]
-    assert step.bleu >= best - 1e-12
-    assert candidates.bleu(weights + step.gamma * direction) == pytest.approx(step.bleu, abs=1e-12)
+    assert step.quality >= best - 1e-12
+    assert candidates.quality(weights + step.gamma * direction) == pytest.approx(
+        step.quality, abs=1e-12
+    )
 
 
+@pytest.mark.parametrize("statistics", [lambda candidates: candidates, of_errors, of_chrf])
 @pytest.mark.parametrize("seed", range(5))
-def test_line_search_against_all_crossings(seed):
-    """BLEU between any two places where two hypotheses of a sentence change order."""
-    candidates = random_candidates(sentences=11, seed=seed)
+def test_line_search_against_all_crossings(seed, statistics):
+    """The metric between any two places where two hypotheses of a sentence change order."""
+    candidates = statistics(random_candidates(sentences=11, seed=seed))
     weights = np.random.default_rng(seed).normal(size=5)
     direction = np.eye(5)[seed % 5]
     scores, slopes = candidates.features @ weights, candidates.features @ direction
@@ -126,9 +130,9 @@ def test_line_search_against_all_crossings(seed):
         ]
     places = np.sort(crossings)
     middles = [places[0] - 1, *(places[:-1] + places[1:]) / 2, places[-1] + 1]
-    best = max(candidates.bleu(weights + gamma * direction) for gamma in middles)
+    best = max(candidates.quality(weights + gamma * direction) for gamma in middles)
     step = search_line(candidates, scores, direction, -INFINITY, INFINITY)
-    assert step.bleu == pytest.approx(best, abs=1e-12)
+    assert step.quality == pytest.approx(best, abs=1e-12)
 
 
 def test_of_equal_intervals_the_widest_is_taken():
@@ -143,7 +147,7 @@ def test_of_equal_intervals_the_widest_is_taken():
         ("a", "b"),
     )
     step = search_line(candidates, scores, np.array([0.0, 1.0]), -INFINITY, INFINITY)
-    assert (step.gamma, step.bleu) == (5.0, 1.0)
+    assert (step.gamma, step.quality) == (5.0, 1.0)
 
 
 def test_of_equal_hypotheses_the_first_counts_everywhere():
@@ -157,17 +161,17 @@ def test_of_equal_hypotheses_the_first_counts_everywhere():
     found = mert(
         candidates, SearchSpace.around(np.array([-1.0, 0.5])), restarts=0, random_directions=0
     )
-    assert found.start_bleu == 0
-    assert found.bleu == 1
-    assert candidates.bleu(found.weights) == 1
+    assert found.start_quality == 0
+    assert found.quality == 1
+    assert candidates.quality(found.weights) == 1
 
 
 def test_planted_weights_are_recovered():
     weights = normalised(np.array([0.5, -0.3, 0.8, 0.1, 0.4]))
     candidates = planted(weights)
     found = mert(candidates, SearchSpace.around(np.ones(5)), restarts=20)
-    assert candidates.bleu(weights) == pytest.approx(1)
-    assert found.bleu == pytest.approx(1)
+    assert candidates.quality(weights) == pytest.approx(1)
+    assert found.quality == pytest.approx(1)
     assert np.abs(found.weights).sum() == pytest.approx(1)
     assert found.weights @ weights > 0.95 * np.linalg.norm(found.weights) * np.linalg.norm(weights)
 
@@ -177,11 +181,11 @@ def test_bleu_never_falls_and_the_seed_decides():
     space = SearchSpace.around(np.ones(5))
     runs = [mert(candidates, space, restarts=3, seed=seed) for seed in (1, 1, 2)]
     assert np.array_equal(runs[0].weights, runs[1].weights)
-    assert runs[0].bleu_of_restarts == runs[1].bleu_of_restarts
-    assert runs[0].bleu_of_restarts[1:] != runs[2].bleu_of_restarts[1:]
+    assert runs[0].quality_of_restarts == runs[1].quality_of_restarts
+    assert runs[0].quality_of_restarts[1:] != runs[2].quality_of_restarts[1:]
     for run in runs:
-        assert run.bleu == max(run.bleu_of_restarts) >= run.start_bleu
-        assert candidates.bleu(run.weights) == run.bleu
+        assert run.quality == max(run.quality_of_restarts) >= run.start_quality
+        assert candidates.quality(run.weights) == run.quality
 
 
 @pytest.mark.parametrize("parts", [1, 3])
@@ -195,8 +199,18 @@ def test_the_number_of_threads_does_not_matter(monkeypatch, parts):
         monkeypatch.setattr(optimiser, "_cores", lambda cores=cores: cores)
         found.append(mert(candidates, space, restarts=9))
     assert np.array_equal(found[0].weights, found[1].weights)
-    assert found[0].bleu_of_restarts == found[1].bleu_of_restarts
-    assert candidates.bleu(found[0].weights) == found[0].bleu
+    assert found[0].quality_of_restarts == found[1].quality_of_restarts
+    assert candidates.quality(found[0].weights) == found[0].quality
+
+
+@pytest.mark.parametrize("statistics", [of_errors, of_chrf])
+@pytest.mark.parametrize("name", ["mert", "mira", "pro"])
+def test_other_metrics_get_better(name, statistics):
+    candidates = statistics(random_candidates(sentences=200, seed=3))
+    found = optimizer(name)(candidates, SearchSpace.around(np.ones(5)), 1)
+    assert found.quality == pytest.approx(candidates.quality(found.weights))
+    assert found.start_quality == pytest.approx(candidates.quality(np.ones(5)))
+    assert found.quality > found.start_quality + (0.02 if name == "mert" else -0.02)
 
 
 def test_parts_hold_every_sentence_once():
@@ -218,7 +232,7 @@ def test_fixed_and_bounded_weights():
     found = mert(candidates, space, restarts=5)
     assert found.weights[3] == -0.4
     assert 0.1 <= found.weights[0] <= 0.35
-    assert found.bleu >= found.start_bleu
+    assert found.quality >= found.start_quality
 
 
 def test_equal_hypotheses_count_once():
@@ -330,7 +344,7 @@ def test_bleu_is_not_below_that_of_moses(folder, names, bleu):
     start, least, greatest = read_init(init, len(candidates.names))
     space = replace(SearchSpace.around(start), draw_lowest=least, draw_highest=greatest)
     # Moses prints six digits; its 0.57184 is the 0.5718396 of the start point.
-    assert mert(candidates, space).bleu >= bleu - 5e-7
+    assert mert(candidates, space).quality >= bleu - 5e-7
 
 
 @needs_shared

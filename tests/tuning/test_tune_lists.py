@@ -73,6 +73,15 @@ def test_what_is_said_is_what_rescoring_makes_of_it(algorithm):
 
 
 @pytest.mark.usefixtures("files")
+def test_word_errors():
+    arguments = ("lists", "weights", "--format", "marian", "--dev-reference", "reference")
+    told = invoke(*arguments, "--metric", "wer").stdout
+    first, tuned, unseen, best = map(float, re.findall(r"[0-9]+\.[0-9]{2}", told)[:4])
+    assert told.startswith(f"WER {first:.2f} of the first")
+    assert first > unseen >= tuned - 1 > best
+
+
+@pytest.mark.usefixtures("files")
 def test_start_weights_and_seeds():
     Path("start").write_text("WordPenalty0= 0.1\nF1= 0.8\nF0= 0.1\nOther= 1\n")
     arguments = ("lists", "a", "--format", "marian", "--dev-reference", "reference")

@@ -23,20 +23,20 @@ from mert.cli.compare import mert_compare
 from mert.cli.decode import mert_decode
 from mert.cli.tune import mert_tune
 from mert.comparison.results import Run, notes_on_weights
-from mert.comparison.scorer import BleuScorer
-from mert.comparison.significance import approximate_randomisation, mean_bleu, paired_bootstrap
+from mert.comparison.scorer import Scorer
+from mert.comparison.significance import approximate_randomisation, mean_quality, paired_bootstrap
 from mert.corpus import Corpus
 from mert.decoders.embedded.decoder import EmbeddedDecoder
 from mert.decoders.embedded.system import System
 from mert.moses_files import read_candidates
 from mert.nbest import first_translations
 from mert.optimisers.choice import OPTIMIZERS, optimizer
-from mert.optimisers.pro import sentence_bleu
 from mert.optimisers.space import SearchSpace, normalised
-from moses_feature.bleu import corpus_bleu
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.files import locked_directory
 from moses_feature.lm.sizes import LM_ARCHITECTURE
+from moses_feature.metrics.bleu import corpus_bleu, sentence_bleu
+from moses_feature.metrics.metric import METRICS, corpus_quality
 from moses_feature.models.files import write_model_files
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
@@ -95,7 +95,7 @@ def test_tuning_finds_weights_that_translate_like_the_references(task, tmp_path,
     """The references are reachable: BLEU rises towards 1, and never falls in the result."""
     result = invoke(mert_tune, arguments(task, tmp_path / "w", "--algorithm", name))
     state = state_of(tmp_path / "w")
-    bleu = [iteration["bleu"] for iteration in state["iterations"]]
+    bleu = [iteration["quality"] for iteration in state["iterations"]]
     assert max(bleu) > bleu[0] + (0.02 if name == "pro" else 0.05)
     best = state["iterations"][int(np.argmax(bleu))]
     tuned = MosesIni.read(tmp_path / "w" / "moses.ini")
@@ -130,8 +130,8 @@ def test_rescored_lists(task, tmp_path):
     assert {*final, "CSLM9"} <= {*weights, "UnknownWordPenalty0"}
     assert weights["TM0"] != tuple(final["TM0"])
     state = state_of(tmp_path / "w")
-    best = max(iteration["bleu"] for iteration in state["iterations"])
-    assert best >= state["iterations"][0]["bleu"]
+    best = max(iteration["quality"] for iteration in state["iterations"])
+    assert best >= state["iterations"][0]["quality"]
     again = invoke(mert_tune, rescored)
     assert again.stdout == result.stdout
 
@@ -179,7 +179,9 @@ def test_what_is_left_in_the_work_directory(task, tmp_path):
     assert len(candidates.features) == state["iterations"][-1]["hypotheses"]
     assert candidates.names == FeatureSet.of_ini(MosesIni.read(task / "bad.ini")).names
     weights = np.array(state["iterations"][-1]["weights"])
-    assert candidates.bleu(weights) == pytest.approx(state["iterations"][-1]["bleu"], abs=0.01)
+    assert candidates.quality(weights) == pytest.approx(
+        state["iterations"][-1]["quality"], abs=0.01
+    )
     new = [iteration["new"] for iteration in state["iterations"]]
     assert sum(new) == len(candidates.features)
     assert new[0] > 0
@@ -222,7 +224,7 @@ def test_a_killed_run_ends_with_the_same_weights(task, tmp_path):
     whole, killed = (state_of(tmp_path / name) for name in ("whole", "killed"))
     for one, other in zip(whole["iterations"], killed["iterations"], strict=True):
         assert one["weights"] == other["weights"]
-        assert one["bleu"] == other["bleu"]
+        assert one["quality"] == other["quality"]
     again = invoke(mert_tune, arguments(task, tmp_path / "killed", *more))
     assert "tuning ended" in again.output
     assert state_of(tmp_path / "killed") == killed
@@ -412,6 +414,41 @@ def test_mert_compare(task, tmp_path):
 
 
 @pytest.mark.usefixtures("other_system")
+@pytest.mark.parametrize("name", ["wer", "ter", "chrf", "accuracy"])
+def test_other_metrics(task, tmp_path, name):
+    """Tuned, compared and shown; the numbers are those of the translations that were written."""
+    of = METRICS[name]
+    result = invoke(
+        mert_compare, compare_arguments(task, tmp_path / "w", "--metric", name, "--seeds", 1)
+    )
+    assert f"dev {of.label} " in result.stdout
+    assert f"{of.label}: nrefs:1|" in result.stdout
+    content = json.loads((tmp_path / "w" / "comparison.json").read_text())
+    assert content["metric"] == name
+    references = split_lines(task / "12.ref")
+    for system in content["systems"]:
+        written = split_lines(tmp_path / "w" / system["name"] / "seed-1" / "test.out")
+        rows = [
+            of.references([reference]).statistics([words])[0]
+            for words, reference in zip(written, references, strict=True)
+        ]
+        shown = of.shown(corpus_quality(np.sum(rows, axis=0)))
+        assert system["runs"][0]["test_score"] == pytest.approx(shown)
+    scores = gzip.decompress((tmp_path / "w/other/seed-1/scores.dat.gz").read_bytes())
+    assert scores.split(b"\n")[0].endswith(f" {of.width} {of.label}".encode())
+    page = (tmp_path / "w" / "comparison.html").read_text()
+    assert f"{of.label} by length" in page
+    state = state_of(tmp_path / "w" / "other" / "seed-1")
+    best = max(iteration["quality"] for iteration in state["iterations"])
+    assert best >= state["iterations"][0]["quality"]
+    assert state["identity"]["settings"]["metric"] == name
+
+
+def split_lines(path: Path) -> list[list[bytes]]:
+    return [line.split() for line in path.read_bytes().splitlines()]
+
+
+@pytest.mark.usefixtures("other_system")
 def test_finished_outputs_are_rows(task, tmp_path):
     """The baseline's own translations as outputs: the same BLEU, no difference."""
     tuned = invoke(mert_compare, compare_arguments(task, tmp_path / "w"))
@@ -490,7 +527,7 @@ def test_shown_bleu_and_p_values_count_the_same_tokens(tmp_path):
     corpus = Corpus.read(tmp_path / "source", [tmp_path / "reference"])
     line = f"0 ||| {' '.join(words[:4])} g ||| T0= 1 ||| 1\n"
     (tmp_path / "lists").write_text(line)
-    bleu, statistics = BleuScorer(corpus).score(tmp_path / "lists")
+    bleu, statistics = Scorer(corpus, METRICS["bleu"]).score(tmp_path / "lists")
     assert statistics.tolist() == [[4, 5, 3, 4, 2, 3, 1, 2, 5]]
     assert bleu == pytest.approx(100 * corpus_bleu(statistics[0]))
 
@@ -556,8 +593,8 @@ def test_planted_weights_are_recovered_by(name):
     candidates = planted(weights)
     space = SearchSpace.around(np.ones(5))
     found = optimizer(name)(candidates, space, 1)
-    assert found.bleu > (0.999 if name == "mert" else 0.9)
-    assert found.bleu >= found.start_bleu
+    assert found.quality > (0.999 if name == "mert" else 0.9)
+    assert found.quality >= found.start_quality
     again = optimizer(name)(candidates, space, 1)
     assert np.array_equal(found.weights, again.weights)
 
@@ -567,10 +604,10 @@ def test_pro_learns_what_makes_bleu():
     weights = normalised(np.array([0.5, -0.3, 0.8, 0.1, 0.4]))
     candidates = planted(weights)
     place = np.ones(5)
-    bleu = [candidates.bleu(place)]
+    bleu = [candidates.quality(place)]
     for _ in range(30):
         place = optimizer("pro")(candidates, SearchSpace.around(place), 1).weights
-        bleu.append(candidates.bleu(place))
+        bleu.append(candidates.quality(place))
     assert bleu[-1] > bleu[0] + 0.15
     assert np.corrcoef(place, weights)[0, 1] > 0.9
 
@@ -611,7 +648,7 @@ def test_p_values(test):
     """Small for a clear difference, spread over (0, 1) where there is none."""
     generator = np.random.default_rng(7)
     good, bad = (random_runs(generator, 150, 3, quality) for quality in (0.75, 0.65))
-    assert mean_bleu(good) > mean_bleu(bad)
+    assert mean_quality(good) > mean_quality(bad)
     assert test(good, bad) < 0.01
     assert test(good, bad) == test(good, bad)
     values = [test(*(random_runs(generator, 60, 2, 0.7) for _ in range(2))) for _ in range(12)]
@@ -626,11 +663,11 @@ def test_randomisation_against_a_plain_twin(runs):
     generator = np.random.default_rng(3)
     one = random_runs(generator, 40, runs[0], 0.72)
     other = random_runs(generator, 40, runs[1], 0.68)
-    observed = abs(mean_bleu(one) - mean_bleu(other))
+    observed = abs(mean_quality(one) - mean_quality(other))
     both = np.concatenate([one, other])
     at_least = 0
     for _ in range(400):
         dealt = np.array([generator.permutation(both[:, n]) for n in range(40)])
         dealt = dealt.transpose(1, 0, 2)
-        at_least += abs(mean_bleu(dealt[: runs[0]]) - mean_bleu(dealt[runs[0] :])) >= observed
+        at_least += abs(mean_quality(dealt[: runs[0]]) - mean_quality(dealt[runs[0] :])) >= observed
     assert approximate_randomisation(one, other) == pytest.approx(at_least / 400, abs=0.1)

@@ -32,12 +32,14 @@ class References:
     def __init__(self, references: Sequence[Tokens]) -> None:
         self._numbers: dict[bytes, int] = {}
         self._lengths = np.array(sorted(len(reference) for reference in references))
-        self._hashes, self._most = _table(*self._flat(references), self._lengths.sum())
+        self._hashes, self._most = _table(*self._flat(references), self._lengths.sum(), MAX_N)
 
     def statistics(self, hypotheses: Sequence[Tokens]) -> Integers:
         """Return the nine counts (n, 9) of n hypotheses."""
         words, offsets = self._flat(hypotheses)
-        counts: Integers = _statistics(words, offsets, self._hashes, self._most, self._lengths)
+        counts = np.empty((len(hypotheses), STATISTICS), np.int64)
+        counts[:, :-1] = _matches(words, offsets, self._hashes, self._most, MAX_N)
+        counts[:, -1] = _closest(np.diff(offsets), self._lengths)
         return counts
 
     def _flat(self, texts: Sequence[Tokens]) -> tuple[Integers, Integers]:
@@ -49,25 +51,43 @@ class References:
         return np.array(flat, dtype=np.int64), offsets
 
 
+def matches(texts: Sequence[Integers], references: Sequence[Integers], most_n: int) -> Integers:
+    """Return matches and n-grams (texts, 2 most_n) of texts of numbers above 0, n by n."""
+    (known, its_offsets), (words, offsets) = _joined(references), _joined(texts)
+    hashes, most = _table(known, its_offsets, len(known), most_n)
+    found: Integers = _matches(words, offsets, hashes, most, most_n)
+    return found
+
+
+def _joined(texts: Sequence[Integers]) -> tuple[Integers, Integers]:
+    """Return the numbers of all texts, and where each text begins."""
+    offsets = np.zeros(len(texts) + 1, dtype=np.int64)
+    np.cumsum([len(text) for text in texts], out=offsets[1:])
+    return np.concatenate([*texts, np.zeros(0, np.int64)]), offsets
+
+
 @compiled
-def _table(words: Integers, offsets: Integers, total: int) -> tuple[Integers, Integers]:
+def _table(
+    words: Integers, offsets: Integers, total: int, most_n: int
+) -> tuple[Integers, Integers]:
     """Make a hash table of the n-grams of texts.
 
     Args:
         words: (total,) the words of all texts.
         offsets: (texts + 1,) where each text begins.
         total: the number of words.
+        most_n: words of the longest n-grams.
 
     Returns:
         hashes of n-grams, and how often the text with most of them has each.
     """
-    hashes = np.zeros(size_for(MAX_N * total), np.int64)
+    hashes = np.zeros(size_for(most_n * total), np.int64)
     most = np.zeros(len(hashes), np.int64)
     for text in range(len(offsets) - 1):
         count = np.zeros(len(hashes), np.int64)
         for start in range(offsets[text], offsets[text + 1]):
             ngram = 0
-            for place in range(start, min(start + MAX_N, offsets[text + 1])):
+            for place in range(start, min(start + most_n, offsets[text + 1])):
                 ngram = _longer(ngram, words[place])
                 slot = place_of(hashes, ngram)
                 hashes[slot] = ngram
@@ -77,39 +97,47 @@ def _table(words: Integers, offsets: Integers, total: int) -> tuple[Integers, In
 
 
 @compiled
-def _statistics(
-    words: Integers, offsets: Integers, hashes: Integers, most: Integers, lengths: Integers
+def _matches(
+    words: Integers, offsets: Integers, hashes: Integers, most: Integers, most_n: int
 ) -> Integers:
-    """Return the counts (texts, 9) of texts.
+    """Return matches and n-grams (texts, 2 most_n) of texts, n by n.
 
     Args:
         words: the words of all texts.
         offsets: (texts + 1,) where each text begins.
         hashes: of the references' n-grams; see `_table`.
         most: how often a reference has each.
-        lengths: of the references, ascending.
+        most_n: words of the longest n-grams.
     """
     texts = len(offsets) - 1
-    statistics = np.zeros((texts, STATISTICS), np.int64)
+    statistics = np.zeros((texts, 2 * most_n), np.int64)
     for text in range(texts):
         count = np.zeros(len(hashes), np.int64)
         for start in range(offsets[text], offsets[text + 1]):
             ngram = 0
-            for place in range(start, min(start + MAX_N, offsets[text + 1])):
+            for place in range(start, min(start + most_n, offsets[text + 1])):
                 ngram = _longer(ngram, words[place])
                 slot = place_of(hashes, ngram)
                 if hashes[slot] == ngram and count[slot] < most[slot]:
                     count[slot] += 1
                     statistics[text, 2 * (place - start)] += 1
         length = offsets[text + 1] - offsets[text]
-        for n in range(MAX_N):
+        for n in range(most_n):
             statistics[text, 2 * n + 1] = max(0, length - n)
-        closest = lengths[0]
-        for other in lengths:
-            if abs(other - length) < abs(closest - length):
-                closest = other
-        statistics[text, STATISTICS - 1] = closest
     return statistics
+
+
+@compiled
+def _closest(lengths: Integers, references: Integers) -> Integers:
+    """Return the length of a reference, of these ascending ones, that is closest to each length."""
+    found = np.empty(len(lengths), np.int64)
+    for text in range(len(lengths)):
+        closest = references[0]
+        for other in references:
+            if abs(other - lengths[text]) < abs(closest - lengths[text]):
+                closest = other
+        found[text] = closest
+    return found
 
 
 @inner

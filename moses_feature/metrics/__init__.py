@@ -1,0 +1,1 @@
+"""Metrics of translations, from statistics that add up over sentences."""

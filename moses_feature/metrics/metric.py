@@ -1,0 +1,115 @@
+"""The metrics by name, and what weights are tuned for: the quality, 0 to 1, more is better.
+
+The quality of some translations follows from the sum of their statistics. How many statistics there
+are says of which metric they are: nine of BLEU, two of error rates, eighteen of chrF.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_feature.arrays import Floats, Integers
+from moses_feature.compiled import compiled
+from moses_feature.errors import UsageError
+from moses_feature.metrics import bleu, chrf, edit_distance, ter
+from moses_feature.metrics.bleu import bleu_of, sentence_bleu
+from moses_feature.metrics.chrf import chrf_of
+
+Tokens = Sequence[bytes]
+ERRORS = edit_distance.STATISTICS
+BLEU = bleu.STATISTICS
+
+
+class ReferenceStatistics(Protocol):
+    """The reference translations of a sentence, against which hypotheses are counted."""
+
+    def statistics(self, hypotheses: Sequence[Tokens]) -> Integers:
+        """Return the statistics (n, width) of n hypotheses."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric.
+
+    Attributes:
+        name: as users give it.
+        label: as it is shown.
+        width: statistics of a hypothesis.
+        references: makes what counts hypotheses against the references of a sentence.
+        is_error: it is shown as errors, less is better.
+        describe: what exactly is shown, as sacreBLEU's signatures say it.
+    """
+
+    name: str
+    label: str
+    width: int
+    references: Callable[[Sequence[Tokens]], ReferenceStatistics]
+    is_error: bool
+    describe: str
+
+    def shown(self, quality: float) -> float:
+        """Return the metric, 0 to 100 as a rule, of a quality."""
+        return 100.0 * (1.0 - quality) if self.is_error else 100.0 * quality
+
+
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("bleu", "BLEU", BLEU, bleu.References, False, "case:mixed|tok:none|smooth:none"),
+        Metric("wer", "WER", ERRORS, edit_distance.WordErrors, True, "case:mixed|tok:none"),
+        Metric("ter", "TER", ERRORS, ter.TerReferences, True, "case:mixed|tok:none"),
+        Metric(
+            "chrf", "chrF", chrf.STATISTICS, chrf.ChrfReferences, False, "nc:6|nw:0|space:no|beta:2"
+        ),
+        Metric(
+            "accuracy",
+            "accuracy",
+            ERRORS,
+            edit_distance.SentenceErrors,
+            False,
+            "sentences that are a reference, case:mixed",
+        ),
+    )
+}
+"""All metrics by name."""
+
+
+def metric(name: str) -> Metric:
+    """Return the metric of that name.
+
+    Raises:
+        UsageError: there is none; lists the names.
+    """
+    if name not in METRICS:
+        raise UsageError(f"unknown metric {name!r}: expected one of {', '.join(METRICS)}")
+    return METRICS[name]
+
+
+@compiled
+def quality_of(statistics: Floats) -> float:
+    """Return the quality of summed statistics (width,), in compiled code."""
+    if len(statistics) == BLEU:
+        return bleu_of(statistics)
+    if len(statistics) == ERRORS:
+        return float(1.0 - statistics[0] / max(statistics[1], 1.0))
+    return chrf_of(statistics)
+
+
+def corpus_quality(statistics: NDArray[np.integer]) -> float:
+    """Return the quality of summed statistics (width,)."""
+    return float(quality_of(statistics.astype(np.float64)))
+
+
+def sentence_quality(statistics: NDArray[np.integer]) -> Floats:
+    """Return the quality of single sentences (n,) from their statistics (n, width).
+
+    BLEU is smoothed (Lin and Och 2004).
+    """
+    if statistics.shape[1] == BLEU:
+        return sentence_bleu(statistics)
+    return np.array([quality_of(row) for row in statistics.astype(np.float64)])
