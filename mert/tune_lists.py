@@ -16,7 +16,14 @@ from moses_feature.errors import DataError, FormatError, MosesFeatureError, show
 from moses_feature.metrics.metric import METRICS, Metric, corpus_quality
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine, labelled_values
+from moses_feature.nbest_formats.json_lines import FEATURE as LOG_PROB
 from moses_feature.nbest_formats.reader import MOSES, NbestReader
+from moses_feature.nbest_formats.translation import TOTAL
+
+ORDERING = (TOTAL, LOG_PROB)
+"""The features by which other decoders order their lists."""
+NEAR_ZERO = 0.1
+"""A quality that the best translations of each list are above if the references are theirs."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,7 @@ class TunedLists:
             sentences: what to expect of other texts.
         best: of the translations that the references like best, sentence by sentence.
         reason: why the optimiser stopped.
+        warnings: what should be known before the weights are used.
     """
 
     features: FeatureSet
@@ -43,6 +51,7 @@ class TunedLists:
     unseen: float
     best: float
     reason: str
+    warnings: tuple[str, ...]
 
 
 def read_references(paths: Sequence[str]) -> list[tuple[Sentence, ...]]:
@@ -69,7 +78,8 @@ def features_of(
     Args:
         lists: the file.
         form: its format.
-        start: weights by the names of the features; None for equal ones.
+        start: weights by the names of the features; None for those by which the decoder orders its
+            lists, or equal ones where that is not known (in Moses' format).
 
     Raises:
         FormatError: it is no line of an n-best list, or has no features.
@@ -85,6 +95,8 @@ def features_of(
         raise FormatError(lists, "features, each with a name and values", shown(line), 1)
     width = sum(map(len, by_name.values()))
     weights = {name: (1 / width,) * len(values) for name, values in by_name.items()}
+    if orders := next((name for name in ORDERING if name in by_name and form != MOSES), None):
+        weights = {name: (float(name == orders),) * len(values) for name, values in by_name.items()}
     if start is not None:
         for name, values in by_name.items():
             if len(start.get(name, ())) != len(values):
@@ -139,13 +151,28 @@ def tune_lists(
     optimum = optimizer(candidates, SearchSpace.around(start), seed)
     halves, _ = cross_optimised(candidates, start, optimizer, seed)
     chosen = candidates.statistics[candidates.chosen(candidates.features @ optimum.weights)]
+    chosen_quality = corpus_quality(chosen.sum(axis=0) + without_list)
+    first_quality = corpus_quality(first.sum(axis=0))
+    warnings = []
+    if chosen_quality < first_quality:
+        warnings.append(
+            "the decoder's own order is better than that of these weights, on the very text: what "
+            "orders its lists is not among the features, or the weights to begin with (--start) "
+            "are far from it"
+        )
+    if corpus_quality(best) < NEAR_ZERO:
+        warnings.append(
+            "even the best translations of the lists have next to nothing in common with the "
+            "references: are they of the same text, in the same order?"
+        )
     return TunedLists(
         features=features.with_weights(normalised(optimum.weights)),
         translations=len(candidates.features),
         sentences=pool.sentences,
-        first=metric.shown(corpus_quality(first.sum(axis=0))),
-        tuned=metric.shown(corpus_quality(chosen.sum(axis=0) + without_list)),
+        first=metric.shown(first_quality),
+        tuned=metric.shown(chosen_quality),
         unseen=metric.shown(corpus_quality(halves.sum(axis=0) + without_list)),
         best=metric.shown(corpus_quality(best)),
         reason=optimum.reason,
+        warnings=tuple(warnings),
     )

@@ -40,7 +40,7 @@ from moses_feature.rescoring.nbest import read_weights
 @click.option(
     "--start",
     type=READ,
-    help="Weights to begin with, lines like LM0= 0.1, or a moses.ini; equal ones by default.",
+    help="Weights to begin with, lines like LM0= 0.1, or a moses.ini; those of the decoder by default, of lists in Moses' format equal ones.",
 )
 @algorithm_option
 @metric_option
@@ -84,6 +84,8 @@ def mert_tune_lists(
     )
     write_weights(Path(weights), tuned.features)
     click.echo(f"{weights}: {tuned.reason}", err=True)
+    for warning in tuned.warnings:
+        click.echo(f"Warning: {warning}", err=True)
     label = METRICS[metric].label
     click.echo(
         f"{label} {tuned.first:.2f} of the first translations, {tuned.tuned:.2f} tuned, "

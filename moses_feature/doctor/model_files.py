@@ -12,6 +12,22 @@ from moses_feature.errors import MosesFeatureError
 from moses_feature.moses.ini import TABLE_CLASS, Feature, MosesIni
 from moses_feature.moses.lines import LineReader
 
+WITH_FILES = frozenset(
+    (
+        TABLE_CLASS,
+        "BilingualNPLM",
+        "Generation",
+        "KENLM",
+        "LexicalReordering",
+        "NeuralLM",
+        "OpSequenceModel",
+        "PhraseDictionaryCompact",
+        "PhraseDictionaryOnDisk",
+        "ProbingPT",
+        "RNNsearch",
+    )
+)
+"""Classes whose path is that of a file or folder; of others it may be the beginning of one."""
 PROBING_VERSION = 15
 """API_VERSION of Moses since 2016 (`probingpt/storing.h`)."""
 PROGRAMS = ("moses", "mert", "extractor", "kbmira", "pro", "CreateProbingPT")
@@ -34,7 +50,7 @@ def check_files(ini: MosesIni) -> Iterator[Finding]:
     """Yield what is wrong with the files of all features."""
     for feature in ini.features:
         path = feature.arguments.get("path")
-        if path is None:
+        if path is None or feature.kind not in WITH_FILES:
             continue
         where = f"{ini.path} at line {feature.line_number}"
         if "=" in path:

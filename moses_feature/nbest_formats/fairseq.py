@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from moses_feature.errors import FormatError, shown
 from moses_feature.moses.lines import LineReader
-from moses_feature.nbest_formats.translation import ListedTranslation
+from moses_feature.nbest_formats.translation import TOTAL, ListedTranslation
 
 FEATURE = "LogProb0"
 _LINE = re.compile(rb"([HP])-([0-9]{1,9})\t(.*)", re.DOTALL)
@@ -52,7 +52,7 @@ def fairseq(reader: LineReader) -> Iterator[ListedTranslation]:
             expected = "P-sentence<TAB>log probabilities"
             raise FormatError(reader.path, expected, shown(line), number)
         of_line, _, score, text = open_hypothesis
-        values = {FEATURE: sum(map(float, rest.split()))}
+        values = {FEATURE: sum(map(float, rest.split())), TOTAL: score}
         found.append(ListedTranslation(of_line, sentence, text, values, score))
         open_hypothesis = None
     _check_closed(open_hypothesis, reader.path)

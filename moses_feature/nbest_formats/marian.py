@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from moses_feature.errors import FormatError, shown
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import NUMBER
-from moses_feature.nbest_formats.translation import ListedTranslation
+from moses_feature.nbest_formats.translation import TOTAL, ListedTranslation
 
 EXPECTED = "sentence ||| words ||| F0= value … ||| total"
 _LEAST = 4
@@ -48,7 +48,8 @@ def _parsed(line: bytes, number: int) -> ListedTranslation:
     if len(links) > 1 or not all(_LINKS.fullmatch(field) for field in links):
         raise ValueError(line)
     alignment = links[0] if links else None
-    return ListedTranslation(number, int(sentence), text, values, _number(total), alignment)
+    values[TOTAL] = _number(total)
+    return ListedTranslation(number, int(sentence), text, values, values[TOTAL], alignment)
 
 
 def _number(text: bytes) -> float:

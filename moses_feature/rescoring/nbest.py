@@ -153,6 +153,8 @@ def rescore(
     """
     for sentence, lines in groupby(_lines(reader), key=lambda line: line.sentence):
         group = list(lines)
+        for place, line in enumerate(group):
+            line.place = place
         for scorer in scorers:
             try:
                 values = scorer.scores(sentence, group)
@@ -170,10 +172,15 @@ def rescore(
 
 
 class Translation:
-    """A line of an n-best list whose features and total may change."""
+    """A line of an n-best list whose features and total may change.
+
+    Attributes:
+        place: in the list of its sentence as it was read, from 0.
+    """
 
     def __init__(self, line: bytes, path: str, line_number: int) -> None:
-        self._place = path, line_number
+        self.place = 0
+        self._where = path, line_number
         text = line.rstrip(b"\r\n")
         self._end = line[len(text) :]
         try:
@@ -185,11 +192,6 @@ class Translation:
     def sentence(self) -> int:
         """The number of the sentence, from 0."""
         return self._parsed.sentence
-
-    @property
-    def line_number(self) -> int:
-        """Where it stands in the file, 1-based."""
-        return self._place[1]
 
     @property
     def words(self) -> list[bytes]:
@@ -225,7 +227,9 @@ class Translation:
             here, there = len(values.get(name, ())), len(weights.get(name, ()))
             if here and not there:
                 raise self.error(f"a weight of {name}", "none in the weights")
-            if here != there and not (here == 0 and name in UNTUNEABLE):
+            if not here and name not in UNTUNEABLE:
+                raise self.error(f"a value of {name}, of which there are weights", "none")
+            if here and here != there:
                 raise self.error(f"as many values of {name} as it has weights, {there}", f"{here}")
         self._parsed.total = sum(
             weight * value
@@ -243,7 +247,7 @@ class Translation:
 
     def error(self, expected: str, found: str) -> FormatError:
         """Return an error that names the line."""
-        path, line_number = self._place
+        path, line_number = self._where
         return FormatError(path, expected, found, line_number)
 
 

@@ -68,7 +68,7 @@ class OneBest:
                 references have not.
         """
         best = max(translations, key=lambda translation: translation.total)
-        first = min(translations, key=lambda translation: translation.line_number)
+        first = min(translations, key=lambda translation: translation.place)
         sentence = best.sentence
         if not self._next <= sentence <= self._next + MOST_MISSING:
             raise DataError(

@@ -50,17 +50,18 @@ def read(tmp_path, content: bytes, form: str) -> list[bytes]:
 
 def test_marian(tmp_path):
     assert read(tmp_path, MARIAN, "marian") == [
-        b"0 ||| das ist gut  ||| F0= -1.5 WordPenalty0= -3 ||| -0.5\n",
-        b"0 ||| das ist  ||| F0= -2 F1= -0.25 WordPenalty0= -2 ||| -0.75 ||| 0-0 1-1 \n",
-        b"2 |||  ||| F0= -0.925 WordPenalty0= 0 ||| -1\n",
+        b"0 ||| das ist gut  ||| F0= -1.5 Total0= -0.5 WordPenalty0= -3 ||| -0.5\n",
+        b"0 ||| das ist  ||| F0= -2 F1= -0.25 Total0= -0.75 WordPenalty0= -2"
+        b" ||| -0.75 ||| 0-0 1-1 \n",
+        b"2 |||  ||| F0= -0.925 Total0= -1 WordPenalty0= 0 ||| -1\n",
     ]
 
 
 def test_fairseq_sums_log_probabilities_and_sorts_sentences(tmp_path):
     assert read(tmp_path, FAIRSEQ, "fairseq") == [
-        b"2 |||  ||| LogProb0= -1 WordPenalty0= 0 ||| -1\n",
-        b"7 ||| le chien  ||| LogProb0= -0.75 WordPenalty0= -2 ||| -0.25\n",
-        b"7 ||| un chien  ||| LogProb0= -1.5 WordPenalty0= -2 ||| -0.15\n",
+        b"2 |||  ||| LogProb0= -1 Total0= -1 WordPenalty0= 0 ||| -1\n",
+        b"7 ||| le chien  ||| LogProb0= -0.75 Total0= -0.25 WordPenalty0= -2 ||| -0.25\n",
+        b"7 ||| un chien  ||| LogProb0= -1.5 Total0= -0.15 WordPenalty0= -2 ||| -0.15\n",
     ]
 
 
@@ -145,7 +146,7 @@ def test_unknown_format(tmp_path):
 
 def test_a_command_reads_them(tmp_path, run):
     (tmp_path / "lists").write_bytes(MARIAN)
-    (tmp_path / "weights").write_text("F0= 0\nWordPenalty0= 1\n")
+    (tmp_path / "weights").write_text("F0= 0\nTotal0= 0\nWordPenalty0= 1\n")
     (tmp_path / "reference").write_text("das ist\nx\n\n")
     (tmp_path / "lists").write_bytes(MARIAN.replace(b" F1= -0.25", b""))
     done = run(
@@ -163,3 +164,18 @@ def test_a_command_reads_them(tmp_path, run):
     )
     assert "reference: expected a sentence 1 (from 0) as in the lists, found 1" in refused.stderr
     assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize("form", ["sockeye", "opennmt"])
+def test_lists_on_one_line_are_counted_as_they_stood(tmp_path, run, form):
+    """The decoder's first translation is right, the weights want the other one."""
+    content = SOCKEYE[:1] if form == "sockeye" else OPENNMT
+    (tmp_path / "lists").write_bytes(as_lines(content))
+    (tmp_path / "weights").write_text("LogProb0= -1\nWordPenalty0= 0\n")
+    (tmp_path / "reference").write_text("a b\n")
+    done = run(
+        *("rescore", "lists", "out", "--format", form, "--weights", "weights"),
+        *("--best", "best", "--reference", "reference"),
+    )
+    assert (tmp_path / "best").read_text() == "a\n"
+    assert "1 of 1 first translations have changed" in done.stdout

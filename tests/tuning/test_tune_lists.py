@@ -68,7 +68,7 @@ def test_what_is_said_is_what_rescoring_makes_of_it(algorithm):
     assert bleu("best") == pytest.approx(tuned, abs=0.006)
     assert first < unseen <= tuned + 1 < best
     weights = dict(line.split("= ") for line in Path("weights").read_text().splitlines())
-    assert list(weights) == ["F0", "F1", "WordPenalty0"]
+    assert list(weights) == ["F0", "F1", "Total0", "WordPenalty0"]
     assert abs(float(weights["F0"])) < float(weights["F1"])
 
 
@@ -83,7 +83,7 @@ def test_word_errors():
 
 @pytest.mark.usefixtures("files")
 def test_start_weights_and_seeds():
-    Path("start").write_text("WordPenalty0= 0.1\nF1= 0.8\nF0= 0.1\nOther= 1\n")
+    Path("start").write_text("WordPenalty0= 0.1\nF1= 0.8\nF0= 0.1\nTotal0= 0\nOther= 1\n")
     arguments = ("lists", "a", "--format", "marian", "--dev-reference", "reference")
     started = invoke(*arguments, "--start", "start", "--restarts", "0").stdout
     assert started == invoke(*arguments, "--start", "start", "--restarts", "0").stdout
