@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from mert.corpus import Sentence, read_text
 from mert.nbest import read_nbest
 from mert.optimisers.choice import Optimizer
@@ -144,9 +146,13 @@ def tune_lists(
     best = candidates.statistics[candidates.closest_to_references()].sum(axis=0) + without_list
     if corpus_quality(best) <= 0.0:
         raise DataError(
-            f"{lists}: no word of the translations is in the references: are they in the same "
-            "language, and tokenised alike?"
+            f"{lists}: {metric.label} of the best translations of all lists is "
+            f"{metric.shown(0.0):.2f}: are the references in the same language, and tokenised "
+            "alike?"
         )
+    if not np.isfinite(features.weights).all() or not 0 < np.abs(features.weights).sum() < np.inf:
+        found = ", ".join(f"{weight:g}" for weight in features.weights)
+        raise MosesFeatureError(f"start weights: expected some that are not 0, found {found}")
     start = normalised(features.weights)
     optimum = optimizer(candidates, SearchSpace.around(start), seed)
     halves, _ = cross_optimised(candidates, start, optimizer, seed)

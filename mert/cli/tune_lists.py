@@ -14,6 +14,8 @@ from moses_feature import __version__
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE
 from moses_feature.cli.paths import READ, WRITE
+from moses_feature.errors import UsageError
+from moses_feature.files import STANDARD_STREAM
 from moses_feature.metrics.metric import METRICS
 from moses_feature.nbest_formats.reader import FORMATS, MOSES
 from moses_feature.rescoring.nbest import read_weights
@@ -40,7 +42,8 @@ from moses_feature.rescoring.nbest import read_weights
 @click.option(
     "--start",
     type=READ,
-    help="Weights to begin with, lines like LM0= 0.1, or a moses.ini; those of the decoder by default, of lists in Moses' format equal ones.",
+    help="Weights to begin with, lines like LM0= 0.1, or a moses.ini; those of the decoder by "
+    "default, for lists in Moses' format equal ones.",
 )
 @algorithm_option
 @metric_option
@@ -72,6 +75,8 @@ def mert_tune_lists(
       moses-feature rescore test.nbest.gz test.rescored.gz --cslm french.cslm \\
           --weights weights.txt --best test.out --reference test.fr
     """
+    if weights == STANDARD_STREAM:
+        raise UsageError("weights are written to a file, found -")
     features = features_of(lists, form, None if start is None else read_weights(start))
     tuned = tune_lists(
         lists,

@@ -50,10 +50,10 @@ def check_names(names: list[str]) -> None:
     Raises:
         UsageError: not so.
     """
-    if len(set(names)) != len(names) or not names:
-        raise UsageError(
-            f"system names: expected different ones, found {', '.join(names) or 'none'}"
-        )
+    if not names:
+        raise UsageError("nothing to compare: expected NAME=INI, or --output NAME=FILE")
+    if len(set(names)) != len(names):
+        raise UsageError(f"system names: expected different ones, found {', '.join(names)}")
 
 
 def _check_name(name: str) -> None:

@@ -80,15 +80,16 @@ def compare(
     if candidates and dev is None:
         raise UsageError("systems are tuned: expected a development set, found none")
     seeds = [replace(tuning, seed=tuning.seed + run) for run in range(runs)]
+    texts = [(output.name, finished.read_outputs(output, test)) for output in outputs]
     found: list[tuple[str, tuple[Run, ...], Seconds]] = []
     with locked_directory(directory, "comparing"):
         _check_new(candidates, dev, test, directory, decoder)
         _check_directory(directory, dev, test, decoder)
         left = TimeLeft(len(candidates) * runs)
         task = Task(names, dev, test, directory, decoder, seeds, command, force, left, report)
-        for output in outputs:
-            of_output = finished.runs_of(output, test, task.test_scorer, directory / output.name)
-            found.append((output.name, of_output, Seconds()))
+        for name, of_files in texts:
+            of_output = finished.runs_of(of_files, task.test_scorer, directory / name)
+            found.append((name, of_output, Seconds()))
         for place, candidate in enumerate(candidates):
             system = SystemRuns(candidate, task)
             found.insert(place, (candidate.name, system.results(), system.times.seconds))

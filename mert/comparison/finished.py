@@ -10,24 +10,44 @@ from xopen import xopen
 from mert.comparison.candidate import FinishedOutput
 from mert.comparison.results import Run
 from mert.comparison.scorer import Scorer
-from mert.corpus import Corpus, read_text
-from moses_feature.errors import DataError
+from mert.corpus import Corpus, Sentence, read_text
+from moses_feature.errors import DataError, FormatError
 from moses_feature.files import whole_file
+from moses_feature.moses.phrase_table import SEPARATOR
+
+Texts = tuple[tuple[Sentence, ...], ...]
 
 
-def runs_of(
-    output: FinishedOutput, test: Corpus, scorer: Scorer, directory: Path
-) -> tuple[Run, ...]:
-    """Score each file; its translations are kept in the directory.
+def read_outputs(output: FinishedOutput, test: Corpus) -> Texts:
+    """Return the translations of each file.
 
     Raises:
-        DataError: a file that has not a line for each sentence of the test set, or no word.
+        DataError: a file that has not a line for each sentence of the test set, no word, or words
+            that no n-best list can hold.
     """
+    return tuple(_read(path, test) for path in output.paths)
+
+
+def _read(path: str, test: Corpus) -> tuple[Sentence, ...]:
+    sentences, _ = read_text(path)
+    if len(sentences) != len(test):
+        expected = f"{len(test)} lines as in {test.paths[0]}"
+        raise DataError(f"{path}: expected {expected}, found {len(sentences)}")
+    if not any(sentences):
+        raise DataError(f"{path}: expected translations, found no word")
+    for number, words in enumerate(sentences, 1):
+        if SEPARATOR in b" ".join(words):
+            raise FormatError(path, "a translation alone, without |||", "a |||", number)
+    return sentences
+
+
+def runs_of(texts: Texts, scorer: Scorer, directory: Path) -> tuple[Run, ...]:
+    """Score the translations of each file; they are kept in the directory."""
     directory.mkdir(parents=True, exist_ok=True)
     runs = []
-    for number, path in enumerate(output.paths, 1):
+    for number, sentences in enumerate(texts, 1):
         lists = directory / f"output-{number}.nbest.gz"
-        _write_lists(path, test, lists)
+        _write_lists(sentences, lists)
         score, statistics = scorer.score(lists)
         runs.append(
             Run(
@@ -45,13 +65,7 @@ def runs_of(
     return tuple(runs)
 
 
-def _write_lists(path: str, test: Corpus, lists: Path) -> None:
-    sentences, _ = read_text(path)
-    if len(sentences) != len(test):
-        expected = f"{len(test)} lines as in {test.paths[0]}"
-        raise DataError(f"{path}: expected {expected}, found {len(sentences)}")
-    if not any(sentences):
-        raise DataError(f"{path}: expected translations, found no word")
+def _write_lists(sentences: tuple[Sentence, ...], lists: Path) -> None:
     with (
         whole_file(lists) as temporary,
         xopen(temporary, "wb", format="gz", compresslevel=1, threads=0) as file,

@@ -8,14 +8,18 @@ from mert.comparison.results import Comparison
 
 
 def table(comparison: Comparison) -> list[tuple[str, ...]]:
-    """Return the rows of the paper's Table 1, names of the columns first."""
+    """Return the rows of the paper's Table 1, names of the columns first.
+
+    There is no column for the development set if nothing was tuned.
+    """
+    of_dev = any(not np.isnan(system.scores("dev")).any() for system in comparison.systems)
+    parts = ("dev", "test") if of_dev else ("test",)
+    label = comparison.metric.label
     rows: list[tuple[str, ...]] = [
         (
             "system",
-            *(f"{part} {comparison.metric.label}" for part in ("dev", "test")),
-            "difference",
-            "p (randomisation)",
-            "p (bootstrap)",
+            *(f"{part} {label}" for part in parts),
+            *("difference", "p (randomisation)", "p (bootstrap)"),
         )
     ]
     for system in comparison.systems:
@@ -26,7 +30,7 @@ def table(comparison: Comparison) -> list[tuple[str, ...]]:
                 f"{system.p_randomisation:.4f}",
                 f"{system.p_bootstrap:.4f}",
             )
-        means = tuple(_mean(system.scores(part)) for part in ("dev", "test"))
+        means = tuple(_mean(system.scores(part)) for part in parts)
         rows.append((system.name, *means, *compared))
     return rows
 
@@ -36,8 +40,8 @@ def notes(comparison: Comparison) -> list[str]:
     found = []
     if min(len(system.runs) for system in comparison.systems) == 1:
         found.append(
-            "One run of a system cannot tell a better system from a luckier tuning: the "
-            "p-values know nothing of the tuner's own variance. Use three seeds or more."
+            "One run of a system cannot tell a better system from a luckier one: the p-values know "
+            "nothing of the variance of tuning and training. Use three runs or more."
         )
     return found + [
         f"{system.name}: {note}" for system in comparison.systems for note in system.notes

@@ -12,7 +12,7 @@ from moses_feature.binary_tables.asking import TABLE, ask, differences, table_li
 from moses_feature.binary_tables.kinds import KINDS, Job, Kind
 from moses_feature.binary_tables.sample import TableSample, sample_table
 from moses_feature.errors import DataError, MosesFeatureError, UsageError
-from moses_feature.moses.ini import MosesIni, moses_path
+from moses_feature.moses.ini import Feature, MosesIni, moses_path
 from moses_feature.moses.programs import find_program, run_program
 
 SHOWN = 10
@@ -81,22 +81,20 @@ def binarise(
     path = output
     if form.suffix and not output.name.endswith(form.suffix):
         path = output.with_name(output.name + form.suffix)
-    if path.exists():
+    if os.path.lexists(path):
         raise UsageError(f"{path}: expected a new path, found a file or folder")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path.parent}: expected a folder, found none")
     moses_path(path)
     if table.suffix not in READ_BY_MOSES and table.suffix in (".bz2", ".xz", ".zst"):
         raise DataError(f"{table}: expected a table that is plain or compressed by gzip")
     sample = sample_table(table, asked)
-    if form.is_sorted and not sample.is_sorted:
-        raise DataError(
-            f"{table}: expected lines in the order of LC_ALL=C sort for a {kind} table, found "
-            f"others: zcat {table} | LC_ALL=C sort | gzip > sorted.gz"
-        )
     feature = None if ini is None else ini.table(name)
     if ini is not None and feature is not None and feature.score_count != sample.scores:
         expected = f"num-features={sample.scores} as in {table}"
         raise ini.error(feature.line_number, expected, f"{feature.score_count}")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if ini is not None and feature is not None:
+        _check_same(ini, feature, table)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         maker = _Maker(form, program, decoder, sample, Path(folder), threads)
         maker.try_small()
@@ -108,6 +106,14 @@ def binarise(
     line = table_line(form.feature, path.absolute(), sample.scores, name)
     pairs = len(sample.drawn) if asked else 0
     return Binarised(path, line, tuple(command), sample.scores, len(sample.targets), pairs, ini)
+
+
+def _check_same(ini: MosesIni, feature: Feature, table: Path) -> None:
+    """Check that an ini reads the table that is made binary, where its file is there."""
+    read = Path(feature.arguments["path"])
+    for place in (read, Path(f"{read}.gz")):
+        if place.is_file() and not place.samefile(table):
+            raise ini.error(feature.line_number, f"a table {table}", f"{place}")
 
 
 def _program(kind: Kind, moses: str | None) -> Path:

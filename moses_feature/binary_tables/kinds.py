@@ -35,7 +35,6 @@ class Kind:
         programs: names of the one that writes it.
         options: its arguments.
         suffix: that it appends to the name of the output.
-        is_sorted: whether it needs the lines in the order of `LC_ALL=C sort`.
         missing: how Moses is built with the program.
         dropped: what of a table it does not keep.
     """
@@ -45,7 +44,6 @@ class Kind:
     programs: tuple[str, ...]
     options: Callable[[Job], list[str]]
     suffix: str
-    is_sorted: bool
     missing: str
     dropped: str
 
@@ -82,7 +80,6 @@ KINDS: Mapping[str, Kind] = {
             ("CreateProbingPT", "CreateProbingPT2"),
             _probing,
             "",
-            is_sorted=False,
             missing="any build of Moses since 2017 has it",
             dropped="sparse scores, counts and properties",
         ),
@@ -92,7 +89,6 @@ KINDS: Mapping[str, Kind] = {
             ("processPhraseTableMin",),
             _compact,
             ".minphr",
-            is_sorted=True,
             missing="built with bjam --with-cmph",
             dropped="sparse scores, counts and properties",
         ),
@@ -102,7 +98,6 @@ KINDS: Mapping[str, Kind] = {
             ("CreateOnDiskPt",),
             _on_disk,
             "",
-            is_sorted=False,
             missing="any build of Moses has it",
             dropped="counts and properties",
         ),

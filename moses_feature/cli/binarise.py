@@ -12,6 +12,7 @@ from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE, POSITIVE
 from moses_feature.cli.paths import READ, READ_TABLE, WRITE, WRITE_INI
 from moses_feature.errors import UsageError
+from moses_feature.files import STANDARD_STREAM
 from moses_feature.moses.ini import MosesIni
 
 
@@ -66,6 +67,10 @@ def binarise_command(
     """
     if (ini is None) != (ini_out is None):
         raise UsageError("--ini and --ini-out go together")
+    if STANDARD_STREAM in (table, output):
+        raise UsageError("tables are read from a file, and written to a file or folder, found -")
+    if ini_out is not None and not Path(ini_out).absolute().parent.is_dir():
+        raise UsageError(f"{ini_out}: expected a folder {Path(ini_out).parent}, found none")
     system = None if ini is None else MosesIni.read(ini)
     done = binarise(
         Path(table),

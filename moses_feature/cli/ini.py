@@ -6,11 +6,13 @@ from pathlib import Path
 
 import click
 
+from moses_feature.binary_tables.described import score_count
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import ANY_NUMBER
 from moses_feature.cli.paths import READ, READ_MODEL, READ_TABLE, WRITE_INI
-from moses_feature.errors import UsageError
-from moses_feature.tables.add_to_ini import START_WEIGHT, add_model, add_to_ini
+from moses_feature.errors import FormatError, UsageError
+from moses_feature.moses.ini import TABLE_CLASS, MosesIni
+from moses_feature.tables.add_to_ini import START_WEIGHT, add_model, add_to_ini, first_line_scores
 
 
 @click.group("ini")
@@ -86,7 +88,9 @@ def ini_add_command(
     if table is not None or same_table:
         binary = None if binary_path is None else Path(binary_path)
         path = None if table is None else Path(table)
-        report_ini(output, add_to_ini(*files, path, table_name, weights, binary))
+        if binary is not None:
+            _check_binary(MosesIni.read(ini), table_name, binary, path)
+        report_ini(output, add_to_ini(*files, path, table_name, weights, binary), binary)
         return
     if table_name or binary_path or len(weights) > 1:
         raise UsageError("--table-name, --binary-path, and more than one --weight, are for --table")
@@ -97,17 +101,30 @@ def ini_add_command(
     say_how_to_tune(output)
 
 
-def report_ini(output: str, weights: list[float]) -> None:
+def _check_binary(ini: MosesIni, name: str | None, binary: Path, table: Path | None) -> None:
+    """Check that a binary table is of the ini's kind, and has as many scores as the text one."""
+    if table is None:
+        raise UsageError("--binary-path needs --table, the same table as text")
+    feature = ini.table(name)
+    if feature.kind == TABLE_CLASS or not binary.exists():
+        return  # said by `add_to_ini`
+    there, expected = score_count(feature.kind, binary), first_line_scores(table)
+    if there is not None and there != expected:
+        raise FormatError(binary, f"{expected} scores as in {table}", f"{there}")
+
+
+def report_ini(output: str, weights: list[float], binary: Path | None = None) -> None:
     """Say with which weights the new scores start."""
     values = " ".join(f"{weight:g}" for weight in weights)
     click.echo(f"{output}: {len(weights)} new scores with start weights {values}", err=True)
-    say_how_to_tune(output)
+    say_how_to_tune(output, "" if binary is None else " --decoder moses")
 
 
-def say_how_to_tune(ini: str) -> None:
+def say_how_to_tune(ini: str, options: str = "") -> None:
     """Say that start weights are a beginning only."""
     click.echo(
         "start weights translate worse than before until all weights are tuned together:\n"
-        f"  mert-tune {ini} --dev TEXT --dev-reference TRANSLATION --work-dir DIRECTORY",
+        f"  mert-tune {ini} --dev TEXT --dev-reference TRANSLATION --work-dir DIRECTORY"
+        f"{options}",
         err=True,
     )

@@ -90,7 +90,7 @@ from moses_feature.rescoring.source import SourceText
     "--best",
     type=WRITE,
     help="Also write the translation with the highest total of each sentence, one a line; an "
-    "empty line for a sentence without a list.",
+    "empty line for a sentence without a list (after the last one, with --reference or --source).",
 )
 @click.option(
     "--reference",
@@ -145,9 +145,10 @@ def rescore_command(
 
         scorers.append(RnnScorer(name, path, text, device.prepare()))
     check_names(scorers)
-    one_best = OneBest(references) if best is not None or references else None
+    one_best = OneBest(references, n_best) if best is not None or references else None
     with NbestReader(n_best, form) as reader:
-        lines = _write(reader, rescore(reader, scorers, weights), output, best, one_best)
+        lists = rescore(reader, scorers, weights)
+        lines = _write(reader, lists, output, best, one_best, len(text))
     what = "a new order" if weights else f"Moses' format of {form} lists"
     names = ", ".join(scorer.name for scorer in scorers) or what
     click.echo(f"{output}: {names} of {lines:,} translations", err=True)
@@ -161,8 +162,12 @@ def _write(
     output: str,
     best: str | None,
     one_best: OneBest | None,
+    sentences: int,
 ) -> int:
-    """Write lists, and their best translations, and return how many translations there are."""
+    """Write lists, and their best translations, and return how many translations there are.
+
+    `sentences` are those of the source text, 0 where it is not known.
+    """
     lines = 0
     with ExitStack() as stack:
         file = stack.enter_context(open_output(Path(output)))
@@ -176,6 +181,8 @@ def _write(
                 best_file.write(best_line)
             lines += len(translations)
             progress.show(f"{lines:,} translations", reader.fraction())
+        if best_file is not None and one_best is not None:
+            best_file.write(one_best.rest(sentences))
     return lines
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 from moses_feature.doctor.finding import Finding
 from moses_feature.doctor.language_models import check_language_models
 from moses_feature.doctor.model_files import check_files, check_programs, file_of
+from moses_feature.doctor.names import check_names
 from moses_feature.doctor.table_scan import TableScan, Words
 from moses_feature.doctor.texts import (
     Sentence,
@@ -15,6 +16,7 @@ from moses_feature.doctor.texts import (
     check_known,
     check_order,
     check_text,
+    is_factored,
     read_text,
     sample_words,
 )
@@ -49,18 +51,10 @@ def examine(
     """
     if programs is not None:
         yield from check_programs(programs)
-    try:
-        ini = MosesIni.read(ini_path)
-        ini.check_names()
-    except MosesFeatureError as error:
-        yield Finding(
-            "problem",
-            str(ini_path),
-            str(error).removeprefix(f"{ini_path}").lstrip(": "),
-            "Moses, or mert-moses.pl, stops",
-            "see the line",
-        )
+    ini = yield from _read(ini_path)
+    if ini is None:
         return
+    yield from check_names(ini)
     yield from check_weights(ini)
     yield from check_files(ini)
     findings = [found for path in (text, *references) if path for found in check_text(path)]
@@ -71,19 +65,9 @@ def examine(
     translated = {path: read_text(path) for path in references}
     scans: list[TableScan] = []
     for table in ini.tables():
-        path = file_of(ini, table.arguments["path"])
-        if table.kind != TABLE_CLASS or path is None or not path.is_file():
-            continue
-        try:
-            scan = TableScan(path, most_lines, sample_words(sentences))
-        except MosesFeatureError as error:
-            yield Finding("problem", str(path), str(error), "Moses stops", "make the file again")
-            continue
-        scans.append(scan)
-        yield from scan.findings()
-        yield from _check_columns(ini, table, scan)
-        if text is not None:
-            yield from check_filtered(scan, sentences)
+        scan = yield from _scan(ini, table, most_lines, sentences)
+        if scan is not None:
+            scans.append(scan)
     if scans and len(scans) == len(ini.tables()) and all(scan.whole for scan in scans):
         yield from _check_texts(Words.of_tables(scans), text, sentences, translated)
     elif text is not None:
@@ -92,9 +76,58 @@ def examine(
             str(ini_path),
             "not all of its tables are text that was read to the end",
             "the words of the texts were not compared with the tables",
-            "give --lines 0 to read all of a text table; binary ones are not looked into",
+            "give --lines 0 to read all of a text table"
+            if scans and len(scans) == len(ini.tables())
+            else "look at an ini that reads the text table",
         )
     yield from check_language_models(ini, [s for of_text in translated.values() for s in of_text])
+
+
+def _read(path: str | Path) -> Generator[Finding, None, MosesIni | None]:
+    """Read an ini, or yield why it is of no use."""
+    try:
+        ini = MosesIni.read(path)
+        ini.check_names()
+    except MosesFeatureError as error:
+        missing = not Path(path).is_file()
+        yield Finding(
+            "problem",
+            str(path),
+            str(error).removeprefix(f"{path}").removeprefix(": ").strip(),
+            "nothing can be looked at" if missing else "Moses, or mert-moses.pl, stops",
+            "give the path of a moses.ini" if missing else "write there what is expected",
+        )
+        return None
+    if not ini.tables():
+        yield Finding(
+            "problem",
+            str(path),
+            "no phrase table" if ini.features else "no [feature] section: this is no moses.ini",
+            "Moses stops, or translates nothing",
+            "give a moses.ini with a table; old formats are converted by "
+            "convert-moses-ini-to-v2.perl of Moses",
+        )
+        return ini if ini.features else None
+    return ini
+
+
+def _scan(
+    ini: MosesIni, table: Feature, most_lines: int | None, sentences: Sequence[Sentence]
+) -> Generator[Finding, None, TableScan | None]:
+    """Read a text table, and yield what is wrong with it."""
+    path = file_of(ini, table.arguments["path"])
+    if table.kind != TABLE_CLASS or path is None or not path.is_file():
+        return None
+    try:
+        scan = TableScan(path, most_lines, sample_words(sentences))
+    except MosesFeatureError as error:
+        yield Finding("problem", str(path), str(error), "Moses stops", "make the file again")
+        return None
+    yield from scan.findings()
+    yield from _check_columns(ini, table, scan)
+    if sentences:
+        yield from check_filtered(scan, sentences)
+    return scan
 
 
 def examine_fast(ini: MosesIni) -> tuple[list[Finding], list[Finding]]:
@@ -124,14 +157,18 @@ def examine_fast(ini: MosesIni) -> tuple[list[Finding], list[Finding]]:
 def _check_columns(ini: MosesIni, table: Feature, scan: TableScan) -> Iterator[Finding]:
     where = f"{ini.path} at line {table.line_number}"
     if scan.columns is not None and scan.columns != table.score_count:
+        remedy = f"write num-features={scan.columns} and as many weights of {table.name}"
+        if scan.columns > table.score_count:
+            remedy = f"moses-feature ini add --same-table, if the table was augmented; or {remedy}"
+        else:
+            remedy = f"is the path that of the table before it was augmented? Otherwise {remedy}"
         yield Finding(
             "problem",
             where,
             f"num-features={table.score_count}, but {scan.path} has {scan.columns} scores",
             "Moses stops (`Size of scoreVector != number`); binary tables made of it are read "
             "wrongly, without an error",
-            f"moses-feature ini add --same-table, or num-features={scan.columns} and as many "
-            f"weights of {table.name}",
+            remedy,
         )
     description = features_json(scan.path)
     if not description.is_file() or scan.columns is None:
@@ -161,7 +198,10 @@ def _check_texts(
     sentences: Sequence[Sentence],
     references: dict[str, list[Sentence]],
 ) -> Iterator[Finding]:
-    """Compare texts with tables that were read whole."""
+    """Compare texts with tables that were read whole, unless one of both has factors."""
+    texts = [sentences, *references.values()]
+    if words.factored or any(map(is_factored, texts)):
+        return
     findings: list[Finding] = []
     if text is not None:
         findings += check_known(text, sentences, words, "source")

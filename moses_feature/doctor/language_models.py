@@ -9,6 +9,7 @@ from pathlib import Path
 
 from moses_feature.doctor.finding import Finding
 from moses_feature.doctor.model_files import file_of
+from moses_feature.doctor.texts import is_factored
 from moses_feature.errors import MosesFeatureError
 from moses_feature.moses.ini import Feature, MosesIni
 from moses_feature.moses.language_model import is_binary
@@ -16,51 +17,69 @@ from moses_feature.moses.lines import LineReader
 
 MOST_UNKNOWN = 0.1
 """Share of reference words that a language model of the same text hardly ever lacks."""
+_NUMBERS = tuple(b"%c" % digit for digit in b"-0123456789")
+_SECTION = re.compile(rb"\\([0-9]+)-grams:")
 _COUNT = re.compile(rb"ngram ([0-9]+)=\s*([0-9]+)")
 
 
 @dataclass(frozen=True)
 class ArpaModel:
-    """What an ARPA file begins with: its order and its words."""
+    """What is in an ARPA file.
 
-    order: int
+    Attributes:
+        counts: n-grams of each order that its head promises.
+        found: those that are there.
+        words: that it knows.
+        is_whole: it ends as it should.
+    """
+
+    counts: dict[int, int]
+    found: dict[int, int]
     words: frozenset[bytes]
+    is_whole: bool
+
+    @property
+    def order(self) -> int:
+        """The length of its longest n-grams."""
+        return max(self.counts)
 
 
 def read_arpa(path: Path) -> ArpaModel | None:
-    """Return the head of an ARPA file; None if it is something else."""
-    order, words = 0, set()
-    in_words = False
+    """Return what is in an ARPA file; None if it is something else."""
+    counts: dict[int, int] = {}
+    found: dict[int, int] = {}
+    words = set()
+    now = 0
+    is_whole = False
     with LineReader(path) as reader:
         for line in reader:
-            if count := _COUNT.match(line):
-                order = max(order, int(count[1]))
-            elif line.startswith(b"\\1-grams:"):
-                in_words = True
-            elif in_words and line.startswith(b"\\"):
-                break
-            elif in_words and line.strip():
-                fields = line.rstrip(b"\r\n").split(b"\t")
-                if len(fields) < 2:  # log probability and word
-                    return None
-                words.add(fields[1])
-            elif not order and line.strip() and not line.startswith(b"\\data\\"):
+            if now and line[:1] in _NUMBERS:
+                found[now] += 1
+                if now == 1:
+                    words.add(line.rstrip(b"\r\n").split(b"\t")[1] if b"\t" in line else b"")
+            elif section := _SECTION.match(line):
+                now = int(section[1])
+                found[now] = 0
+            elif count := _COUNT.match(line):
+                counts[int(count[1])] = int(count[2])
+            elif line.startswith(b"\\end\\"):
+                is_whole = True
+            elif not counts and line.strip() and not line.startswith(b"\\data\\"):
                 return None
-    return ArpaModel(order, frozenset(words)) if words else None
+    return ArpaModel(counts, found, frozenset(words), is_whole) if words and counts else None
 
 
-def check_language_models(
-    ini: MosesIni, references: Sequence[Sequence[bytes]]
-) -> Iterator[Finding]:
+def check_language_models(ini: MosesIni, references: Sequence[list[bytes]]) -> Iterator[Finding]:
     """Yield what is wrong with KenLM models in text format; binary ones are not looked into."""
     for feature in ini.features:
         path = file_of(ini, feature.arguments.get("path", ""))
         if feature.kind == "KENLM" and path is not None and path.is_file():
-            yield from _check_model(ini, feature, path, references)
+            of_words = feature.arguments.get("factor", "0") == "0" and not is_factored(references)
+            yield from _check_model(ini, feature, path, references if of_words else [])
 
 
 def _check_model(
-    ini: MosesIni, feature: Feature, path: Path, references: Sequence[Sequence[bytes]]
+    ini: MosesIni, feature: Feature, path: Path, references: Sequence[list[bytes]]
 ) -> Iterator[Finding]:
     where = f"{ini.path} at line {feature.line_number}"
     try:
@@ -79,6 +98,22 @@ def _check_model(
             "make it with lmplz, and build_binary if you like",
         )
         return
+    if model.counts != model.found or not model.is_whole:
+        short = next((n for n in model.counts if model.found.get(n) != model.counts[n]), None)
+        lacks = (
+            "no \\end\\"
+            if short is None
+            else (
+                f"{model.found.get(short, 0):,} {short}-grams in place of {model.counts[short]:,}"
+            )
+        )
+        yield Finding(
+            "problem",
+            str(path),
+            f"not whole: {lacks}",
+            "Moses stops while it reads the model",
+            "make the model again: writing it has failed, or the file was cut",
+        )
     said = feature.arguments.get("order")
     if said is not None and said != str(model.order):
         yield Finding(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from moses_feature.binary_tables.described import is_text_table
 from moses_feature.doctor.finding import Finding
 from moses_feature.errors import MosesFeatureError
 from moses_feature.moses.ini import TABLE_CLASS, Feature, MosesIni
@@ -50,9 +51,13 @@ def check_files(ini: MosesIni) -> Iterator[Finding]:
     """Yield what is wrong with the files of all features."""
     for feature in ini.features:
         path = feature.arguments.get("path")
+        where = f"{ini.path} at line {feature.line_number}"
+        if path is None and feature.kind == "KENLM":
+            yield Finding(
+                "problem", where, f"no path= of {feature.name}", "Moses stops", "write its path"
+            )
         if path is None or feature.kind not in WITH_FILES:
             continue
-        where = f"{ini.path} at line {feature.line_number}"
         if "=" in path:
             yield Finding(
                 "warning",
@@ -106,6 +111,8 @@ def _check_file(file: Path, feature: Feature, where: str) -> Iterator[Finding]:
         yield from _check_probing(file, feature, where)
     elif feature.kind == "PhraseDictionaryOnDisk":
         yield from _check_on_disk(file, feature, where)
+    elif feature.kind == "PhraseDictionaryCompact" and is_text_table(file):
+        yield _text_for(file, where, feature.kind)
     elif file.is_file() and file.stat().st_size == 0:
         yield Finding("problem", str(file), "an empty file", "Moses stops", "make it again")
 
@@ -136,7 +143,21 @@ def _check_text_table(file: Path, where: str) -> Iterator[Finding]:
         )
 
 
+def _text_for(file: Path, where: str, kind: str) -> Finding:
+    return Finding(
+        "problem",
+        where,
+        f"{kind} reads a binary table, {file} is none",
+        "Moses stops",
+        f"a text table has the class {TABLE_CLASS}; or make a binary one of it (moses-feature "
+        "binarise)",
+    )
+
+
 def _check_probing(folder: Path, feature: Feature, where: str) -> Iterator[Finding]:
+    if folder.is_file():
+        yield _text_for(folder, where, "ProbingPT")
+        return
     config = folder / "config"
     if not config.is_file():
         yield Finding(
@@ -160,6 +181,9 @@ def _check_probing(folder: Path, feature: Feature, where: str) -> Iterator[Findi
 
 
 def _check_on_disk(folder: Path, feature: Feature, where: str) -> Iterator[Finding]:
+    if folder.is_file():
+        yield _text_for(folder, where, "PhraseDictionaryOnDisk")
+        return
     misc = folder / "Misc.dat"
     if not misc.is_file():
         yield Finding(
@@ -189,6 +213,14 @@ def _check_count(said: str | None, feature: Feature, file: Path, where: str) -> 
 
 def check_programs(folder: Path) -> Iterator[Finding]:
     """Yield which programs of Moses in a folder cannot be run."""
+    if not any((folder / name).exists() for name in PROGRAMS):
+        yield Finding(
+            "problem",
+            str(folder),
+            f"none of the programs {', '.join(PROGRAMS)}",
+            "tuning with real Moses stops",
+            "give the folder of Moses that has bin/moses, or bin itself",
+        )
     for name in PROGRAMS:
         program = folder / name
         if program.is_file() and not os.access(program, os.X_OK):

@@ -27,6 +27,8 @@ REMEDIES = {
     "property": "take the seventh field out, or use a Moses that knows it",
     "no lines": "make the table again: it was filtered to nothing, or writing it failed",
 }
+PENALTY = "is 2.718 in every line"
+"""The phrase penalty that old tables have."""
 IN_TEXT_HARMLESS = "not in the order"
 """What hinders binarising tools alone."""
 OTHERWISE = "make the table again, or take these lines out"
@@ -106,15 +108,23 @@ class TableScan:
 
     def findings(self) -> Iterator[Finding]:
         """Yield what is wrong with the lines, and with the order of the columns."""
-        for found in self._checker.findings():
+        findings = self._checker.findings()
+        many = {found.what for found in findings if found.lines > self.lines / 2}
+        for found in findings:
             what, _, effect = found.what.partition(": ")
+            if what.startswith("column") and any(w.startswith("negative") for w in many):
+                continue  # a consequence
+            if "in every line" in what and not self.whole:
+                continue  # that was read
+            if what.startswith("score of zero") and any(w.startswith("negative") for w in many):
+                continue
             remedy = next((r for start, r in REMEDIES.items() if what.startswith(start)), OTHERWISE)
-            harmless = found.harmless or what.startswith(IN_TEXT_HARMLESS)
+            harmless = found.harmless or what.startswith(IN_TEXT_HARMLESS) or PENALTY in what
             yield Finding(
                 "note" if harmless else "problem",
                 str(self.path),
                 f"{what}{found.places}",
-                effect or "see there",
+                effect or "Moses takes it as it is; what reads alignments reads wrong words",
                 remedy,
             )
         if self._too_much > max(1, SHARE_OF_SUMS * self._groups):
@@ -143,6 +153,14 @@ class Words:
     source: set[bytes]
     target: set[bytes]
     translations: dict[bytes, set[bytes]]
+
+    @property
+    def factored(self) -> bool:
+        """Whether words of a side have factors, as a rule."""
+        return any(
+            sum(b"|" in word.strip(b"|") for word in side) > len(side) / 2
+            for side in (self.source, self.target)
+        )
 
     @classmethod
     def of_tables(cls, scans: Sequence[TableScan]) -> Words:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
+import numpy as np
+
+from moses_feature.arrays import Integers
 from moses_feature.doctor.finding import Finding
 from moses_feature.doctor.table_scan import TableScan, Words
 from moses_feature.errors import MosesFeatureError
@@ -14,17 +17,27 @@ from moses_feature.moses.words import escape, unescape
 
 FEW_KNOWN = 0.85
 """Share of known words below which a text is looked at; in real systems it is 0.9 to 1."""
-EXPLAINED = 0.2
-"""Share of unknown words that a change must make known to be named."""
+ALL_KNOWN = 0.98
+"""Share of known words above which all is well."""
+EXPLAINED, MOSTLY_EXPLAINED = 0.2, 0.5
+"""Shares of unknown words that a change must make known, where few are known and where many."""
 LONGEST = 100
 """Words of a sentence: longer ones take a phrase-based decoder minutes."""
-MOST_LONG = 0.01
-COMPARED = 300
-"""Sentences whose order is looked at, and how far apart the wrong ones are."""
+MOST_LONG, MUCH_TOO_LONG = 0.01, 250
+"""Share of longer sentences, and words of one, from which on that is a warning."""
+COMPARED = 2000
+"""Sentences whose order is looked at."""
 APART = 7
-LEAST_SENTENCES = 20
+"""How far apart sentences are that have nothing to do with each other."""
+SHIFTS = (1, -1, 2, -2, 3, -3)
+BLOCK = 20
+"""Sentences whose references may have moved together."""
 LEAST_GAIN = 1.15
 """How many times more words of its own reference a sentence predicts than of another one."""
+BLOCK_GAIN = 1.5
+"""How many times more a moved reference must have, of a block."""
+LEAST_TRANSLATED = 0.6
+"""Share of the words that must have translations of their own for all of this."""
 
 Sentence = list[bytes]
 PUNCTUATION = b".,;:!?\"'()[]"
@@ -34,6 +47,12 @@ def read_text(path: str) -> list[Sentence]:
     """Return the sentences of a text as tokens."""
     with LineReader(path) as reader:
         return [tokens(line) for line in reader]
+
+
+def is_factored(sentences: Sequence[Sentence]) -> bool:
+    """Return whether most words have factors."""
+    words = [word for sentence in sentences[:COMPARED] for word in sentence]
+    return sum(b"|" in word.strip(b"|") for word in words) > len(words) / 2
 
 
 def check_text(path: str) -> Iterator[Finding]:
@@ -84,12 +103,13 @@ def check_text(path: str) -> Iterator[Finding]:
         )
     longest = [(len(tokens(line)), n) for n, line in enumerate(lines, 1)]
     long = [n for length, n in longest if length > LONGEST]
-    if long and len(long) > MOST_LONG * len(lines):
+    if long:
+        many = len(long) > MOST_LONG * len(lines) or max(longest)[0] > MUCH_TOO_LONG
         yield Finding(
-            "warning",
+            "warning" if many else "note",
             f"{path} at line {max(longest)[1]}",
-            f"{len(long):,} sentences of more than {LONGEST} words, the longest of "
-            f"{max(longest)[0]:,}",
+            f"{len(long):,} sentence{'s' if len(long) > 1 else ''} of more than {LONGEST} words, "
+            f"the longest of {max(longest)[0]:,}",
             "decoding takes minutes a sentence, and gigabytes",
             "split them, or leave them out of tuning (clean-corpus-n.perl of Moses)",
         )
@@ -112,10 +132,10 @@ def check_known(
         known, other = other, known
     words = [word for sentence in sentences for word in sentence]
     unknown = [word for word in words if word not in known]
-    if not words or len(unknown) <= (1 - FEW_KNOWN) * len(words):
+    if len(unknown) <= (1 - ALL_KNOWN) * len(words):
         return
-    share = 100 * (1 - len(unknown) / len(words))
-    what = f"the table's {side} side knows {share:.0f}% of its words"
+    share = 1 - len(unknown) / len(words)
+    what = f"the table's {side} side knows {100 * share:.0f}% of its words"
     effect = "unknown words are not translated: BLEU is low whatever the weights are"
     if side == "target":
         effect = "what the decoder can write is not in the references: BLEU is low whatever it does"
@@ -125,31 +145,32 @@ def check_known(
     }
     best = max(explained, key=lambda said: explained[said])
     in_other = sum(word in other for word in words) / len(words)
-    if in_other > max(FEW_KNOWN, 1.2 * share / 100):
+    few = share < FEW_KNOWN
+    if few and in_other > max(FEW_KNOWN, 1.2 * share):
         opposite = "target" if side == "source" else "source"
         yield Finding(
             "problem",
             path,
             f"{what}, its {opposite} side {100 * in_other:.0f}%",
             effect,
-            "it is in the other language: see the order of the arguments",
+            "it is in the other language: are input and reference swapped?",
         )
-    elif explained[best] >= EXPLAINED:
+    elif explained[best] >= (EXPLAINED if few else MOSTLY_EXPLAINED):
         yield Finding(
-            "problem",
+            "problem" if few else "warning",
             path,
             f"{what}; {100 * explained[best]:.0f}% of the others would be known {best}",
             effect,
             REMEDIES[best],
         )
-    else:
+    elif few:
         yield Finding(
             "warning",
             path,
             what,
             effect,
             "see that it is of the language and domain of the table, and was prepared like its "
-            "training text",
+            "training text; and that the table was not filtered for another text",
         )
 
 
@@ -208,32 +229,54 @@ def check_order(
         )
         return
     size = min(COMPARED, len(sentences))
-    if size < LEAST_SENTENCES:
+    if size < 2 * BLOCK or _translated(tables, sentences[:size]) < LEAST_TRANSLATED:
         return
     predicted = [
         set().union(*(tables.translations.get(word, ()) for word in sentence))
         for sentence in sentences[:size]
     ]
 
-    def found(shift: int) -> int:
-        return sum(
-            len(words & set(references[(n + shift) % size])) for n, words in enumerate(predicted)
+    def found(shift: int) -> Integers:
+        return np.array(
+            [len(words & set(references[(n + shift) % size])) for n, words in enumerate(predicted)]
         )
 
+    if len({tuple(reference) for reference in references[:size]}) < size / 2:
+        return  # texts that repeat themselves
     own, others = found(0), found(APART)
-    if not others or own >= LEAST_GAIN * others:
+    moved = {shift: found(shift) for shift in SHIFTS}
+    if others.sum() and own.sum() < LEAST_GAIN * others.sum():
+        best = max(moved, key=lambda shift: moved[shift].sum())
+        fits = moved[best].sum() >= LEAST_GAIN * others.sum()
+        yield Finding(
+            "problem",
+            path,
+            "its lines do not belong to those of the input"
+            + (f"; moved by {best}, they do" if fits else ""),
+            "sentences are compared with references of others: BLEU is next to nothing",
+            "see which line is missing or doubled"
+            if fits
+            else "see that both are of the same text, in the same order",
+        )
         return
-    moved = next((s for s in (1, -1, 2, -2) if found(s) >= LEAST_GAIN * others), None)
-    yield Finding(
-        "problem",
-        path,
-        "its lines do not belong to those of the input"
-        + (f"; moved by {moved}, they do" if moved is not None else ""),
-        "sentences are compared with references of others: BLEU is next to nothing",
-        "see which line is missing or doubled"
-        if moved is not None
-        else "see that both are of the same text, in the same order",
-    )
+    for first in range(0, size - BLOCK + 1, BLOCK):
+        block = slice(first, first + BLOCK)
+        best = max(moved, key=lambda shift: moved[shift][block].sum())
+        if moved[best][block].sum() > BLOCK_GAIN * max(own[block].sum(), 1):
+            yield Finding(
+                "problem",
+                f"{path} at line {first + 1}",
+                f"from about here, its lines fit those of the input moved by {best}",
+                "sentences are compared with references of others: BLEU is much too low",
+                "see which line is missing or doubled somewhat before",
+            )
+            return
+
+
+def _translated(tables: Words, sentences: Sequence[Sentence]) -> float:
+    """Return the share of words that the tables have translations for by themselves."""
+    words = [word for sentence in sentences for word in sentence]
+    return sum(bool(tables.translations.get(word)) for word in words) / max(len(words), 1)
 
 
 def check_filtered(scan: TableScan, sentences: Sequence[Sentence]) -> Iterator[Finding]:

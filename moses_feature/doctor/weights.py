@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moses_feature.doctor.finding import Finding
+from moses_feature.moses.features import UNTUNEABLE
 from moses_feature.moses.ini import MosesIni
 
 UNTUNED_SCALE = 10.0
@@ -40,15 +41,23 @@ def check_weights(ini: MosesIni) -> Iterator[Finding]:
     for feature in ini.features:
         if feature.name in ini.weights:
             continue
-        if feature.is_table:
+        if feature.kind != UNTUNEABLE and feature.arguments.get("tuneable") not in ("false", "0"):
             yield Finding(
                 "problem",
                 f"{where} at line {feature.line_number}",
                 f"no weights for {feature.name}",
-                "its scores count nothing",
-                f"write {feature.name}= and {feature.score_count} weights into [weight]",
+                "mert-tune and mert-moses.pl stop; Moses weighs it with what it has by default",
+                f"write {feature.name}= and its weights into [weight]",
             )
     for name, weights in ini.weights.items():
+        if any(values) and weights.values and not any(weights.values):
+            yield Finding(
+                "warning",
+                f"{where} at line {weights.line_number}",
+                f"all weights of {name} are 0",
+                "it takes no part until it is tuned",
+                "give it small positive weights to begin with, 0.1 or 0.2",
+            )
         if not name.startswith("UnknownWordPenalty") and max(map(abs, weights.values)) > (
             UNTUNED_SCALE
         ):

@@ -68,10 +68,10 @@ class NbestLine:
             fields = _SEPARATOR.split(line)
         if len(fields) <= TOTAL:
             raise ValueError(line)
-        total = float(fields[TOTAL])
-        if not math.isfinite(total):
+        total, sentence = float(fields[TOTAL]), fields[SENTENCE].strip()
+        if not math.isfinite(total) or b"_" in fields[TOTAL] or not sentence.isdigit():
             raise ValueError(line)
-        return cls(int(fields[SENTENCE]), tokens(fields[WORDS]), total, fields)
+        return cls(int(sentence), tokens(fields[WORDS]), total, fields)
 
 
 def labelled_values(text: bytes) -> dict[str, list[float]]:

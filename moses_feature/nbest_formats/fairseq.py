@@ -2,7 +2,8 @@ r"""What fairseq-generate and fairseq-interactive print.
 
 Lines `H-7<TAB>score<TAB>words`, one for each translation, and below each `P-7<TAB>…`, the log
 probability of each of its subwords. Sentences come in any order. The score is the mean of these
-log probabilities, divided by a length penalty; their sum is what a log-linear model wants.
+log probabilities, divided by a length penalty; their sum is what a log-linear model wants. They are
+logs to the base 2 in newer versions, natural ones in older ones, which a weight makes up for.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ def fairseq(reader: LineReader) -> Iterator[ListedTranslation]:
     for line in reader:
         match = _LINE.fullmatch(line.rstrip(b"\r\n"))
         if match is None:
+            if line.startswith((b"H-", b"P-")):
+                expected = "H-sentence<TAB>score<TAB>words, or P-sentence<TAB>log probabilities"
+                raise FormatError(reader.path, expected, shown(line), reader.line_number)
             continue
         number, sentence, rest = reader.line_number, int(match[2]), match[3]
         if match[1] == b"H":

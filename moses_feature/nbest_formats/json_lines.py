@@ -44,8 +44,8 @@ def opennmt(reader: LineReader) -> Iterator[ListedTranslation]:
         objects = list(_flat(content))
         if not objects or not all(isinstance(one, dict) for one in objects):
             raise _wrong(reader, 'a list of objects with "tgt" and "pred_score"', content)
-        if len({one.get("src") for one in objects if isinstance(one.get("src"), str)}) > 1:
-            raise _wrong(reader, "translations of one sentence on a line", content)
+        if len(objects) > 1 and len({str(one.get("src")) for one in objects if "src" in one}) != 1:
+            raise _wrong(reader, 'translations of one sentence on a line, with its "src"', content)
         for one in objects:
             yield _translation(reader, one.get("tgt"), one.get("pred_score"), one)
 
@@ -69,8 +69,11 @@ def _translation(reader: LineReader, text: Any, score: Any, content: Any) -> Lis
     number = reader.line_number
     if not isinstance(text, str) or isinstance(score, bool) or not isinstance(score, int | float):
         raise _wrong(reader, "a translation (text) with its score (a number)", content)
-    value = float(score)
-    words = text.encode(errors="surrogatepass")
+    try:
+        value = float(score)
+        words = text.encode()
+    except (OverflowError, UnicodeEncodeError):
+        raise _wrong(reader, "text, and a score of a usual size", content) from None
     return ListedTranslation(number, number - 1, words, {FEATURE: value}, value)
 
 
@@ -92,5 +95,5 @@ def _flat(content: Any) -> Iterator[Any]:
 
 
 def _wrong(reader: LineReader, expected: str, content: Any) -> FormatError:
-    found = shown(json.dumps(content, ensure_ascii=False).encode(errors="surrogatepass"))
+    found = shown(json.dumps(content)[:1000].encode())
     return FormatError(reader.path, expected, found, reader.line_number)

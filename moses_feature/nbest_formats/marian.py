@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from moses_feature.errors import FormatError, shown
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import NUMBER
-from moses_feature.nbest_formats.translation import TOTAL, ListedTranslation
+from moses_feature.nbest_formats.translation import LENGTH, TOTAL, ListedTranslation
 
 EXPECTED = "sentence ||| words ||| F0= value … ||| total"
 _LEAST = 4
@@ -41,8 +41,11 @@ def _parsed(line: bytes, number: int) -> ListedTranslation:
     if len(fields) < _LEAST:
         raise ValueError(line)
     sentence, text, *between, features, total = fields
-    values = {name.decode(): _number(value) for name, value in _FEATURE.findall(features)}
-    if not values or _FEATURE.sub(b"", features).strip():
+    named = _FEATURE.findall(features)
+    values = {name.decode(): _number(value) for name, value in named}
+    if len(values) != len(named) or {TOTAL, LENGTH} & values.keys():
+        raise ValueError(line)  # a feature twice, or one that is added here
+    if not values or not sentence.isdigit() or _FEATURE.sub(b"", features).strip():
         raise ValueError(line)
     links = [field for field in between if not field.startswith(_PER_WORD)]
     if len(links) > 1 or not all(_LINKS.fullmatch(field) for field in links):

@@ -39,12 +39,14 @@ class OneBest:
 
     Args:
         references: files with one translation of each sentence on each line; none for no BLEU.
+        lists: the file of the lists, for errors.
 
     Raises:
         DataError: the files have different numbers of lines.
     """
 
-    def __init__(self, references: Sequence[str] = ()) -> None:
+    def __init__(self, references: Sequence[str] = (), lists: str = "lists") -> None:
+        self._lists_name = lists
         texts = [_read(path) for path in references]
         for path, text in zip(references, texts, strict=True):
             if len(text) != len(texts[0]):
@@ -72,8 +74,8 @@ class OneBest:
         sentence = best.sentence
         if not self._next <= sentence <= self._next + MOST_MISSING:
             raise DataError(
-                f"expected lists in the order of the sentences, found one of sentence {sentence} "
-                f"(from 0) after {self._next} of them"
+                f"{self._lists_name}: expected lists in the order of the sentences, found one of "
+                f"sentence {sentence} (from 0) after {self._next} of them"
             )
         missing = sentence - self._next
         for number in range(self._next, sentence):
@@ -95,6 +97,10 @@ class OneBest:
         both = References(self._references[sentence]).statistics([before, after])
         self._before = self._before + both[0]
         self._after = self._after + both[1]
+
+    def rest(self, sentences: int) -> bytes:
+        """Return empty lines for the sentences after the last list, of so many in all."""
+        return b"\n" * max(0, max(sentences, len(self._references)) - self._next)
 
     def outcome(self) -> Outcome:
         """Return what has changed, after the last list."""

@@ -28,6 +28,9 @@ class SourceText:
         with LineReader(path) as reader:
             return cls((line.rstrip(b"\r\n") for line in reader), str(path))
 
+    def __len__(self) -> int:
+        return len(self._sentences)
+
     def sentence(self, number: int) -> bytes:
         """Return a sentence (counted from 0).
 

@@ -84,6 +84,8 @@ def _own_table(ini: MosesIni, feature: Feature) -> Path:
     for place in places:
         if place.is_file():
             return place
+    if Path(path).is_dir():
+        raise ini.error(feature.line_number, "a text table", f"a folder {path}: a binary one?")
     raise ini.error(feature.line_number, "a phrase table", f"no file {path}")
 
 

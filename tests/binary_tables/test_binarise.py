@@ -117,7 +117,26 @@ def test_what_goes_wrong_is_said_and_nothing_is_kept(run, of_programs, said):
 @pytest.mark.parametrize(
     ("lines", "arguments", "exit_code", "said"),
     [
-        (LINES[::-1], ["--kind", "compact"], 1, "expected lines in the order of LC_ALL=C sort"),
+        (LINES[::-1], ["--kind", "compact"], 1, "line 2: expected lines in the order of LC_ALL=C"),
+        (LINES[::-1], ["--kind", "probing"], 1, "line 2: expected lines in the order of LC_ALL=C"),
+        (["b ||| B ||| nan"], ["--kind", "probing"], 1, "line 1: expected"),
+        (["b ||| B ||| 1_0"], ["--kind", "probing"], 1, "line 1: expected"),
+        (["b |||  ||| 1"], ["--kind", "ondisk"], 1, "line 1: expected phrases of a word and more"),
+        (["b|N ||| B ||| 1"], ["--kind", "ondisk"], 1, "line 1: expected words without factors"),
+        (["b ||| B ||| 1 ||| 0-1"], ["--kind", "ondisk"], 1, "expected alignment points inside"),
+        ([f"{'b ' * 60}||| B ||| 1"], ["--kind", "ondisk"], 1, "of at most 50 words, found none"),
+        (
+            ["b ||| B ||| 1 2e-05 3 4 5 6"],
+            ["--kind", "probing", "--ini", "moses.ini", "--ini-out", "x"],
+            1,
+            "moses.ini at line 3: expected a table table, found table.gz",
+        ),
+        (
+            LINES,
+            ["--kind", "probing", "--ini", "moses.ini", "--ini-out", "no/x"],
+            2,
+            "no/x: expected",
+        ),
         (
             [LINES[0], "b ||| B ||| 1 1"],
             ["--kind", "probing"],
@@ -176,7 +195,6 @@ def test_a_sample_is_drawn_evenly(tmp_path):
             counts[source[0]] += 1
         assert sample.drawn == sorted(sample.drawn)
     assert sample.scores == 2
-    assert sample.is_sorted
     assert len(counts) == 20
     assert all(65 < count < 140 for count in counts.values())
 
@@ -217,7 +235,17 @@ def test_ini_add_for_a_binary_table(tmp_path, run):
     run("binarise", "table.gz", "out", "--kind", "probing")
     refused = run("ini", "add", "binary.ini", "new.ini", "--table", "table.gz", exit_code=1)
     assert "and give --binary-path, too" in refused.stderr
-    run(*("ini", "add", "binary.ini", "new.ini", "--table", "table.gz", "--binary-path", "out"))
+    fit = ("ini", "add", "binary.ini", "new.ini", "--table", "table.gz", "--binary-path", "out")
+    nothing = run(*fit, exit_code=1)
+    assert "out: expected a table for ProbingPT, with a file config in it, found none" in (
+        nothing.stderr
+    )
+    Path("out/config").write_text("num_scores\t4\n")
+    assert "out: expected 6 scores as in table.gz, found 4" in run(*fit, exit_code=1).stderr
+    Path("out/config").write_text("num_scores\t6\n")
+    assert "--decoder moses" in run(*fit).stderr
+    lone = run("ini", "add", "binary.ini", "x", "--same-table", "--binary-path", "out", exit_code=2)
+    assert "--binary-path needs --table" in lone.stderr
     table = MosesIni.read("new.ini").table()
     assert (table.kind, table.score_count) == ("ProbingPT", 6)
     assert table.arguments["path"] == str(tmp_path / "out")

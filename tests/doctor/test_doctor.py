@@ -293,7 +293,81 @@ def filtered_for_another_text() -> None:
     change_lines("dev.fr", lambda line: " ".join([translated("Motb1")] * len(line.split())))
 
 
+def half_moved_reference() -> None:
+    lines = Path("dev.fr").read_text().splitlines(keepends=True)
+    Path("dev.fr").write_text("".join(lines[:20] + lines[21:] + lines[:1]))
+
+
+def full_stops() -> None:
+    write_table([*table_lines(), ". ||| . ||| 0.9 0.9 0.9 0.8 ||| 0-0 ||| 9 9 9 ||| |||"])
+    change_lines("dev.en", lambda line: f"{line}.")
+
+
+def wrong_class() -> None:
+    change("moses.ini", "KENLM", "KENML")
+
+
+def wrong_section() -> None:
+    change("moses.ini", "[feature]", "[distorsion-limit]\n6\n[feature]")
+
+
+def cut_model() -> None:
+    text = Path("lm.arpa").read_text()
+    Path("lm.arpa").write_text(text[: text.index("\\2-grams")])
+
+
+def no_weight_of_the_model() -> None:
+    change("moses.ini", "LM0= 0.5\n", "")
+
+
+def a_weight_of_zero() -> None:
+    change("moses.ini", "LM0= 0.5\n", "LM0= 0\n")
+
+
+def a_long_sentence() -> None:
+    lines = Path("dev.en").read_text().splitlines()
+    other = Path("dev.fr").read_text().splitlines()
+    Path("dev.en").write_text("\n".join([*lines[:-1], " ".join([lines[-1]] * 40)]) + "\n")
+    Path("dev.fr").write_text("\n".join([*other[:-1], " ".join([other[-1]] * 40)]) + "\n")
+
+
+def no_path() -> None:
+    Path("moses.ini").write_text(Path("moses.ini").read_text().replace("path=", "", 2))
+    change(
+        "moses.ini",
+        "PhraseDictionaryMemory name=TM0 num-features=4 ",
+        "PhraseDictionaryMemory name=TM0 num-features=4 path=",
+    )
+    lines = Path("moses.ini").read_text().splitlines()
+    lines[5] = "KENLM name=LM0 factor=0 order=2"
+    Path("moses.ini").write_text("\n".join(lines) + "\n")
+
+
+def no_table() -> None:
+    Path("moses.ini").write_text("[feature]\nWordPenalty\n[weight]\nWordPenalty0= 1\n")
+
+
+def no_ini() -> None:
+    Path("moses.ini").write_text("what is this\n")
+
+
+def text_for_a_compact_table() -> None:
+    change("moses.ini", "PhraseDictionaryMemory", "PhraseDictionaryCompact")
+
+
 FAILURES = [
+    (half_moved_reference, "problem", "from about here, its lines fit those of the input moved by"),
+    (full_stops, "warning", "would be known without punctuation at their ends"),
+    (wrong_class, "problem", "no feature function of Moses is called KENML"),
+    (wrong_section, "problem", "no section of Moses is called distorsion-limit"),
+    (cut_model, "problem", "not whole: 0 2-grams in place of 1"),
+    (no_weight_of_the_model, "problem", "no weights for LM0"),
+    (a_weight_of_zero, "warning", "all weights of LM0 are 0"),
+    (a_long_sentence, "warning", "dev.en at line 60: 1 sentence of more than 100 words"),
+    (no_path, "problem", "no path= of LM0"),
+    (no_table, "problem", "no phrase table"),
+    (no_ini, "problem", "this is no moses.ini"),
+    (text_for_a_compact_table, "problem", "PhraseDictionaryCompact reads a binary table, "),
     (nan_score, "problem", "table.gz: score that is not a number: 1 line (8: 'nan')"),
     (log_scores, "problem", "negative score: 80 lines"),
     (zero_weights, "problem", "all weights are 0"),
@@ -328,7 +402,7 @@ FAILURES = [
     (two_tables_of_one_name, "problem", "expected each feature name once, found TM0 twice"),
     (old_format, "problem", "convert-moses-ini-to-v2.perl"),
     (equals_in_a_path, "warning", "a = in the path"),
-    (text_for_a_binary_table, "problem", "no file `config` in it"),
+    (text_for_a_binary_table, "problem", "ProbingPT reads a binary table, "),
     (binary_table_for_text, "problem", "is a folder, PhraseDictionaryMemory reads text"),
     (probing_of_six, "problem", "config says 6 scores"),
     (probing_of_another_moses, "warning", "API_VERSION 4, this is known of 15"),
@@ -393,3 +467,26 @@ def test_two_references_and_two_tables(system):
         "other.fr",
         f"{system}/lm.arpa",
     }
+
+
+@pytest.mark.usefixtures("system")
+@pytest.mark.parametrize("times", [1, 7])
+def test_texts_that_repeat_themselves_are_no_problem(times):
+    for side in ("en", "fr"):
+        lines = Path(f"dev.{side}").read_text().splitlines(keepends=True)
+        Path(f"dev.{side}").write_text("".join(lines[:times] * 20))
+    assert found() == []
+
+
+@pytest.mark.usefixtures("system")
+def test_a_table_without_single_words_is_no_problem():
+    """The order of references cannot be judged by it."""
+    write_table([line.replace(" ||| T", " x ||| T", 1) for line in table_lines()])
+    assert found() == []
+
+
+@pytest.mark.usefixtures("system")
+def test_factors_are_not_compared():
+    for side in ("en", "fr"):
+        change_lines(f"dev.{side}", lambda line: " ".join(f"{w}|N" for w in line.split()))
+    assert found() == []

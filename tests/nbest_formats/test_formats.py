@@ -111,6 +111,18 @@ def test_compressed(tmp_path):
         ("marian", b"0 ||| a ||| F0= -1 F1 ||| -1\n", "line 1"),
         ("marian", b"0 ||| a ||| what ||| F0= -1 ||| -1\n", "line 1"),
         ("marian", b"0 ||| a ||| F0= 1e999 ||| -1\n", "expected finite scores, found inf"),
+        ("marian", b"1_0 ||| a ||| F0= -1 ||| -1\n", "line 1"),
+        ("marian", b"0 ||| a ||| F0= -1 F0= -2 ||| -1\n", "line 1"),
+        ("marian", b"0 ||| a ||| WordPenalty0= -1 ||| -1\n", "line 1"),
+        ("fairseq", b"H-0 -1 a\nP-0 -1\n", "line 1: expected H-sentence<TAB>score"),
+        ("fairseq", b"H--1\t-1\ta\nP--1\t-1\n", "line 1: expected H-sentence<TAB>score"),
+        ("sockeye", b'{"translation": "a", "score": 1' + b"1" * 400 + b"}\n", "of a usual size"),
+        ("sockeye", b'{"translation": "\\ud800", "score": 1}\n', "of a usual size"),
+        (
+            "opennmt",
+            b'[[{"tgt": "a", "pred_score": -1}], [{"tgt": "b", "pred_score": -1}]]\n',
+            "translations of one sentence on a line",
+        ),
         ("marian", b"", "expected translations in the format of marian, found none"),
         ("fairseq", b"H-0\t-1\ta\n", "line 1: expected a line P-0"),
         ("fairseq", b"H-0\t-1\ta\nH-0\t-1\tb\nP-0\t-1\n", "line 1: expected a line P-0"),
@@ -155,6 +167,12 @@ def test_a_command_reads_them(tmp_path, run):
     )
     assert (tmp_path / "best").read_bytes() == b"das ist\n\n\n"
     assert "1 of 2 first translations have changed" in done.stdout
+    (tmp_path / "reference").write_text("das ist\nx\n\n\n\n")
+    run(
+        *("rescore", "lists", "out", "--format", "marian", "--weights", "weights"),
+        *("--best", "best", "--reference", "reference"),
+    )
+    assert (tmp_path / "best").read_bytes() == b"das ist\n\n\n\n\n"
     run("rescore", "lists", "moses", "--format", "marian")
     with NbestReader(tmp_path / "lists", "marian") as reader:
         assert (tmp_path / "moses").read_bytes() == b"".join(reader)

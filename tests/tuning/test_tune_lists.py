@@ -89,6 +89,10 @@ def test_start_weights_and_seeds():
     assert started == invoke(*arguments, "--start", "start", "--restarts", "0").stdout
     Path("start").write_text("F0= 1\nF1= 1 2\n")
     refused = invoke(*arguments, "--start", "start", exit_code=1)
+    Path("start").write_text("F0= 0\nF1= 0\nTotal0= 0\nWordPenalty0= 0\n")
+    nothing = invoke(*arguments, "--start", "start", exit_code=1)
+    assert "expected some that are not 0, found 0, 0, 0, 0" in nothing.stderr
+    invoke("lists", "-", "--dev-reference", "reference", exit_code=2)
     assert "lists: expected 1 start weights of F1, found 2" in refused.stderr
 
 
@@ -97,7 +101,7 @@ def test_start_weights_and_seeds():
     ("lists", "reference", "said"),
     [
         (None, "\n" * 60, "reference: expected sentences, found no word"),
-        (None, "x\n" * 60, "no word of the translations is in the references"),
+        (None, "x\n" * 60, "BLEU of the best translations of all lists is 0.00"),
         (None, "w1\n" * 59, "lists at line 581: expected a sentence from 58 to 58, found 59"),
         ("0 ||| a  ||| LM0= 1 ||| 0\n", None, "expected lists of 2 sentences and more"),
         ("0 ||| a  |||  ||| 0\n", None, "lists at line 1: expected features"),
