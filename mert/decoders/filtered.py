@@ -39,7 +39,7 @@ def filtered(ini: MosesIni, sentences: Sequence[Sentence], directory: Path) -> P
                 f"filtered, found {feature.kind}"
             )
         if feature.kind in FILTERED:
-            table = Path(feature.arguments["path"])
+            table = Path(feature.path)
             if not table.is_file():
                 table = Path(f"{table}.gz")
             paths[feature.name] = directory.absolute() / f"{feature.name}.gz"

@@ -110,7 +110,7 @@ def binarise(
 
 def _check_same(ini: MosesIni, feature: Feature, table: Path) -> None:
     """Check that an ini reads the table that is made binary, where its file is there."""
-    read = Path(feature.arguments["path"])
+    read = Path(feature.path)
     for place in (read, Path(f"{read}.gz")):
         if place.is_file() and not place.samefile(table):
             raise ini.error(feature.line_number, f"a table {table}", f"{place}")

@@ -140,11 +140,11 @@ def check_outputs(context: click.Context) -> None:
         for other_name, other_value, other in written[:number]:
             if name != other_name and _same(path, other):
                 raise UsageError(f"{value} would overwrite what is written to {other_value}")
-        _check_folder(value, path.absolute().parent, [other for _, other in read])
+        _check_folder(value, path.absolute().parent)
 
 
-def _check_folder(value: str, folder: Path, read: list[Path]) -> None:
-    if is_model_directory(folder) or any(_same(folder, other) for other in read):
+def _check_folder(value: str, folder: Path) -> None:
+    if is_model_directory(folder):
         raise UsageError(f"{value} is in {folder}, a model directory: write to another one")
 
 

@@ -115,7 +115,7 @@ def _scan(
     ini: MosesIni, table: Feature, most_lines: int | None, sentences: Sequence[Sentence]
 ) -> Generator[Finding, None, TableScan | None]:
     """Read a text table, and yield what is wrong with it."""
-    path = file_of(ini, table.arguments["path"])
+    path = file_of(ini, table.path)
     if table.kind != TABLE_CLASS or path is None or not path.is_file():
         return None
     try:
@@ -139,7 +139,7 @@ def examine_fast(ini: MosesIni) -> tuple[list[Finding], list[Finding]]:
     """
     fatal, others = list(check_files(ini)), list(check_weights(ini))
     for table in ini.tables():
-        path = file_of(ini, table.arguments["path"])
+        path = file_of(ini, table.path)
         if table.kind == TABLE_CLASS and path is not None and path.is_file():
             try:
                 scan = TableScan(path, FAST_LINES)

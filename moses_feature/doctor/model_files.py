@@ -40,6 +40,8 @@ def file_of(ini: MosesIni, path: str) -> Path | None:
     Moses takes one with .gz at its end where there is no other; relative paths hold from the
     current directory, and from that of the ini, as some of its scripts have them.
     """
+    if not path:
+        return None
     for place in (Path(path), Path(f"{path}.gz"), ini.path.parent / path):
         if place.exists():
             return place

@@ -73,6 +73,11 @@ class Feature:
         return self.kind.startswith(_TABLE_CLASSES)
 
     @property
+    def path(self) -> str:
+        """Its file or folder, empty if it has none."""
+        return self.arguments.get("path", "")
+
+    @property
     def score_count(self) -> int:
         """How many scores it has (`num-features`, 1 if that is not given)."""
         return int(self.arguments.get("num-features", "1"))
@@ -337,7 +342,8 @@ class MosesIni:
             if unknown:
                 raise self.error(line_number, f"keys of {TABLE_CLASS}", ", ".join(unknown))
         if feature.is_table:
-            for key in ("num-features", "path"):
+            combined = "components" in arguments  # PhraseDictionaryMultiModel: of other tables
+            for key in ("num-features",) if combined else ("num-features", "path"):
                 if key not in arguments:
                     raise self.error(line_number, f"{key}=… for {feature.name}", "none")
         components = arguments.get("tuneable-components")

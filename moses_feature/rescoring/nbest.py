@@ -115,14 +115,19 @@ def read_weights(path: str | Path) -> dict[str, tuple[float, ...]]:
         lines = list(reader)
     if _is_ini(lines):
         ini = MosesIni(Path(path), b"".join(lines))
+        if not ini.weights:
+            raise FormatError(path, "weights, as lines or in a moses.ini", "none")
         return {name: tuple(of_feature.values) for name, of_feature in ini.weights.items()}
     for number, line in enumerate(lines, start=1):
         words = tokens(line)
         if not words or words[0].startswith(b"#"):
             continue
         name = words[0][:-1].decode(errors="replace")
-        good = words[0].endswith(b"=") and all(
-            NUMBER.fullmatch(word) and math.isfinite(float(word)) for word in words[1:]
+        good = (
+            name
+            and len(words) > 1
+            and words[0].endswith(b"=")
+            and all(NUMBER.fullmatch(word) and math.isfinite(float(word)) for word in words[1:])
         )
         if not good or name in weights:
             expected = "a line like Name= 0.2 0.2, each name once"

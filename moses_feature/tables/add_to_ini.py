@@ -74,7 +74,7 @@ def add_to_ini(
 
 def _own_table(ini: MosesIni, feature: Feature) -> Path:
     """Return the file of a table; Moses reads one with .gz at its end where there is no other."""
-    path = feature.arguments["path"]
+    path = feature.path
     places = [
         Path(path),
         Path(f"{path}.gz"),

@@ -242,11 +242,11 @@ def _check_ini(ini: MosesIni, table: Path, columns: int | None) -> list[Finding]
     readers = [
         feature
         for feature in ini.tables()
-        if _same_file(ini.path.parent / feature.arguments["path"], table)
-        or _same_file(Path(feature.arguments["path"]), table)
+        if _same_file(ini.path.parent / feature.path, table)
+        or _same_file(Path(feature.path), table)
     ]
     if not readers:
-        paths = ", ".join(feature.arguments["path"] for feature in ini.tables()) or "none"
+        paths = ", ".join(feature.path for feature in ini.tables() if feature.path) or "none"
         return [Finding(f"{ini.path}: expected a phrase table {table}, found {paths}")]
     findings = []
     for feature in readers:

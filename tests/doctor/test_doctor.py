@@ -490,3 +490,14 @@ def test_factors_are_not_compared():
     for side in ("en", "fr"):
         change_lines(f"dev.{side}", lambda line: " ".join(f"{w}|N" for w in line.split()))
     assert found() == []
+
+
+@pytest.mark.usefixtures("system")
+def test_a_table_that_combines_others_has_no_file():
+    change(
+        "moses.ini",
+        "KENLM",
+        "PhraseDictionaryMultiModel name=MM0 num-features=4 components=TM0 mode=interpolate\nKENLM",
+    )
+    change("moses.ini", "LM0= 0.5", "LM0= 0.5\nMM0= 1 1 1 1")
+    assert [finding.severity for finding in found()] == ["note"]
