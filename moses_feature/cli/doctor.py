@@ -51,6 +51,7 @@ def doctor_command(
     """
     if references and text is None:
         raise UsageError("--reference is for --input")
+    looked_at: list[str] = []
     findings = list(
         examine(
             ini,
@@ -58,6 +59,7 @@ def doctor_command(
             references,
             most_lines=lines or None,
             programs=_folder(moses),
+            say=looked_at.append,
         )
     )
     counts = Counter(finding.severity for finding in findings)
@@ -65,6 +67,8 @@ def doctor_command(
         for finding in findings:
             if finding.severity == severity:
                 click.echo(str(finding))
+    for said in looked_at:
+        click.echo(f"looked at {said}")
     told = [f"{count} {name}{'s' if count > 1 else ''}" for name, count in sorted(counts.items())]
     click.echo(f"{ini}: {', '.join(told) or 'nothing found'}")
     if counts["problem"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 from moses_feature.doctor.finding import Finding
@@ -17,6 +17,7 @@ from moses_feature.doctor.texts import (
     check_order,
     check_text,
     is_factored,
+    known_share,
     read_text,
     sample_words,
 )
@@ -38,6 +39,7 @@ def examine(
     *,
     most_lines: int | None = MOST_LINES,
     programs: Path | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Finding]:
     """Yield what is wrong.
 
@@ -48,6 +50,7 @@ def examine(
         most_lines: to read of each table; None for all. Words are compared with tables that were
             read whole.
         programs: a folder of Moses' programs.
+        say: told what was looked at, and how it is where all is well.
     """
     if programs is not None:
         yield from check_programs(programs)
@@ -68,8 +71,14 @@ def examine(
         scan = yield from _scan(ini, table, most_lines, sentences)
         if scan is not None:
             scans.append(scan)
+            say(f"{scan.path}: {scan.lines:,} lines{'' if scan.whole else ', the first of more'}")
     if scans and len(scans) == len(ini.tables()) and all(scan.whole for scan in scans):
-        yield from _check_texts(Words.of_tables(scans), text, sentences, translated)
+        words = Words.of_tables(scans)
+        yield from _check_texts(words, text, sentences, translated)
+        if text is not None:
+            say(f"{text}: {100 * known_share(sentences, words.source):.1f}% of its words are known")
+        for path, of_text in translated.items():
+            say(f"{path}: {100 * known_share(of_text, words.target):.1f}% of its words are known")
     elif text is not None:
         yield Finding(
             "note",
@@ -80,7 +89,8 @@ def examine(
             if scans and len(scans) == len(ini.tables())
             else "look at an ini that reads the text table",
         )
-    yield from check_language_models(ini, [s for of_text in translated.values() for s in of_text])
+    all_references = [sentence for of_text in translated.values() for sentence in of_text]
+    yield from check_language_models(ini, all_references, say)
 
 
 def _read(path: str | Path) -> Generator[Finding, None, MosesIni | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,21 +69,31 @@ def read_arpa(path: Path) -> ArpaModel | None:
     return ArpaModel(counts, found, frozenset(words), is_whole) if words and counts else None
 
 
-def check_language_models(ini: MosesIni, references: Sequence[list[bytes]]) -> Iterator[Finding]:
-    """Yield what is wrong with KenLM models in text format; binary ones are not looked into."""
+def check_language_models(
+    ini: MosesIni, references: Sequence[list[bytes]], say: Callable[[str], None]
+) -> Iterator[Finding]:
+    """Yield what is wrong with KenLM models in text format; binary ones are not looked into.
+
+    `say` is told what was looked at.
+    """
     for feature in ini.features:
         path = file_of(ini, feature.arguments.get("path", ""))
         if feature.kind == "KENLM" and path is not None and path.is_file():
             of_words = feature.arguments.get("factor", "0") == "0" and not is_factored(references)
-            yield from _check_model(ini, feature, path, references if of_words else [])
+            yield from _check_model(ini, feature, path, references if of_words else [], say)
 
 
 def _check_model(
-    ini: MosesIni, feature: Feature, path: Path, references: Sequence[list[bytes]]
+    ini: MosesIni,
+    feature: Feature,
+    path: Path,
+    references: Sequence[list[bytes]],
+    say: Callable[[str], None],
 ) -> Iterator[Finding]:
     where = f"{ini.path} at line {feature.line_number}"
     try:
         if is_binary(path):
+            say(f"{path}: a binary model, not looked into")
             return
         model = read_arpa(path)
     except MosesFeatureError as error:
@@ -98,6 +108,7 @@ def _check_model(
             "make it with lmplz, and build_binary if you like",
         )
         return
+    say(f"{path}: order {model.order}, {len(model.words):,} words")
     if model.counts != model.found or not model.is_whole:
         short = next((n for n in model.counts if model.found.get(n) != model.counts[n]), None)
         lacks = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -121,6 +121,12 @@ def _is_utf8(line: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def known_share(sentences: Sequence[Sentence], known: Collection[bytes]) -> float:
+    """Return the share of words that are known."""
+    words = [word for sentence in sentences for word in sentence]
+    return sum(word in known for word in words) / max(len(words), 1)
 
 
 def check_known(
