@@ -14,6 +14,8 @@ from moses_feature.tables.check import TableChecker
 DIRECT, INVERSE = 2, 0
 """Columns of p(target | source) and p(source | target) in Moses' tables."""
 LEAST_SCORES = 4
+LIKELY = 0.1
+"""p(target | source) of translations that texts are compared with."""
 SUM_AT_MOST = 1.01
 """Of p(target | source) over the targets of a phrase: 1, and what six digits leave."""
 SHARE_OF_SUMS = 0.01
@@ -47,7 +49,7 @@ class TableScan:
         lines: how many were read.
         whole: whether that was all.
         source, target: the words of both sides.
-        translations: of the wanted words, the words of their phrases' targets.
+        translations: of the wanted words, the words of their likely targets.
         sources: source phrases, each as it stands in the table.
     """
 
@@ -88,9 +90,9 @@ class TableScan:
             self.source.update(source)
             self.sources.append(b" ".join(source))
         self.target.update(target)
-        if len(source) == 1 and source[0] in self.translations:
-            self.translations[source[0]].update(target)
         scores = fields[SCORES].split()
+        if len(source) == 1 and source[0] in self.translations and _is_likely(scores):
+            self.translations[source[0]].update(target)
         if len(scores) >= LEAST_SCORES:
             try:
                 self._sums[0] += float(scores[DIRECT])
@@ -139,6 +141,16 @@ class TableScan:
                 f"see the order of the columns: {INVERSE} is p(source | target), {DIRECT} is "
                 "p(target | source); new ones stand behind all others",
             )
+
+
+def _is_likely(scores: list[bytes]) -> bool:
+    """Return whether p(target | source) is not small, where there is such a column."""
+    if len(scores) < LEAST_SCORES:
+        return True
+    try:
+        return float(scores[DIRECT]) >= LIKELY
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)

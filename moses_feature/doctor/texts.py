@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 
-from moses_feature.arrays import Integers
+from moses_feature.arrays import Floats
 from moses_feature.doctor.finding import Finding
 from moses_feature.doctor.table_scan import TableScan, Words
 from moses_feature.errors import MosesFeatureError
@@ -32,9 +34,9 @@ APART = 7
 SHIFTS = (1, -1, 2, -2, 3, -3)
 BLOCK = 20
 """Sentences whose references may have moved together."""
-LEAST_GAIN = 1.15
-"""How many times more words of its own reference a sentence predicts than of another one."""
-BLOCK_GAIN = 1.5
+LEAST_GAIN = 1.5
+"""How many times more of its own reference a sentence predicts than of another one."""
+BLOCK_GAIN = 2.0
 """How many times more a moved reference must have, of a block."""
 LEAST_TRANSLATED = 0.6
 """Share of the words that must have translations of their own for all of this."""
@@ -242,9 +244,15 @@ def check_order(
         for sentence in sentences[:size]
     ]
 
-    def found(shift: int) -> Integers:
+    said = [set(reference) for reference in references[:size]]
+    rare = _inverse_frequencies(said)
+
+    def found(shift: int) -> Floats:
         return np.array(
-            [len(words & set(references[(n + shift) % size])) for n, words in enumerate(predicted)]
+            [
+                sum(rare[word] for word in words & said[(n + shift) % size])
+                for n, words in enumerate(predicted)
+            ]
         )
 
     if len({tuple(reference) for reference in references[:size]}) < size / 2:
@@ -268,7 +276,7 @@ def check_order(
     for first in range(0, size - BLOCK + 1, BLOCK):
         block = slice(first, first + BLOCK)
         best = max(moved, key=lambda shift: moved[shift][block].sum())
-        if moved[best][block].sum() > BLOCK_GAIN * max(own[block].sum(), 1):
+        if moved[best][block].sum() > BLOCK_GAIN * max(own[block].sum(), 1.0):
             yield Finding(
                 "problem",
                 f"{path} at line {first + 1}",
@@ -277,6 +285,12 @@ def check_order(
                 "see which line is missing or doubled somewhat before",
             )
             return
+
+
+def _inverse_frequencies(sentences: Sequence[set[bytes]]) -> dict[bytes, float]:
+    """Return the log of how rare each word is: those in all sentences say nothing."""
+    counts = Counter(word for sentence in sentences for word in sentence)
+    return {word: math.log(len(sentences) / count) for word, count in counts.items()}
 
 
 def _translated(tables: Words, sentences: Sequence[Sentence]) -> float:
