@@ -180,6 +180,8 @@ def test_add_to_ini(tmp_path):
     (tmp_path / "out.features.json").write_text('{"columns": [{"name": "p", "index": 3}]}')
     with pytest.raises(FormatError, match=r"expected new columns \[4, 5\]"):
         add_to_ini(tmp_path / "moses.ini", output, table)
+    (tmp_path / "out.features.json").write_text('{"columns": [{"name": "p", "index": 5}]}')
+    assert add_to_ini(tmp_path / "moses.ini", output, table) == [0.1, 0.1]  # augmented twice
     with pytest.raises(MosesFeatureError, match="empty file"):
         add_to_ini(tmp_path / "moses.ini", output, write_gz(tmp_path / "e.gz", b""))
     with pytest.raises(MosesFeatureError, match="No such file"):
