@@ -37,6 +37,8 @@ from mert.moses_files import read_candidates, read_init
 from mert.nbest import read_nbest
 from mert.source_phrases import SourcePhrases
 from mert.tuning_state import STATE, Iteration, TuningState, read_state
+from moses_feature.binary_tables.sample import sample_table
+from moses_feature.doctor.examine import examine
 from moses_feature.errors import MosesFeatureError
 from moses_feature.json_files import read_json
 from moses_feature.lm.nplm import load_neural_lm, read_nplm
@@ -45,7 +47,9 @@ from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
+from moses_feature.moses.nbest import NbestLine
 from moses_feature.moses.words import WordOptions
+from moses_feature.nbest_formats.reader import NbestReader
 from moses_feature.rescoring.nbest import read_weights, rescore
 from moses_feature.scoring.packing import Packer
 from moses_feature.tables.add_to_ini import first_line_scores
@@ -96,6 +100,13 @@ NPLM = (
     b"\\output_biases\n1\n2\n3\n\n"
     b"\\end\n"
 )
+OTHER_LISTS = {
+    "marian": b"0 ||| a b ||| 0-0 ||| WordScores= -1 ||| F0=-1.5 ||| -1\n1 ||| c ||| F0= 2 ||| 1\n",
+    "fairseq": b"x\nS-0\tq\nH-0\t-0.5\ta b\nP-0\t-1 -2\nH-1\t-1\tc\nD-1\t-1\tc\nP-1\t-1\n",
+    "sockeye": b'{"translations": ["a b", "c"], "scores": [[1.5], 2]}\n{"translation": "a", '
+    b'"score": 1}\n',
+    "opennmt": b'[[{"src": "q", "tgt": "a b", "pred_score": -1.5}]]\n',
+}
 SYSTEM = FeatureSet(
     (
         FeatureFunction("T", (0.1, 0.2), (True, True)),
@@ -291,8 +302,42 @@ class Readers:
         (folder / "n").write_bytes(mutated(NBEST, random_))
         with suppress(MosesFeatureError):
             list(read_nbest(folder / "n", SYSTEM, 2))
-        with LineReader(folder / "n") as reader:
+        with NbestReader(folder / "n") as reader:
             list(rescore(reader, [], {"T": (0.1, 0.2), "LM0": (0.5,)}))
+
+    def read_other_lists(self, folder: Path, random_: random.Random) -> None:
+        """N-best lists of other decoders: what is read is a list of Moses."""
+        form = random_.choice(list(OTHER_LISTS))
+        (folder / "n").write_bytes(mutated(OTHER_LISTS[form], random_))
+        with NbestReader(folder / "n", form) as reader:
+            for line in reader:
+                NbestLine.parse(line)
+
+    def read_whole_table(self, folder: Path, random_: random.Random) -> None:
+        """What `binarise` looks at."""
+        table = b"a ||| A ||| 0.5 0.25 ||| 0-0 ||| 1 2 3 |||\nb c ||| B ||| 1 1e-3 ||| 0-0 1-0\n"
+        (folder / "t").write_bytes(mutated(table, random_))
+        sample = sample_table(folder / "t", 5)
+        assert sample.scores
+        assert sample.targets
+
+    def read_by_the_doctor(self, folder: Path, random_: random.Random) -> None:
+        """A system and a text, damaged somewhere: findings, and no error."""
+        content = {
+            "table": TABLE,
+            "lm": b"\\data\\\nngram 1=2\n\n\\1-grams:\n-1\tA\n-2\tB\n\n\\end\\\n",
+            "ini": INI.replace(b"path=table", f"path={folder}/table".encode()).replace(
+                b"Distortion\n[", f"KENLM name=Distortion0 path={folder}/lm\n[".encode()
+            ),
+            "source": b"a b\nc\n" * 30,
+            "target": b"A B\nC\n" * 30,
+        }
+        damaged = random_.choice(list(content))
+        for name, whole in content.items():
+            (folder / name).write_bytes(mutated(whole, random_) if name == damaged else whole)
+        for finding in examine(folder / "ini", str(folder / "source"), [str(folder / "target")]):
+            assert finding.what
+            str(finding)
 
     def read_weights_file(self, folder: Path, random_: random.Random) -> None:
         """Weights for rescoring."""
