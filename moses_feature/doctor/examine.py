@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
+from moses_feature.doctor.filtered import check_filtered
 from moses_feature.doctor.finding import Finding
+from moses_feature.doctor.known_words import check_known, known_share
 from moses_feature.doctor.language_models import check_language_models
-from moses_feature.doctor.model_files import check_files, check_programs, file_of
+from moses_feature.doctor.model_files import check_files, file_of
 from moses_feature.doctor.names import check_names
+from moses_feature.doctor.order import check_order, sample_words
+from moses_feature.doctor.programs import check_programs
 from moses_feature.doctor.table_scan import TableScan, Words
-from moses_feature.doctor.texts import (
-    Sentence,
-    check_filtered,
-    check_known,
-    check_order,
-    check_text,
-    is_factored,
-    known_share,
-    read_text,
-    sample_words,
-)
+from moses_feature.doctor.texts import Sentence, check_text, is_factored, read_text
 from moses_feature.doctor.weights import check_weights
 from moses_feature.errors import MosesFeatureError
 from moses_feature.moses.ini import TABLE_CLASS, Feature, MosesIni

@@ -31,7 +31,6 @@ WITH_FILES = frozenset(
 """Classes whose path is that of a file or folder; of others it may be the beginning of one."""
 PROBING_VERSION = 15
 """API_VERSION of Moses since 2016 (`probingpt/storing.h`)."""
-PROGRAMS = ("moses", "mert", "extractor", "kbmira", "pro", "CreateProbingPT")
 
 
 def file_of(ini: MosesIni, path: str) -> Path | None:
@@ -211,25 +210,3 @@ def _check_count(said: str | None, feature: Feature, file: Path, where: str) -> 
             f"make the table again with {feature.score_count} scores (moses-feature binarise), or "
             f"write num-features={said} and as many weights",
         )
-
-
-def check_programs(folder: Path) -> Iterator[Finding]:
-    """Yield which programs of Moses in a folder cannot be run."""
-    if not any((folder / name).exists() for name in PROGRAMS):
-        yield Finding(
-            "problem",
-            str(folder),
-            f"none of the programs {', '.join(PROGRAMS)}",
-            "tuning with real Moses stops",
-            "give the folder of Moses that has bin/moses, or bin itself",
-        )
-    for name in PROGRAMS:
-        program = folder / name
-        if program.is_file() and not os.access(program, os.X_OK):
-            yield Finding(
-                "problem",
-                str(program),
-                "a program without permission to run it",
-                "mert-moses.pl says `command not found`, often after its first full decoding",
-                f"chmod a+x {program}",
-            )
