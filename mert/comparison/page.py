@@ -40,7 +40,13 @@ def _sections(
     comparison: Comparison, texts: ComparedTexts, settings: Mapping[str, object]
 ) -> list[Section]:
     label = comparison.metric.label
+    where = "on the test set"
     tuned = any(run.weights for system in comparison.systems for run in system.runs)
+    if tuned:
+        where = (
+            "on the development set that the weights were tuned on, and on the test set that "
+            "nothing was tuned on"
+        )
     of_tuning = [
         Section(
             "Weights",
@@ -69,9 +75,8 @@ def _sections(
     return [
         Section(
             "Table 1",
-            f"{label} on the development set that the weights were tuned on, and on the test set "
-            "that nothing was tuned on: mean and standard deviation over the runs. A difference "
-            "if its p-values are small; below 0.05 is usual.",
+            f"{label} {where}: mean and standard deviation over the runs. A difference counts if "
+            "its p-values are small; below 0.05 is usual.",
             page.table(table(comparison))
             + "".join(f"<p>{escape(n)}</p>" for n in notes(comparison)),
         ),

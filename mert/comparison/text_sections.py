@@ -72,7 +72,7 @@ def _lengths(comparison: Comparison, texts: ComparedTexts) -> Section:
             rows.append((label, f"{size:,}", *(f"{mean:.2f}" for mean in means)))
     return Section(
         f"{metric.label} by length",
-        "Of the sentences of the test set that are so long, mean over the tuning runs. Groups of "
+        "Of the sentences of the test set that are so long, mean over the runs. Groups of "
         "a few sentences say little.",
         table(rows),
     )
@@ -98,7 +98,7 @@ def _frequencies(comparison: Comparison, dev: Corpus, test: Corpus) -> Section:
             )
     return Section(
         "Rare and frequent words",
-        "F1 of the words of the translations, mean over the tuning runs: of a hundred words that "
+        "F1 of the words of the translations, mean over the runs: of a hundred words that "
         "a system writes or should have written, so many are right. Words are grouped by how "
         "often the references of the development set have them; 0 are those that it has not.",
         table(rows),
