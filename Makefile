@@ -46,4 +46,5 @@ bench: $(VENV)/installed
 	$(BIN)/python benchmarks/training.py $(TABLE)
 
 clean:
-	rm -rf $(VENV) $(RUN) docs/_build examples/quickstart/data build *.egg-info
+	rm -rf $(VENV) $(RUN) docs/_build examples/quickstart/data examples/normalisation/data \
+	    examples/normalisation/run build *.egg-info
