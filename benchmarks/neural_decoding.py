@@ -23,7 +23,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from mert.corpus import read_text
 from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
 from mert.decoders.embedded.language_model import BUFFER
 from mert.decoders.embedded.system import System
@@ -31,6 +30,7 @@ from mert.source_phrases import Sentence
 from moses_feature.lm import feed_forward
 from moses_feature.lm.feed_forward import FeedForward
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.texts import read_text
 
 
 class Asked:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from mert.corpus import Sentence, read_text
 from mert.nbest import read_nbest
 from mert.optimisers.choice import Optimizer
 from mert.optimisers.halves import HALVES, cross_optimised
@@ -18,9 +17,9 @@ from moses_feature.errors import DataError, FormatError, MosesFeatureError, show
 from moses_feature.metrics.metric import METRICS, Metric, corpus_quality
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine, labelled_values
-from moses_feature.nbest_formats.json_lines import FEATURE as LOG_PROB
+from moses_feature.moses.texts import Sentence
 from moses_feature.nbest_formats.reader import MOSES, NbestReader
-from moses_feature.nbest_formats.translation import TOTAL
+from moses_feature.nbest_formats.translation import LOG_PROB, TOTAL
 
 ORDERING = (TOTAL, LOG_PROB)
 """The features by which other decoders order their lists."""
@@ -56,22 +55,6 @@ class TunedLists:
     warnings: tuple[str, ...]
 
 
-def read_references(paths: Sequence[str]) -> list[tuple[Sentence, ...]]:
-    """Return the references of each sentence.
-
-    Raises:
-        DataError: files of different numbers of lines, or without words.
-    """
-    texts = [read_text(path)[0] for path in paths]
-    for path, text in zip(paths, texts, strict=True):
-        if len(text) != len(texts[0]):
-            expected = f"{len(texts[0])} lines as in {paths[0]}"
-            raise DataError(f"{path}: expected {expected}, found {len(text)}")
-        if not any(text):
-            raise DataError(f"{path}: expected sentences, found no word")
-    return list(zip(*texts, strict=True))
-
-
 def features_of(
     lists: str | Path, form: str = MOSES, start: Mapping[str, Sequence[float]] | None = None
 ) -> FeatureSet:
@@ -85,7 +68,7 @@ def features_of(
 
     Raises:
         FormatError: it is no line of an n-best list, or has no features.
-        MosesFeatureError: weights of other features.
+        MosesFeatureError: weights of other features, or all 0.
     """
     with NbestReader(lists, form) as reader:
         line = next(iter(reader), b"")
@@ -100,13 +83,19 @@ def features_of(
     if orders := next((name for name in ORDERING if name in by_name and form != MOSES), None):
         weights = {name: (float(name == orders),) * len(values) for name, values in by_name.items()}
     if start is not None:
-        for name, values in by_name.items():
-            if len(start.get(name, ())) != len(values):
+        for name, of_first in by_name.items():
+            if len(start.get(name, ())) != len(of_first):
                 raise MosesFeatureError(
-                    f"{lists}: expected {len(values)} start weights of {name}, found "
+                    f"{lists}: expected {len(of_first)} start weights of {name}, found "
                     f"{len(start.get(name, ()))}"
                 )
         weights = {name: tuple(start[name]) for name in by_name}
+    values = [weight for of in weights.values() for weight in of]
+    with np.errstate(over="ignore"):
+        total = np.abs(values).sum()
+    if not 0 < total < np.inf:
+        found = ", ".join(f"{weight:g}" for weight in values)
+        raise MosesFeatureError(f"start weights: expected some that are not 0, found {found}")
     return FeatureSet(
         tuple(FeatureFunction(name, of, (True,) * len(of)) for name, of in weights.items())
     )
@@ -150,27 +139,12 @@ def tune_lists(
             f"{metric.shown(0.0):.2f}: are the references in the same language, and tokenised "
             "alike?"
         )
-    if not np.isfinite(features.weights).all() or not 0 < np.abs(features.weights).sum() < np.inf:
-        found = ", ".join(f"{weight:g}" for weight in features.weights)
-        raise MosesFeatureError(f"start weights: expected some that are not 0, found {found}")
     start = normalised(features.weights)
     optimum = optimizer(candidates, SearchSpace.around(start), seed)
     halves, _ = cross_optimised(candidates, start, optimizer, seed)
     chosen = candidates.statistics[candidates.chosen(candidates.features @ optimum.weights)]
     chosen_quality = corpus_quality(chosen.sum(axis=0) + without_list)
     first_quality = corpus_quality(first.sum(axis=0))
-    warnings = []
-    if chosen_quality < first_quality:
-        warnings.append(
-            "the decoder's own order is better than that of these weights, on the very text: what "
-            "orders its lists is not among the features, or the weights to begin with (--start) "
-            "are far from it"
-        )
-    if corpus_quality(best) < NEAR_ZERO:
-        warnings.append(
-            "even the best translations of the lists have next to nothing in common with the "
-            "references: are they of the same text, in the same order?"
-        )
     return TunedLists(
         features=features.with_weights(normalised(optimum.weights)),
         translations=len(candidates.features),
@@ -180,5 +154,22 @@ def tune_lists(
         unseen=metric.shown(corpus_quality(halves.sum(axis=0) + without_list)),
         best=metric.shown(corpus_quality(best)),
         reason=optimum.reason,
-        warnings=tuple(warnings),
+        warnings=_warnings(first_quality, chosen_quality, corpus_quality(best)),
     )
+
+
+def _warnings(first: float, chosen: float, best: float) -> tuple[str, ...]:
+    """Say what is odd about the quality of the first, the chosen and the best translations."""
+    warnings = []
+    if chosen < first:
+        warnings.append(
+            "the decoder's own order is better than that of these weights, on the very text: what "
+            "orders its lists is not among the features, or the weights to begin with (--start) "
+            "are far from it"
+        )
+    if best < NEAR_ZERO:
+        warnings.append(
+            "even the best translations of the lists have next to nothing in common with the "
+            "references: are they of the same text, in the same order?"
+        )
+    return tuple(warnings)

@@ -9,7 +9,6 @@ training set.
 from __future__ import annotations
 
 import argparse
-import gzip
 import random
 import sys
 from pathlib import Path
@@ -17,38 +16,12 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1] / "quickstart"))
 
 import phrase_extraction
-from language_model import arpa
 from spelling import old_spelling, word
+from system import write, write_system
 
 SIZES = {"train": 4000, "dev": 400, "test": 800}
 LONGEST_PHRASE = 10
 LANGUAGE_MODEL_ORDER = 6
-
-INI = """\
-[input-factors]
-0
-
-[mapping]
-0 T 0
-
-[distortion-limit]
-0
-
-[feature]
-UnknownWordPenalty
-WordPenalty
-PhrasePenalty
-PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={table} \
-input-factor=0 output-factor=0
-KENLM name=LM0 factor=0 path={language_model} order={order}
-
-[weight]
-UnknownWordPenalty0= 1
-WordPenalty0= -1
-PhrasePenalty0= 0.2
-TranslationModel0= 0.2 0.2 0.2 0.2
-LM0= 0.5
-"""
 
 
 def make(directory: Path, seed: int) -> None:
@@ -66,20 +39,12 @@ def make(directory: Path, seed: int) -> None:
             ("old", [pair.english for pair in pairs[part]]),
             ("new", [pair.french for pair in pairs[part]]),
         ):
-            text = "".join(f"{' '.join(of_word)}\n" for of_word in letters)
-            (directory / f"{part}.{side}").write_text(text, encoding="utf-8")
+            write(directory / f"{part}.{side}", [" ".join(of_word) for of_word in letters])
     phrase_extraction.MAX_LENGTH = LONGEST_PHRASE
-    lines = phrase_extraction.phrase_table(pairs["train"])
-    table, language_model = directory / "phrase-table.gz", directory / "lm.new.arpa"
-    table.write_bytes(gzip.compress(b"".join(lines), mtime=0))
     modern = [pair.french for pair in pairs["train"]]
-    language_model.write_text(arpa(modern, LANGUAGE_MODEL_ORDER), encoding="utf-8")
-    ini = INI.format(
-        table=table.absolute(),
-        language_model=language_model.absolute(),
-        order=LANGUAGE_MODEL_ORDER,
+    write_system(
+        directory, pairs["train"], "lm.new.arpa", modern, LANGUAGE_MODEL_ORDER, distortion_limit=0
     )
-    (directory / "moses.ini").write_text(ini, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import click
 
 from mert.cli.options import MOST_TRANSLATIONS, SearchOptions, search_options
 from mert.cli.progress import DecodingProgress
-from mert.corpus import read_text
 from mert.decoders.embedded.decoder import EmbeddedDecoder
 from mert.decoders.embedded.system import System
 from mert.decoders.embedded.workers import embedded_decoder
@@ -29,6 +28,7 @@ from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import STANDARD_STREAM, whole_file
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.texts import read_text
 
 
 @click.command("mert-decode", cls=Command, no_args_is_help=True)

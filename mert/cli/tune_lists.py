@@ -9,15 +9,16 @@ import click
 from mert.cli.options import TUNING, algorithm_option, metric_option, restarts_option
 from mert.moses_files import write_weights
 from mert.optimisers import choice
-from mert.tune_lists import features_of, read_references, tune_lists
+from mert.tune_lists import features_of, tune_lists
 from moses_feature import __version__
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE
+from moses_feature.cli.options import format_option
 from moses_feature.cli.paths import READ, WRITE
 from moses_feature.errors import UsageError
 from moses_feature.files import STANDARD_STREAM
 from moses_feature.metrics.metric import METRICS
-from moses_feature.nbest_formats.reader import FORMATS, MOSES
+from moses_feature.moses.texts import read_parallel
 from moses_feature.rescoring.nbest import read_weights
 
 
@@ -31,14 +32,7 @@ from moses_feature.rescoring.nbest import read_weights
     required=True,
     help="The translation of the text of the lists, tokenised like them. Repeatable.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default=MOSES,
-    show_default=True,
-    help="Whose lists they are. Those of other decoders get a WordPenalty0.",
-)
+@format_option
 @click.option(
     "--start",
     type=READ,
@@ -78,10 +72,11 @@ def mert_tune_lists(
     if weights == STANDARD_STREAM:
         raise UsageError("weights are written to a file, found -")
     features = features_of(lists, form, None if start is None else read_weights(start))
+    texts, _ = read_parallel(dev_reference)
     tuned = tune_lists(
         lists,
         features,
-        read_references(dev_reference),
+        list(zip(*texts, strict=True)),
         choice.optimizer(optimizer, restarts),
         seed,
         form,

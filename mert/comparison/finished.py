@@ -10,12 +10,13 @@ from xopen import xopen
 from mert.comparison.candidate import FinishedOutput
 from mert.comparison.results import Run
 from mert.comparison.scorer import Scorer
-from mert.corpus import Corpus, Sentence, read_text
+from mert.corpus import Corpus
 from moses_feature.errors import DataError, FormatError
 from moses_feature.files import whole_file
 from moses_feature.moses.phrase_table import SEPARATOR
+from moses_feature.moses.texts import Text, read_text
 
-Texts = tuple[tuple[Sentence, ...], ...]
+Texts = tuple[Text, ...]
 
 
 def read_outputs(output: FinishedOutput, test: Corpus) -> Texts:
@@ -28,7 +29,7 @@ def read_outputs(output: FinishedOutput, test: Corpus) -> Texts:
     return tuple(_read(path, test) for path in output.paths)
 
 
-def _read(path: str, test: Corpus) -> tuple[Sentence, ...]:
+def _read(path: str, test: Corpus) -> Text:
     sentences, _ = read_text(path)
     if len(sentences) != len(test):
         expected = f"{len(test)} lines as in {test.paths[0]}"
@@ -65,7 +66,7 @@ def runs_of(texts: Texts, scorer: Scorer, directory: Path) -> tuple[Run, ...]:
     return tuple(runs)
 
 
-def _write_lists(sentences: tuple[Sentence, ...], lists: Path) -> None:
+def _write_lists(sentences: Text, lists: Path) -> None:
     with (
         whole_file(lists) as temporary,
         xopen(temporary, "wb", format="gz", compresslevel=1, threads=0) as file,

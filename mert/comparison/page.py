@@ -47,31 +47,6 @@ def _sections(
             "on the development set that the weights were tuned on, and on the test set that "
             "nothing was tuned on"
         )
-    of_tuning = [
-        Section(
-            "Weights",
-            "Of each feature, in each run; absolute values sum to 1. A weight that changes its "
-            "sign from run to run is one that the tuning does not know what to do with.",
-            page.plot(_weights(comparison), "Weights of the features by system and run"),
-        ),
-        Section(
-            "Learning curves",
-            f"{label} of the first translations of the development set, iteration by iteration.",
-            page.plot(_curves(comparison), f"{label} by iteration of each tuning run"),
-        ),
-    ]
-    time = Section(
-        "Time",
-        "Minutes of each system: for reading the models, for decoding the development set in "
-        "all iterations of all runs, for finding weights on the n-best lists, and for "
-        "translating the test set. What rescores the lists counts as decoding.",
-        page.table(
-            [
-                ("system", "iterations", "loading", "decoding", "optimising", "testing"),
-                *map(_times, comparison.systems),
-            ]
-        ),
-    )
     return [
         Section(
             "Table 1",
@@ -86,9 +61,9 @@ def _sections(
             "the clouds, not the best dots.",
             page.plot(_scores(comparison), f"{label} of each run by system"),
         ),
-        *(of_tuning if tuned else []),
+        *(_of_tuning(comparison) if tuned else []),
         *text_sections(comparison, texts),
-        *([time] if tuned else []),
+        *([_time(comparison)] if tuned else []),
         Section(
             "Settings",
             f"{number_of_runs(comparison)}; {label}: {comparison.signature}.",
@@ -100,6 +75,39 @@ def _sections(
             ),
         ),
     ]
+
+
+def _of_tuning(comparison: Comparison) -> list[Section]:
+    """Return what there is to show where weights were tuned."""
+    label = comparison.metric.label
+    return [
+        Section(
+            "Weights",
+            "Of each feature, in each run; absolute values sum to 1. A weight that changes its "
+            "sign from run to run is one that the tuning does not know what to do with.",
+            page.plot(_weights(comparison), "Weights of the features by system and run"),
+        ),
+        Section(
+            "Learning curves",
+            f"{label} of the first translations of the development set, iteration by iteration.",
+            page.plot(_curves(comparison), f"{label} by iteration of each tuning run"),
+        ),
+    ]
+
+
+def _time(comparison: Comparison) -> Section:
+    return Section(
+        "Time",
+        "Minutes of each system: for reading the models, for decoding the development set in "
+        "all iterations of all runs, for finding weights on the n-best lists, and for "
+        "translating the test set. What rescores the lists counts as decoding.",
+        page.table(
+            [
+                ("system", "iterations", "loading", "decoding", "optimising", "testing"),
+                *map(_times, comparison.systems),
+            ]
+        ),
+    )
 
 
 def _times(system: SystemResult) -> tuple[str, ...]:

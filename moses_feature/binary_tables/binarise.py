@@ -12,6 +12,7 @@ from moses_feature.binary_tables.asking import TABLE, ask, differences, table_li
 from moses_feature.binary_tables.kinds import KINDS, Job, Kind
 from moses_feature.binary_tables.sample import TableSample, sample_table
 from moses_feature.errors import DataError, MosesFeatureError, UsageError
+from moses_feature.files import is_compressed
 from moses_feature.moses.ini import Feature, MosesIni, moses_path
 from moses_feature.moses.programs import find_program, run_program
 
@@ -19,8 +20,6 @@ SHOWN = 10
 """Differences that are named."""
 DEFAULT_NAME = "TranslationModel0"
 """Of a table in moses.ini, as train-model.perl writes it."""
-READ_BY_MOSES = ("", ".gz")
-"""Suffixes of tables that its programs read."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,6 @@ class Binarised:
     Attributes:
         path: of the binary table, as it stands in an ini.
         line: of an ini.
-        command: of Moses' program.
         scores: of each line.
         asked: source phrases that were asked for.
         pairs: of them, with their targets; all were found with the same scores.
@@ -39,7 +37,6 @@ class Binarised:
 
     path: Path
     line: str
-    command: tuple[str, ...]
     scores: int
     asked: int
     pairs: int
@@ -86,34 +83,31 @@ def binarise(
     if not path.parent.is_dir():
         raise UsageError(f"{path.parent}: expected a folder, found none")
     moses_path(path)
-    if table.suffix not in READ_BY_MOSES and table.suffix in (".bz2", ".xz", ".zst"):
+    if is_compressed(table) and table.suffix != ".gz":
         raise DataError(f"{table}: expected a table that is plain or compressed by gzip")
     sample = sample_table(table, asked)
-    feature = None if ini is None else ini.table(name)
-    if ini is not None and feature is not None and feature.score_count != sample.scores:
-        expected = f"num-features={sample.scores} as in {table}"
-        raise ini.error(feature.line_number, expected, f"{feature.score_count}")
-    if ini is not None and feature is not None:
-        _check_same(ini, feature, table)
+    feature = None if ini is None else _table_of(ini, name, table, sample.scores)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         maker = _Maker(form, program, decoder, sample, Path(folder), threads)
         maker.try_small()
-        written, command = maker.make(table.absolute(), path.name)
-        _move(written, path)
+        _move(maker.make(table.absolute(), path.name), path)
     if ini is not None and feature is not None:
         ini = ini.with_table(feature, form.feature, path)
     name = DEFAULT_NAME if feature is None else feature.name
     line = table_line(form.feature, path.absolute(), sample.scores, name)
-    pairs = len(sample.drawn) if asked else 0
-    return Binarised(path, line, tuple(command), sample.scores, len(sample.targets), pairs, ini)
+    return Binarised(path, line, sample.scores, len(sample.targets), len(sample.drawn), ini)
 
 
-def _check_same(ini: MosesIni, feature: Feature, table: Path) -> None:
-    """Check that an ini reads the table that is made binary, where its file is there."""
-    read = Path(feature.path)
-    for place in (read, Path(f"{read}.gz")):
+def _table_of(ini: MosesIni, name: str | None, table: Path, scores: int) -> Feature:
+    """Return the ini's table, which must be this one, where its file is there."""
+    feature = ini.table(name)
+    if feature.score_count != scores:
+        expected = f"num-features={scores} as in {table}"
+        raise ini.error(feature.line_number, expected, f"{feature.score_count}")
+    for place in (Path(feature.path), Path(f"{feature.path}.gz")):
         if place.is_file() and not place.samefile(table):
             raise ini.error(feature.line_number, f"a table {table}", f"{place}")
+    return feature
 
 
 def _program(kind: Kind, moses: str | None) -> Path:
@@ -142,8 +136,8 @@ class _Maker:
             small.write_bytes(b"".join(lines))
             self.make(small, f"small{self.kind.suffix}")
 
-    def make(self, table: Path, name: str) -> tuple[Path, list[str]]:
-        """Return the binary table, and the command that made it."""
+    def make(self, table: Path, name: str) -> Path:
+        """Return the binary table."""
         written = self.scratch / name
         job = Job(table, self.sample.scores, written, self.scratch, self.threads)
         command = [str(self.program), *self.kind.options(job)]
@@ -152,7 +146,7 @@ class _Maker:
             raise MosesFeatureError(f"{self.program}: expected a table {name}, found none")
         if self.decoder is not None:
             self._ask_back(self.decoder, written)
-        return written, command
+        return written
 
     def _ask_back(self, decoder: Path, written: Path) -> None:
         line = table_line(self.kind.feature, written.absolute(), self.sample.scores, TABLE)

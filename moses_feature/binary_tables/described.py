@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from moses_feature.errors import FormatError
+from moses_feature.errors import FormatError, MosesFeatureError
 from moses_feature.moses.lines import LineReader
 
 DESCRIPTIONS = {
@@ -13,6 +13,17 @@ DESCRIPTIONS = {
     "PhraseDictionaryOnDisk": ("Misc.dat", re.compile(r"^NumScores ([0-9]+)$", re.MULTILINE)),
 }
 """By the class in moses.ini: the file in the folder, and what it says of scores."""
+
+
+PROBING_VERSION = 15
+"""API_VERSION of the probing tables of Moses' current source (`probingpt`)."""
+
+
+def probing_version(folder: Path) -> int | None:
+    """Return the API_VERSION of a probing table, None where it does not say."""
+    content = (folder / "config").read_text(errors="replace")
+    said = re.search(r"^API_VERSION\t([0-9]+)$", content, re.MULTILINE)
+    return int(said[1]) if said else None
 
 
 def score_count(feature: str, path: Path) -> int | None:
@@ -43,11 +54,9 @@ def score_count(feature: str, path: Path) -> int | None:
 
 def is_text_table(path: Path) -> bool:
     """Return whether a file is a phrase table in text format, by its first line."""
-    with path.open("rb") as file:
-        start = file.read(2)
-    if start == b"\x1f\x8b":
+    try:
         with LineReader(path) as reader:
-            return b" ||| " in next(iter(reader), b"")
-    with path.open("rb") as file:
-        line = file.readline(1 << 20)
+            line = next(iter(reader), b"")
+    except MosesFeatureError:
+        return False
     return b" ||| " in line and b"\0" not in line

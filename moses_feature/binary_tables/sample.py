@@ -16,12 +16,12 @@ from moses_feature.errors import DataError, FormatError, shown
 from moses_feature.moses.features import log_scores
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import (
-    ALIGNMENT,
     SCORES,
     SEPARATOR,
     SOURCE,
     TARGET,
     count_scores,
+    link_outside,
     split_fields,
     tokens,
 )
@@ -30,7 +30,6 @@ LONGEST = 50
 """Words of a source phrase that is asked for, at most."""
 
 _NEGATIVE = re.compile(rb"(?<![eE])-")
-_LINK = re.compile(rb"([0-9]{1,9})-([0-9]{1,9})")
 
 Phrase = tuple[bytes, ...]
 
@@ -122,12 +121,9 @@ def _check_line(
         expected = "words without factors (and | escaped, as &#124;)"
         found = shown(b" ||| ".join(fields[: TARGET + 1]))
         raise FormatError(path, expected, found, line_number)
-    if len(fields) > ALIGNMENT:
-        for link in tokens(fields[ALIGNMENT]):
-            match = _LINK.fullmatch(link)
-            if not match or int(match[1]) >= len(source) or int(match[2]) >= len(target):
-                expected = "alignment points inside the phrases"
-                raise FormatError(path, expected, shown(link), line_number)
+    if (link := link_outside(fields)) is not None:
+        expected = "alignment points inside the phrases"
+        raise FormatError(path, expected, shown(link), line_number)
 
 
 def _add(sample: TableSample, line: bytes, path: str | Path, line_number: int) -> None:

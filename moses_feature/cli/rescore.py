@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.command import Command, debug_option
-from moses_feature.cli.options import DeviceOptions, device_options
+from moses_feature.cli.options import DeviceOptions, device_options, format_option
 from moses_feature.cli.paths import READ, READ_NAMED_MODEL, WRITE
 from moses_feature.cli.progress import Progress
 from moses_feature.errors import UsageError
 from moses_feature.files import STANDARD_STREAM, open_output
 from moses_feature.lm.nplm import load_neural_lm
-from moses_feature.nbest_formats.reader import FORMATS, MOSES, NbestReader
+from moses_feature.nbest_formats.reader import MOSES, NbestReader
 from moses_feature.rescoring.joint import JointFeature
 from moses_feature.rescoring.models import CSLM, JOINT, RNNSEARCH, search_features
 from moses_feature.rescoring.nbest import (
@@ -34,15 +34,7 @@ from moses_feature.rescoring.source import SourceText
 @click.command("rescore", cls=Command, no_args_is_help=True)
 @click.argument("n_best", metavar="N-BEST", type=READ)
 @click.argument("output", type=WRITE)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default=MOSES,
-    show_default=True,
-    help="Whose lists they are; what is written is in Moses' format. Those of other decoders get a "
-    "WordPenalty0.",
-)
+@format_option
 @click.option(
     "--cslm",
     "cslms",

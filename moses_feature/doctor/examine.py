@@ -23,7 +23,7 @@ from moses_feature.tables.features_json import features_json, read_columns
 FAST_LINES = 5_000
 """Of a table, for what tuning looks at by itself: a fraction of a second."""
 MOST_LINES = 2_000_000
-"""Of a table, by default: half a minute or so."""
+"""Of a table, by default: 1.8 million take 46 s of one core (laws)."""
 
 
 def examine(

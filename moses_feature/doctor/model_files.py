@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from moses_feature.binary_tables.described import is_text_table
+from moses_feature.binary_tables.described import (
+    PROBING_VERSION,
+    probing_version,
+    score_count,
+)
 from moses_feature.doctor.finding import Finding
-from moses_feature.errors import MosesFeatureError
+from moses_feature.errors import FormatError, MosesFeatureError
 from moses_feature.moses.ini import TABLE_CLASS, Feature, MosesIni
 from moses_feature.moses.lines import LineReader
 
@@ -29,8 +32,6 @@ WITH_FILES = frozenset(
     )
 )
 """Classes whose path is that of a file or folder; of others it may be the beginning of one."""
-PROBING_VERSION = 15
-"""API_VERSION of Moses since 2016 (`probingpt/storing.h`)."""
 
 
 def file_of(ini: MosesIni, path: str) -> Path | None:
@@ -108,12 +109,8 @@ def _check_file(file: Path, feature: Feature, where: str) -> Iterator[Finding]:
         )
     elif feature.kind == TABLE_CLASS:
         yield from _check_text_table(file, where)
-    elif feature.kind == "ProbingPT":
-        yield from _check_probing(file, feature, where)
-    elif feature.kind == "PhraseDictionaryOnDisk":
-        yield from _check_on_disk(file, feature, where)
-    elif feature.kind == "PhraseDictionaryCompact" and is_text_table(file):
-        yield _text_for(file, where, feature.kind)
+    elif feature.is_table:
+        yield from _check_binary_table(file, feature, where)
     elif file.is_file() and file.stat().st_size == 0:
         yield Finding("problem", str(file), "an empty file", "Moses stops", "make it again")
 
@@ -144,69 +141,35 @@ def _check_text_table(file: Path, where: str) -> Iterator[Finding]:
         )
 
 
-def _text_for(file: Path, where: str, kind: str) -> Finding:
-    return Finding(
-        "problem",
-        where,
-        f"{kind} reads a binary table, {file} is none",
-        "Moses stops",
-        f"a text table has the class {TABLE_CLASS}; or make a binary one of it (moses-feature "
-        "binarise)",
-    )
-
-
-def _check_probing(folder: Path, feature: Feature, where: str) -> Iterator[Finding]:
-    if folder.is_file():
-        yield _text_for(folder, where, "ProbingPT")
-        return
-    config = folder / "config"
-    if not config.is_file():
-        yield Finding(
-            "problem",
-            str(folder),
-            "no file `config` in it",
-            "Moses stops: it is no probing table, or one whose making was interrupted",
-            "make it again: moses-feature binarise --kind probing",
-        )
-        return
-    said = dict(re.findall(r"^(\S+)\t(\S+)$", config.read_text(errors="replace"), re.MULTILINE))
-    if said.get("API_VERSION") != str(PROBING_VERSION):
-        yield Finding(
-            "warning",
-            str(config),
-            f"API_VERSION {said.get('API_VERSION', 'missing')}, this is known of {PROBING_VERSION}",
-            "a Moses of another year may refuse the table, or misread it",
-            "make the table with the CreateProbingPT of the Moses that reads it",
-        )
-    yield from _check_count(said.get("num_scores"), feature, config, where)
-
-
-def _check_on_disk(folder: Path, feature: Feature, where: str) -> Iterator[Finding]:
-    if folder.is_file():
-        yield _text_for(folder, where, "PhraseDictionaryOnDisk")
-        return
-    misc = folder / "Misc.dat"
-    if not misc.is_file():
-        yield Finding(
-            "problem",
-            str(folder),
-            "no file Misc.dat in it",
-            "Moses stops: it is no on-disk table, or one whose making was interrupted",
-            "make it again: moses-feature binarise --kind ondisk",
-        )
-        return
-    said = dict(re.findall(r"^(\S+) (\S+)$", misc.read_text(errors="replace"), re.MULTILINE))
-    yield from _check_count(said.get("NumScores"), feature, misc, where)
-
-
-def _check_count(said: str | None, feature: Feature, file: Path, where: str) -> Iterator[Finding]:
-    if said is not None and said != str(feature.score_count):
+def _check_binary_table(file: Path, feature: Feature, where: str) -> Iterator[Finding]:
+    try:
+        count = score_count(feature.kind, file)
+    except FormatError as error:
         yield Finding(
             "problem",
             where,
-            f"num-features={feature.score_count}, but {file} says {said} scores",
+            str(error),
+            "Moses stops",
+            f"a text table has the class {TABLE_CLASS}; a binary one whose making was interrupted "
+            "must be made again (moses-feature binarise)",
+        )
+        return
+    if count is not None and count != feature.score_count:
+        yield Finding(
+            "problem",
+            where,
+            f"num-features={feature.score_count}, but {file} says that it has {count} scores",
             "scores of one phrase pair are taken for those of another, without an error: "
             "binarising tools take 4 scores unless they are told",
             f"make the table again with {feature.score_count} scores (moses-feature binarise), or "
-            f"write num-features={said} and as many weights",
+            f"write num-features={count} and as many weights",
+        )
+    version = probing_version(file) if feature.kind == "ProbingPT" else PROBING_VERSION
+    if version != PROBING_VERSION:
+        yield Finding(
+            "warning",
+            str(file),
+            f"API_VERSION {version}, this is known of {PROBING_VERSION}",
+            "a Moses of another year may refuse the table, or misread it",
+            "make the table with the CreateProbingPT of the Moses that reads it",
         )

@@ -40,11 +40,7 @@ def sample_words(sentences: Sequence[Sentence]) -> set[bytes]:
 def check_order(
     tables: Words, path: str, sentences: Sequence[Sentence], references: Sequence[Sentence]
 ) -> Iterator[Finding]:
-    """Yield whether the lines of a reference are those of another text, or moved.
-
-    The translations that the table has for the words of a sentence predict its own reference
-    better than that of another sentence.
-    """
+    """Yield whether the lines of a reference are those of another text, or moved."""
     if len(references) != len(sentences):
         yield Finding(
             "problem",
@@ -57,30 +53,46 @@ def check_order(
     size = min(COMPARED, len(sentences))
     if size < 2 * BLOCK or _translated(tables, sentences[:size]) < LEAST_TRANSLATED:
         return
+    if len(set(map(tuple, references[:size]))) < size / 2:
+        return  # texts that repeat themselves
+    agreement = _agreement(tables, sentences[:size], references[:size])
+    yield from _whole(path, agreement) or _from_somewhere_on(path, agreement)
+
+
+def _agreement(
+    tables: Words, sentences: Sequence[Sentence], references: Sequence[Sentence]
+) -> dict[int, Floats]:
+    """Return how much (sentences,) of its own reference, 0, and of moved ones a sentence predicts.
+
+    That is the sum over the words that its translations and the reference share, each the log of
+    how rare it is.
+    """
     predicted = [
         set().union(*(tables.translations.get(word, ()) for word in sentence))
-        for sentence in sentences[:size]
+        for sentence in sentences
     ]
-
-    said = [set(reference) for reference in references[:size]]
+    said = [set(reference) for reference in references]
     rare = _inverse_frequencies(said)
-
-    def found(shift: int) -> Floats:
-        return np.array(
+    return {
+        shift: np.array(
             [
-                sum(rare[word] for word in words & said[(n + shift) % size])
+                sum(rare[word] for word in words & said[(n + shift) % len(said)])
                 for n, words in enumerate(predicted)
             ]
         )
+        for shift in (0, APART, *SHIFTS)
+    }
 
-    if len({tuple(reference) for reference in references[:size]}) < size / 2:
-        return  # texts that repeat themselves
-    own, others = found(0), found(APART)
-    moved = {shift: found(shift) for shift in SHIFTS}
-    if others.sum() and own.sum() < LEAST_GAIN * others.sum():
-        best = max(moved, key=lambda shift: moved[shift].sum())
-        fits = moved[best].sum() >= LEAST_GAIN * others.sum()
-        yield Finding(
+
+def _whole(path: str, agreement: dict[int, Floats]) -> list[Finding]:
+    """Return whether all lines are those of another text, or moved."""
+    others = agreement[APART].sum()
+    if not others or agreement[0].sum() >= LEAST_GAIN * others:
+        return []
+    best = max(SHIFTS, key=lambda shift: float(agreement[shift].sum()))
+    fits = agreement[best].sum() >= LEAST_GAIN * others
+    return [
+        Finding(
             "problem",
             path,
             "its lines do not belong to those of the input"
@@ -90,19 +102,26 @@ def check_order(
             if fits
             else "see that both are of the same text, in the same order",
         )
-        return
-    for first in range(0, size - BLOCK + 1, BLOCK):
+    ]
+
+
+def _from_somewhere_on(path: str, agreement: dict[int, Floats]) -> list[Finding]:
+    """Return where lines begin to fit moved ones."""
+    own = agreement[0]
+    for first in range(0, len(own) - BLOCK + 1, BLOCK):
         block = slice(first, first + BLOCK)
-        best = max(moved, key=lambda shift: moved[shift][block].sum())
-        if moved[best][block].sum() > BLOCK_GAIN * max(own[block].sum(), 1.0):
-            yield Finding(
-                "problem",
-                f"{path} at line {first + 1}",
-                f"from about here, its lines fit those of the input moved by {best}",
-                "sentences are compared with references of others: BLEU is much too low",
-                "see which line is missing or doubled somewhat before",
-            )
-            return
+        best = max(SHIFTS, key=lambda shift: float(agreement[shift][block].sum()))
+        if agreement[best][block].sum() > BLOCK_GAIN * max(own[block].sum(), 1.0):
+            return [
+                Finding(
+                    "problem",
+                    f"{path} at line {first + 1}",
+                    f"from about here, its lines fit those of the input moved by {best}",
+                    "sentences are compared with references of others: BLEU is much too low",
+                    "see which line is missing or doubled somewhat before",
+                )
+            ]
+    return []
 
 
 def _inverse_frequencies(sentences: Sequence[set[bytes]]) -> dict[bytes, float]:

@@ -8,7 +8,7 @@ from moses_feature.doctor.finding import Finding
 from moses_feature.moses.features import UNTUNEABLE
 from moses_feature.moses.ini import MosesIni
 
-UNTUNED_SCALE = 10.0
+LARGEST_USUAL = 10.0
 """Weights are of the order of 1 at most; the unknown word's apart."""
 
 
@@ -59,7 +59,7 @@ def check_weights(ini: MosesIni) -> Iterator[Finding]:
                 "give it small positive weights to begin with, 0.1 or 0.2",
             )
         if not name.startswith("UnknownWordPenalty") and max(map(abs, weights.values)) > (
-            UNTUNED_SCALE
+            LARGEST_USUAL
         ):
             yield Finding(
                 "warning",

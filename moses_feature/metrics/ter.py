@@ -1,6 +1,6 @@
 """Translation edit rate (Snover et al. 2006): like the word error rate, with moves of phrases.
 
-The edits are counted by sacreBLEU; a hypothesis takes it about a millisecond.
+The edits are counted by sacreBLEU; a hypothesis takes it 0.4 ms on Multi30k.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ as white space, and bytes that are not UTF-8 at all, pass through.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from moses_feature.errors import FormatError, shown
@@ -20,6 +21,7 @@ LOWEST_LOG_SCORE = -100.0
 """Moses' floor of a feature value, a natural log (`moses/Util.h`)."""
 
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_LINK = re.compile(rb"([0-9]{1,9})-([0-9]{1,9})")
 _SCORES = re.compile(rb"[ \t]*%b(?:[ \t]+%b)*[ \t\r\n]*" % (NUMBER.pattern, NUMBER.pattern))
 
 
@@ -35,6 +37,18 @@ def split_fields(line: bytes, path: str | Path, line_number: int) -> list[bytes]
             path, "3 to 7 fields separated by |||", f"{len(fields)}: {shown(line)}", line_number
         )
     return fields
+
+
+def link_outside(fields: Sequence[bytes]) -> bytes | None:
+    """Return the first alignment point of a line's fields that is none of its phrases, if any."""
+    if len(fields) <= ALIGNMENT:
+        return None
+    source, target = len(tokens(fields[SOURCE])), len(tokens(fields[TARGET]))
+    for link in tokens(fields[ALIGNMENT]):
+        match = _LINK.fullmatch(link)
+        if match is None or int(match[1]) >= source or int(match[2]) >= target:
+            return link
+    return None
 
 
 def count_scores(score_field: bytes, path: str | Path, line_number: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -96,7 +97,8 @@ def run_program(
         raise MosesFeatureError(f"{program}: {error.strerror}") from error
     if done.returncode != 0:
         raise MosesFeatureError(
-            f"{program} ended with exit code {done.returncode}; it had said:\n{last_lines(log)}"
+            f"{program} ended with exit code {done.returncode}; it had said:\n{last_lines(log)}\n"
+            f"The command was: {shlex.join(command)}"
         )
     return done.stdout
 

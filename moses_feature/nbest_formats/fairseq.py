@@ -13,9 +13,8 @@ from collections.abc import Iterator
 
 from moses_feature.errors import FormatError, shown
 from moses_feature.moses.lines import LineReader
-from moses_feature.nbest_formats.translation import TOTAL, ListedTranslation
+from moses_feature.nbest_formats.translation import LOG_PROB, TOTAL, ListedTranslation
 
-FEATURE = "LogProb0"
 _LINE = re.compile(rb"([HP])-([0-9]{1,9})\t(.*)", re.DOTALL)
 _NUMBER = rb"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _HYPOTHESIS = re.compile(rb"(%b)\t(.*)" % _NUMBER, re.DOTALL)
@@ -56,7 +55,7 @@ def fairseq(reader: LineReader) -> Iterator[ListedTranslation]:
             expected = "P-sentence<TAB>log probabilities"
             raise FormatError(reader.path, expected, shown(line), number)
         of_line, _, score, text = open_hypothesis
-        values = {FEATURE: sum(map(float, rest.split())), TOTAL: score}
+        values = {LOG_PROB: sum(map(float, rest.split())), TOTAL: score}
         found.append(ListedTranslation(of_line, sentence, text, values, score))
         open_hypothesis = None
     _check_closed(open_hypothesis, reader.path)

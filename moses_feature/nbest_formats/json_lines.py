@@ -8,9 +8,7 @@ from typing import Any
 
 from moses_feature.errors import FormatError, shown
 from moses_feature.moses.lines import LineReader
-from moses_feature.nbest_formats.translation import ListedTranslation
-
-FEATURE = "LogProb0"
+from moses_feature.nbest_formats.translation import LOG_PROB, ListedTranslation
 
 
 def sockeye(reader: LineReader) -> Iterator[ListedTranslation]:
@@ -74,7 +72,7 @@ def _translation(reader: LineReader, text: Any, score: Any, content: Any) -> Lis
         words = text.encode()
     except (OverflowError, UnicodeEncodeError):
         raise _wrong(reader, "text, and a score of a usual size", content) from None
-    return ListedTranslation(number, number - 1, words, {FEATURE: value}, value)
+    return ListedTranslation(number, number - 1, words, {LOG_PROB: value}, value)
 
 
 def _first(score: Any) -> Any:

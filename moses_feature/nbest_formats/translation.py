@@ -10,6 +10,8 @@ from moses_feature.errors import FormatError, shown
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import SEPARATOR, tokens
 
+LOG_PROB = "LogProb0"
+"""log p of a translation, as decoders that give one say it."""
 TOTAL = "Total0"
 """By what a decoder orders its lists, if that is none of its features."""
 LENGTH = "WordPenalty0"

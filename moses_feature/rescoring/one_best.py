@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_feature.errors import DataError
-from moses_feature.metrics.bleu import References, corpus_bleu
-from moses_feature.moses.lines import LineReader
-from moses_feature.moses.phrase_table import tokens
+from moses_feature.metrics.bleu import STATISTICS, References, corpus_bleu
+from moses_feature.moses.texts import read_parallel
 from moses_feature.rescoring.nbest import Translation
 
 MOST_MISSING = 100_000
@@ -42,21 +41,15 @@ class OneBest:
         lists: the file of the lists, for errors.
 
     Raises:
-        DataError: the files have different numbers of lines.
+        DataError: the files have different numbers of lines, or no word.
     """
 
     def __init__(self, references: Sequence[str] = (), lists: str = "lists") -> None:
         self._lists_name = lists
-        texts = [_read(path) for path in references]
-        for path, text in zip(references, texts, strict=True):
-            if len(text) != len(texts[0]):
-                raise DataError(
-                    f"{path}: expected {len(texts[0])} lines as in {references[0]}, found "
-                    f"{len(text)}"
-                )
+        texts, _ = read_parallel(references)
         self._name = ", ".join(references)
         self._references = list(zip(*texts, strict=True))
-        self._before = self._after = np.zeros(9, np.int64)
+        self._before = self._after = np.zeros(STATISTICS, np.int64)
         self._next = self._lists = self._changed = 0
 
     def add(self, translations: Sequence[Translation]) -> bytes:
@@ -111,8 +104,3 @@ class OneBest:
         self._next = max(self._next, len(self._references))
         bleu = [100 * corpus_bleu(counts) for counts in (self._before, self._after)]
         return Outcome(self._lists, self._changed, bleu[0], bleu[1])
-
-
-def _read(path: str) -> list[tuple[bytes, ...]]:
-    with LineReader(path) as reader:
-        return [tuple(tokens(line)) for line in reader]

@@ -16,7 +16,6 @@ from moses_feature.errors import FormatError, shown
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import (
-    ALIGNMENT,
     LOWEST_LOG_SCORE,
     NUMBER,
     PROPERTIES,
@@ -25,6 +24,7 @@ from moses_feature.moses.phrase_table import (
     SOURCE,
     SPARSE,
     TARGET,
+    link_outside,
     split_fields,
     tokens,
 )
@@ -38,7 +38,6 @@ REGISTERED_PROPERTIES = frozenset(
     b"TargetConstituentBoundariesRightAdjacent TargetPreferences Tree SpanLength "
     b"NonTermContext Orientation".split()
 )
-_LINK = re.compile(rb"([0-9]{1,9})-([0-9]{1,9})")
 _PROPERTY = re.compile(rb"\{\{([^ }]*)")
 
 
@@ -123,8 +122,8 @@ class TableChecker:
         self._check_scores(fields[SCORES], number)
         if len(fields) > SPARSE:
             self._check_sparse(tokens(fields[SPARSE]), number)
-        if len(fields) > ALIGNMENT:
-            self._check_alignment(fields, number)
+        if (link := link_outside(fields)) is not None:
+            self._add("alignment point outside the phrases", number, shown(link))
         if len(fields) > PROPERTIES:
             for key in set(_PROPERTY.findall(fields[PROPERTIES])) - REGISTERED_PROPERTIES:
                 self._add("property that Moses does not know: it stops", number, shown(key))
@@ -163,13 +162,6 @@ class TableChecker:
         for text in sparse[1::2]:
             if not NUMBER.fullmatch(text):
                 self._add("sparse score that is not a finite number", number, shown(text))
-
-    def _check_alignment(self, fields: list[bytes], number: int) -> None:
-        source, target = len(tokens(fields[SOURCE])), len(tokens(fields[TARGET]))
-        for text in tokens(fields[ALIGNMENT]):
-            link = _LINK.fullmatch(text)
-            if link is None or int(link[1]) >= source or int(link[2]) >= target:
-                self._add("alignment point outside the phrases", number, shown(text))
 
     def _check_order(self, line: bytes, fields: list[bytes], number: int) -> None:
         key = SEPARATOR.join([*fields[: TARGET + 1], b""])

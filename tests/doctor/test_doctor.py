@@ -371,7 +371,11 @@ FAILURES = [
     (no_path, "problem", "no path= of LM0"),
     (no_table, "problem", "no phrase table"),
     (no_ini, "problem", "this is no moses.ini"),
-    (text_for_a_compact_table, "problem", "PhraseDictionaryCompact reads a binary table, "),
+    (
+        text_for_a_compact_table,
+        "problem",
+        "expected a table for PhraseDictionaryCompact, found a text table",
+    ),
     (nan_score, "problem", "table.gz: score that is not a number: 1 line (8: 'nan')"),
     (log_scores, "problem", "negative score: 80 lines"),
     (zero_weights, "problem", "all weights are 0"),
@@ -406,11 +410,11 @@ FAILURES = [
     (two_tables_of_one_name, "problem", "expected each feature name once, found TM0 twice"),
     (old_format, "problem", "convert-moses-ini-to-v2.perl"),
     (equals_in_a_path, "warning", "a = in the path"),
-    (text_for_a_binary_table, "problem", "ProbingPT reads a binary table, "),
+    (text_for_a_binary_table, "problem", "expected a table for ProbingPT, with a file config"),
     (binary_table_for_text, "problem", "is a folder, PhraseDictionaryMemory reads text"),
-    (probing_of_six, "problem", "config says 6 scores"),
+    (probing_of_six, "problem", "pt says that it has 6 scores"),
     (probing_of_another_moses, "warning", "API_VERSION 4, this is known of 15"),
-    (on_disk_of_six, "problem", "Misc.dat says 6 scores"),
+    (on_disk_of_six, "problem", "pt says that it has 6 scores"),
     (filtered_for_another_text, "warning", "39 of its 40 source phrases are not in the input"),
 ]
 

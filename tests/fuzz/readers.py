@@ -29,7 +29,6 @@ import numpy as np
 from xopen import xopen
 
 from mert.comparison.candidate import IDENTITY
-from mert.corpus import read_text
 from mert.decoders.embedded.reordering import ReorderingType
 from mert.decoders.embedded.system import PhraseTable, ReorderingTable, System
 from mert.decoders.embedded.tables import TargetPhrases, read_reordering, read_table
@@ -48,6 +47,7 @@ from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest import NbestLine
+from moses_feature.moses.texts import read_text
 from moses_feature.moses.words import WordOptions
 from moses_feature.nbest_formats.reader import NbestReader
 from moses_feature.rescoring.nbest import read_weights, rescore
