@@ -12,8 +12,8 @@ from mert.optimisers import choice
 from mert.tune_lists import features_of, tune_lists
 from moses_feature import __version__
 from moses_feature.cli.command import Command, debug_option
+from moses_feature.cli.list_format import format_option
 from moses_feature.cli.option_types import NOT_NEGATIVE
-from moses_feature.cli.options import format_option
 from moses_feature.cli.paths import READ, WRITE
 from moses_feature.errors import UsageError
 from moses_feature.files import STANDARD_STREAM

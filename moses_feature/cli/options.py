@@ -24,7 +24,6 @@ from moses_feature.models.sizes import (
 )
 from moses_feature.models.table_words import TableWords
 from moses_feature.moses.words import WordOptions
-from moses_feature.nbest_formats.reader import FORMATS, MOSES
 from moses_feature.search.settings import SearchSettings
 from moses_feature.training.settings import (
     TrainingSettings,
@@ -58,15 +57,6 @@ class DeviceOptions:
             torch.set_num_threads(self.threads)
         return choose_device(self.device)
 
-
-format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default=MOSES,
-    show_default=True,
-    help="Whose lists they are. Those of other decoders get a WordPenalty0, and what orders them.",
-)
 
 device_options = Gathered(
     "Where to compute",

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.command import Command, debug_option
-from moses_feature.cli.options import DeviceOptions, device_options, format_option
+from moses_feature.cli.list_format import format_option
+from moses_feature.cli.options import DeviceOptions, device_options
 from moses_feature.cli.paths import READ, READ_NAMED_MODEL, WRITE
 from moses_feature.cli.progress import Progress
 from moses_feature.errors import UsageError
