@@ -124,7 +124,7 @@ def _scores(comparison: Comparison) -> graph.Figure:
     names = [page.plotted(system.name) for system in comparison.systems]
     for column, (part, systems) in enumerate(parts.items(), 1):
         for system in systems:
-            place = comparison.systems.index(system)
+            place = names.index(page.plotted(system.name))
             scores = system.scores(part)
             colour = COLOURS[place % len(COLOURS)]
             dots = graph.Scatter(

@@ -19,11 +19,13 @@ _LEAST = 4
 _FEATURE = re.compile(rb"([A-Za-z][0-9A-Za-z]*)= ?([^ =]+)(?: |$)")
 _LINKS = re.compile(rb"(?:[0-9]+-[0-9]+ ?)*")
 _SEPARATOR = re.compile(rb" \|\|\|(?: |$)")
+_SOFT = re.compile(rb"[0-9.e-]+(?:,[0-9.e-]+)+(?: [0-9.e,-]+)*")
+"""Soft alignments: the weights of the source words for each target word."""
 _PER_WORD = b"WordScores="
 
 
 def marian(reader: LineReader) -> Iterator[ListedTranslation]:
-    """Yield the translations of Marian's lists; scores of single words are left out.
+    """Yield the translations of Marian's lists, without scores of words and soft alignments.
 
     Raises:
         FormatError: a line that is not as described above.
@@ -47,7 +49,7 @@ def _parsed(line: bytes, number: int) -> ListedTranslation:
         raise ValueError(line)  # a feature twice, or one that is added here
     if not values or not sentence.isdigit() or _FEATURE.sub(b"", features).strip():
         raise ValueError(line)
-    links = [field for field in between if not field.startswith(_PER_WORD)]
+    links = [f for f in between if not f.startswith(_PER_WORD) and not _SOFT.fullmatch(f)]
     if len(links) > 1 or not all(_LINKS.fullmatch(field) for field in links):
         raise ValueError(line)
     alignment = links[0] if links else None

@@ -14,6 +14,7 @@ from moses_feature.nbest_formats.reader import NbestReader
 MARIAN = b"""0 ||| das ist gut ||| F0=-1.5 ||| -0.5
 0 ||| das ist  ||| 0-0 1-1 ||| WordScores= -0.1 -0.2 ||| F0= -2 F1= -0.25 ||| -0.75
 2 |||  ||| F0=-9.25e-1 ||| -1
+3 ||| a ||| 0.75,0.25,1e-05 0.5,0.5,0 ||| F0= -1 Score= -2 ||| -1
 """
 FAIRSEQ = b"""2020-12-08 | INFO | fairseq_cli.generate | loading model
 S-7\tthe dog
@@ -54,6 +55,7 @@ def test_marian(tmp_path):
         b"0 ||| das ist  ||| F0= -2 F1= -0.25 Total0= -0.75 WordPenalty0= -2"
         b" ||| -0.75 ||| 0-0 1-1 \n",
         b"2 |||  ||| F0= -0.925 Total0= -1 WordPenalty0= 0 ||| -1\n",
+        b"3 ||| a  ||| F0= -1 Score= -2 Total0= -1 WordPenalty0= -1 ||| -1\n",
     ]
 
 
@@ -99,7 +101,7 @@ def test_numbers_of_lines_are_those_of_the_file(tmp_path):
 
 
 def test_compressed(tmp_path):
-    assert len(read(tmp_path, gzip.compress(MARIAN), "marian")) == 3
+    assert len(read(tmp_path, gzip.compress(MARIAN), "marian")) == 4
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,7 @@ def test_a_command_reads_them(tmp_path, run):
     (tmp_path / "lists").write_bytes(MARIAN)
     (tmp_path / "weights").write_text("F0= 0\nTotal0= 0\nWordPenalty0= 1\n")
     (tmp_path / "reference").write_text("das ist\nx\n\n")
-    (tmp_path / "lists").write_bytes(MARIAN.replace(b" F1= -0.25", b""))
+    (tmp_path / "lists").write_bytes(MARIAN.partition(b"3 ||| a")[0].replace(b" F1= -0.25", b""))
     done = run(
         *("rescore", "lists", "out", "--format", "marian", "--weights", "weights"),
         *("--best", "best", "--reference", "reference"),
