@@ -1,9 +1,10 @@
-"""Tune the weights of a system: decode, merge the n-best lists, optimise, and again (Och 2003).
+"""Tune the weights of a system: decode, merge what was found, optimise, and again (Och 2003).
 
 A work directory holds everything: `state.json`, the n-best list of each iteration as Moses writes
-it (`run1.best100.out.gz`), at the end all hypotheses as feature and score files for Moses' own
-optimisers, and `moses.ini` with the best weights. Each step is on disk when it is done. Numbers
-are read back from these files, so that a run that was killed goes on to the very same weights.
+it (`run1.best100.out.gz`) or its lattices, at the end all hypotheses of the lists as feature and
+score files for Moses' own optimisers, and `moses.ini` with the best weights. Each step is on disk
+when it is done. Numbers are read back from these files, so that a run that was killed goes on to
+the very same weights.
 """
 
 from __future__ import annotations
@@ -14,25 +15,22 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from mert.corpus import Corpus
 from mert.decoders.decoder import Decoder
-from mert.moses_files import write_candidates, write_weights
-from mert.nbest import read_nbest
-from mert.optimisers.candidates import Candidates
-from mert.optimisers.choice import optimizer
+from mert.moses_files import write_weights
 from mert.optimisers.space import SearchSpace, normalised
-from mert.pool import Pool
+from mert.pools.choice import evidence_of
+from mert.pools.evidence import Evidence
 from mert.tuning_state import (
     STATE,
     TUNED_INI,
     Iteration,
     TuningSettings,
     TuningState,
-    nbest_name,
+    lists_name,
     read_state,
 )
 from moses_feature import __version__
@@ -79,8 +77,8 @@ def tune(
         identity: what else a run must have in common with one that goes on; see `identity_of`.
         command: what the user typed, kept in the ini.
         force: tune although BLEU is next to nothing at the start.
-        first_lists: n-best lists of the first iteration, if another run with the same identity
-            may have made them.
+        first_lists: what the first iteration decodes into, if another run with the same identity
+            may have made it.
         report: told what is done and how many sentences are decoded.
 
     Raises:
@@ -119,31 +117,25 @@ class _Run:
         self._force = force
         self._first_lists = first_lists
         self._report = report
-        self._optimize = optimizer(
-            settings.optimizer, settings.restarts, settings.random_directions
-        )
         self._features: FeatureSet = decoder.features
         self._metric = metric(settings.metric)
-        self._pool = Pool(corpus.references, self._features.names, self._metric)
+        self._evidence: Evidence = evidence_of(decoder, corpus, settings)
         self.state = read_state(directory, {**identity, "settings": asdict(settings)})
         if self.state.iterations and not (self.state.stopped and self._tuned_ini.exists()):
             self._read_earlier()
 
     def _read_earlier(self) -> None:
-        """Fill the pool with the lists of the iterations that are done."""
-        for number in range(1, len(self.state.iterations) + 1):
-            self._pool.add(self._lists(number))
+        """Read what the iterations that are done have found."""
+        for number, iteration in enumerate(self.state.iterations, 1):
+            self._evidence.add(self._lists(number), np.array(iteration.weights))
         logger.info("going on after iteration %d", len(self.state.iterations))
 
     @property
     def _tuned_ini(self) -> Path:
         return self._directory / TUNED_INI
 
-    def _nbest_file(self, number: int) -> Path:
-        return self._directory / nbest_name(number, self._settings)
-
-    def _lists(self, number: int) -> Any:
-        return read_nbest(self._nbest_file(number), self._features, len(self._corpus))
+    def _lists(self, number: int) -> Path:
+        return self._directory / lists_name(number, self._settings)
 
     def iterate(self) -> None:
         """Run the next iteration and save the state."""
@@ -152,34 +144,33 @@ class _Run:
         start = self._tuned()
         if number > 1:
             start = np.array(state.iterations[-1].next_weights)
-        path = self._nbest_file(number)
+        path = self._lists(number)
         began = time.monotonic()
         if not path.exists():
             self._decode(number, start, path)
         decoded = time.monotonic()
-        new, one_best = self._pool.add(self._lists(number))
-        candidates = self._pool.candidates()
+        added = self._evidence.add(path, start)
         iteration = Iteration(
-            start.tolist(), corpus_quality(one_best.sum(axis=0)), new, len(candidates.features)
+            start.tolist(), corpus_quality(added.statistics), added.new, added.total
         )
         if number == 1:
-            self._check_quality(one_best.sum(axis=0), candidates)
+            self._check_quality(added.statistics)
         state.iterations.append(iteration)
         if number == 1:
-            state.constants = _constants(candidates)
+            state.constants = self._evidence.constants()
             for name in state.constants:
                 logger.warning(
                     "%s is the same for all translations of every sentence: its weight does "
                     "nothing (a constant column of the phrase table?)",
                     name,
                 )
-        if new == 0:
+        if added.new == 0:
             state.stopped = "no new hypotheses"
         elif number >= settings.max_iterations:
             state.stopped = f"{number} iterations done"
         else:
-            optimum = self._optimize(
-                candidates, SearchSpace.around(start), settings.seed * 1000 + number
+            optimum = self._evidence.optimum(
+                SearchSpace.around(start), settings.seed * 1000 + number
             )
             change = np.abs(normalised(optimum.weights) - normalised(start)).max()
             iteration.next_weights = optimum.weights.tolist()
@@ -190,27 +181,26 @@ class _Run:
                 state.stopped = f"no weight changed by more than {settings.settled:g}"
         iteration.seconds = (round(decoded - began, 2), round(time.monotonic() - decoded, 2))
         write_json(self._directory / STATE, asdict(state))
-        self._log(number, iteration)
+        self._log(number, iteration, added.said)
 
     def _decode(self, number: int, weights: Floats, path: Path) -> None:
-        """Write the n-best lists of an iteration."""
+        """Write what an iteration finds."""
         if number == 1 and self._first_lists is not None and self._first_lists.exists():
             with whole_file(path) as temporary:
                 shutil.copyfile(self._first_lists, temporary)
             return
-        self._decoder.write_nbest(
+        self._evidence.decode(
             self._features.with_weights(weights),
-            self._settings.n_best,
             path,
             lambda done: self._report(f"iteration {number}: decoding", done),
         )
 
-    def _check_quality(self, statistics: Integers, candidates: Candidates) -> None:
+    def _check_quality(self, statistics: Integers) -> None:
         """Check that there is something to tune; if not, leave the directory to another run."""
         try:
-            _check_quality(self._metric, statistics, candidates, self._force)
+            _check_quality(self._metric, statistics, self._evidence.has_matches(), self._force)
         except MosesFeatureError:
-            for path in (self._nbest_file(1), self._directory / STATE):
+            for path in (self._lists(1), self._directory / STATE):
                 path.unlink(missing_ok=True)
             raise
 
@@ -219,19 +209,18 @@ class _Run:
         weights: np.ndarray = self._features.weights[self._features.tuneable]
         return weights
 
-    def _log(self, number: int, iteration: Iteration) -> None:
+    def _log(self, number: int, iteration: Iteration, said: str) -> None:
         logger.info(
-            "iteration %d: %s %.2f; %d new hypotheses of %d; decoded in %.1f s",
+            "iteration %d: %s %.2f; %s; decoded in %.1f s",
             number,
             self._metric.label,
             self._metric.shown(iteration.quality),
-            iteration.new,
-            iteration.hypotheses,
+            said,
             iteration.seconds[0],
         )
         if iteration.optimised_quality is not None:
             logger.info(
-                "  optimised in %.1f s: %s %.2f on all hypotheses; greatest change %.4f\n  %s",
+                "  optimised in %.1f s: %s %.2f on all that was found; greatest change %.4f\n  %s",
                 iteration.seconds[1],
                 self._metric.label,
                 self._metric.shown(iteration.optimised_quality),
@@ -254,7 +243,7 @@ class _Run:
             )
 
     def write_results(self, command: str) -> None:
-        """Write the ini with the best weights, and the feature and score files."""
+        """Write the ini with the best weights, and the files for Moses' optimisers."""
         state, best = self.state, self.state.best
         number = state.iterations.index(best) + 1
         logger.info(
@@ -276,13 +265,7 @@ class _Run:
             f"iteration {number} of {len(state.iterations)}",
             *([f"command: {command}"] if command else []),
         ]
-        candidates = self._pool.candidates()
-        write_candidates(
-            self._directory / "features.dat.gz",
-            self._directory / "scores.dat.gz",
-            candidates,
-            self._metric.label,
-        )
+        self._evidence.write(self._directory)
         weights = tuned.by_name()
         if not weights.keys() <= {feature.name for feature in self._ini.features}:
             write_weights(self._directory / RESCORING_WEIGHTS, tuned)
@@ -290,16 +273,15 @@ class _Run:
         self._ini.with_weights(weights, comments).write(self._tuned_ini)
 
 
-def _check_quality(of: Metric, statistics: Integers, candidates: Candidates, force: bool) -> None:
+def _check_quality(of: Metric, statistics: Integers, has_matches: bool, force: bool) -> None:
     """Check that there is something to tune: statistics (width,) of the first translations.
 
     Raises:
         MosesFeatureError: their quality is so low that something must be wrong.
     """
     quality = corpus_quality(statistics)
-    longest = candidates.quality_of(candidates.statistics[:, 0].astype(float))
-    if (quality <= 0.0 and longest <= 0.0) or (quality < NEAR_ZERO and not force):
-        hint = " (--force tunes all the same)" if longest > 0.0 else ""
+    if (quality <= 0.0 and not has_matches) or (quality < NEAR_ZERO and not force):
+        hint = " (--force tunes all the same)" if has_matches else ""
         found = ""
         if of.width == BLEU:
             precisions = 100 * statistics[0:-1:2] / np.maximum(statistics[1:-1:2], 1)
@@ -310,12 +292,3 @@ def _check_quality(of: Metric, statistics: Integers, candidates: Candidates, for
             "references in the target language, tokenised and cased like the system's output?"
             f"{hint}"
         )
-
-
-def _constants(candidates: Candidates) -> list[str]:
-    """Return the features that are the same for all translations of every sentence."""
-    starts = candidates.offsets[:-1]
-    spread = np.maximum.reduceat(candidates.features, starts) - np.minimum.reduceat(
-        candidates.features, starts
-    )
-    return [candidates.names[column] for column in np.flatnonzero(spread.max(axis=0) == 0.0)]

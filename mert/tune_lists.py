@@ -12,7 +12,7 @@ from mert.nbest import read_nbest
 from mert.optimisers.choice import Optimizer
 from mert.optimisers.halves import HALVES, cross_optimised
 from mert.optimisers.space import SearchSpace, normalised
-from mert.pool import Pool
+from mert.pools.pool import Pool
 from moses_feature.errors import DataError, FormatError, MosesFeatureError, shown
 from moses_feature.metrics.metric import METRICS, Metric, corpus_quality
 from moses_feature.moses.features import FeatureFunction, FeatureSet

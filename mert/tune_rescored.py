@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,14 @@ from mert.corpus import Corpus
 from mert.decoders.decoder import Decoder
 from mert.decoders.rescored import RescoredDecoder
 from mert.tune import tune
-from mert.tuning_state import SEARCH, TUNED_INI, TuningSettings, TuningState, has_ended
+from mert.tuning_state import (
+    LATTICE_MERT,
+    SEARCH,
+    TUNED_INI,
+    TuningSettings,
+    TuningState,
+    has_ended,
+)
 from moses_feature.files import Json
 from moses_feature.moses.ini import MosesIni
 
@@ -69,6 +77,8 @@ def tune_system(
     tuned = MosesIni.read(directory / SEARCH / TUNED_INI)
     decoder.search_with(tuned)
     logger.info("tuning the order of its lists")
+    if settings.optimizer == LATTICE_MERT:  # what rescores lists sees no lattices
+        settings = replace(settings, optimizer=TuningSettings.optimizer)
     return tune(tuned, corpus, decoder, directory, settings, identity=identity, **options)
 
 

@@ -26,8 +26,15 @@ SEARCH = "search"
 """The folder of the run that tunes a decoder by itself, before its lists are rescored."""
 
 
-def nbest_name(iteration: int, settings: TuningSettings) -> str:
-    """Return the name of the file with the n-best lists of an iteration, counted from 1."""
+LATTICE_MERT = "lattice-mert"
+TUNERS = (*OPTIMIZERS, LATTICE_MERT)
+"""What finds the weights: on n-best lists, or on lattices."""
+
+
+def lists_name(iteration: int, settings: TuningSettings) -> str:
+    """Return the name of the file that an iteration decodes into, counted from 1."""
+    if settings.optimizer == LATTICE_MERT:
+        return f"run{iteration}.lattices.gz"
     return f"run{iteration}.best{settings.n_best}.out.gz"
 
 
@@ -36,13 +43,13 @@ class TuningSettings:
     """How to tune; every default is written here alone.
 
     Attributes:
-        optimizer: `mert`, `mira` or `pro`.
+        optimizer: one of `TUNERS`.
         metric: what is optimised; one of `moses_feature.metrics.metric.METRICS`.
-        n_best: distinct translations of each sentence in an iteration.
+        n_best: distinct translations of each sentence in an iteration; unless there are lattices.
         max_iterations: decoding runs at most.
         settled: the tuning ends when no weight, all normalised, changes by more.
-        restarts: random start points of `mert`.
-        random_directions: of `mert`, tried when no single feature brings anything.
+        restarts: random start points of `mert` and `lattice-mert`.
+        random_directions: of these, tried when no single feature brings anything.
         seed: of everything that is random.
     """
 
@@ -56,8 +63,8 @@ class TuningSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if self.optimizer not in OPTIMIZERS:
-            valid = ", ".join(OPTIMIZERS)
+        if self.optimizer not in TUNERS:
+            valid = ", ".join(TUNERS)
             raise UsageError(f"unknown optimizer {self.optimizer!r}: expected one of {valid}")
         metric(self.metric)
         if self.n_best < 2 or self.max_iterations < 1:
@@ -71,8 +78,9 @@ class Iteration:
     Attributes:
         weights: of the tuneable features, that were decoded with.
         quality: 0 to 1, of the first translations: BLEU, or what the metric makes of them.
-        new: hypotheses that no earlier iteration had found.
-        hypotheses: of all iterations so far.
+        new: hypotheses that no earlier iteration had found; on lattices, sentences with a path
+            that is better than any before.
+        hypotheses: of all iterations so far; on lattices, edges.
         next_weights: what the optimiser made of it; empty in the last iteration.
         optimised_quality: of the next weights, on all hypotheses so far.
         change: the greatest change of a weight, all normalised.

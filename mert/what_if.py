@@ -20,7 +20,7 @@ from mert.optimisers.candidates import Candidates
 from mert.optimisers.choice import Optimizer
 from mert.optimisers.halves import HALVES, cross_optimised
 from mert.optimisers.space import normalised
-from mert.pool import Pool
+from mert.pools.pool import Pool
 from mert.source_phrases import Sentence, surface
 from moses_feature.arrays import Floats
 from moses_feature.errors import DataError, FormatError, shown

@@ -13,7 +13,7 @@ from mert.decoders.choice import DECODERS, DecoderSettings
 from mert.decoders.embedded.decoder import DEFAULT_POPS, DEFAULT_STACK, SearchLimits
 from mert.decoders.moses import MosesSettings
 from mert.optimisers.choice import OPTIMIZERS
-from mert.tuning_state import TuningSettings
+from mert.tuning_state import TUNERS, TuningSettings
 from moses_feature.cli.option_types import (
     ABOVE_ZERO,
     NOT_NEGATIVE,
@@ -170,21 +170,29 @@ restarts_option = click.option(
     type=NOT_NEGATIVE,
     default=TUNING.restarts,
     show_default=True,
-    help="Random start points of mert.",
+    help="Random start points of mert and lattice-mert.",
 )
 
 tuning_options = Gathered(
     "Tuning",
     "tuning",
     lambda given: taken(TuningSettings, given, "random_directions", "seed"),
-    algorithm_option,
+    click.option(
+        "--algorithm",
+        "optimizer",
+        type=click.Choice(TUNERS),
+        default=TUNING.optimizer,
+        show_default=True,
+        help="That finds the weights: on n-best lists, or (lattice-mert) on all that the search "
+        "has looked at; the embedded decoder alone has lattices.",
+    ),
     metric_option,
     click.option(
         "--n-best",
         type=WholeRange(2, MOST_TRANSLATIONS),
         default=TUNING.n_best,
         show_default=True,
-        help="Distinct translations of each sentence.",
+        help="Distinct translations of each sentence, unless there are lattices.",
     ),
     click.option(
         "--max-iterations",

@@ -79,7 +79,7 @@ def mert_tune(
     corpus = Corpus.read(dev, dev_reference)
     rescoring = tuple(named_model(text) for text in rescore)
     decoder_choice = replace(decoder_choice, rescoring=rescoring)
-    check_chain(system, corpus, decoder_choice)
+    check_chain(system, corpus, decoder_choice, tuning)
     identity = {**identity_of(system, corpus), "decoder": decoder_choice.identity()}
     decoder = decoder_choice.make(system, corpus.sentences)
     try:

@@ -28,7 +28,7 @@ from mert.tuning_state import (
     TuningSettings,
     TuningState,
     identity_of,
-    nbest_name,
+    lists_name,
     read_iterations,
 )
 from moses_feature import __version__
@@ -74,11 +74,6 @@ class Task:
     def metric(self) -> Metric:
         """What is optimised and compared."""
         return METRICS[self.tuning[0].metric]
-
-    @cached_property
-    def dev_scorer(self) -> Scorer:
-        """Scores translations of the development set."""
-        return Scorer(self.tuned_on, self.metric)
 
     @cached_property
     def test_scorer(self) -> Scorer:
@@ -144,7 +139,7 @@ class SystemRuns:
                         identity=identity,
                         command=self._task.command,
                         force=self._task.force,
-                        first_lists=self._folder(first) / nbest_name(1, first),
+                        first_lists=self._folder(first) / lists_name(1, first),
                         other_runs=self._other_runs(settings),
                         report=partial(self._report, run),
                     )
@@ -185,16 +180,13 @@ class SystemRuns:
     def _run(self, features: FeatureSet, settings: TuningSettings, state: TuningState) -> Run:
         """Return what came of a run."""
         folder = self._folder(settings)
-        best = state.iterations.index(state.best) + 1
         done = state.iterations
         if self._candidate.rescoring:
             done = read_iterations(folder / SEARCH) + done
-        dev_nbest = folder / nbest_name(best, settings)
-        dev_score, _ = self._task.dev_scorer.score(dev_nbest)
         test_score, statistics = self._task.test_scorer.score(folder / TEST_NBEST)
         return Run(
             seed=settings.seed,
-            dev_score=dev_score,
+            dev_score=self._task.metric.shown(state.best.quality),
             test_score=test_score,
             iterations=len(done),
             stopped=state.stopped,

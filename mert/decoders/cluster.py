@@ -41,9 +41,9 @@ class _Shard:
     size: int
     pool: ActorPool
 
-    def start(self, features: FeatureSet, count: int) -> Future[bytes]:
-        """Start making the n-best lists."""
-        return self.pool.submit(self.name, features, count)
+    def start(self, method: str, *arguments: Any) -> Future[bytes]:
+        """Start making what a method of the decoder writes."""
+        return self.pool.submit(self.name, method, *arguments)
 
 
 class ClusterDecoder:
@@ -99,10 +99,20 @@ class ClusterDecoder:
         report: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Translate all sentences; see `Decoder`."""
-        started = [shard.start(features, count) for shard in self._shards]
+        self._write(path, report, "write_nbest", features, count)
+
+    def write_lattices(
+        self, features: FeatureSet, path: Path, report: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """Translate all sentences and write the lattices; see `LatticeDecoder`."""
+        self._write(path, report, "write_lattices", features)
+
+    def _write(self, path: Path, report: Callable[[int], None], *asked: Any) -> None:
+        """Write what a method of the workers' decoders writes, given some arguments."""
+        started = [shard.start(*asked) for shard in self._shards]
         with whole_file(path) as temporary, temporary.open("wb") as file:
-            for shard, nbest in zip(self._shards, started, strict=True):
-                file.write(_retried(nbest, shard, features, count))  # gzip members
+            for shard, part in zip(self._shards, started, strict=True):
+                file.write(_retried(part, shard, *asked))  # gzip members
                 report(shard.size)
 
     def search_errors(self, features: FeatureSet, count: int) -> None:
@@ -120,24 +130,24 @@ def _makes_workers(cluster: Cluster, cores: int, arguments: tuple[Any, ...]) -> 
     return lambda: actor.options(num_cpus=next(needs)).remote(*arguments)
 
 
-def _retried(nbest: Future[bytes], shard: _Shard, features: FeatureSet, count: int) -> bytes:
-    """Wait for n-best lists; if they fail, have them made again."""
+def _retried(part: Future[bytes], shard: _Shard, *asked: Any) -> bytes:
+    """Wait for a part of a file; if it fails, have it made again."""
     for _ in range(ATTEMPTS - 1):
         try:
-            return nbest.result()
+            return part.result()
         except LostProcessError:  # others have tried already
             raise
         except MosesFeatureError as error:
             logger.warning("%s: %s; trying again", shard.name, error)
-            nbest = shard.start(features, count)
+            part = shard.start(*asked)
     try:
-        return nbest.result()
+        return part.result()
     except MosesFeatureError as error:
         raise MosesFeatureError(f"{shard.name} failed {ATTEMPTS} times: {error}") from error
 
 
 class ShardWorker:
-    """What an actor does: weights in, n-best lists out.
+    """What an actor does: weights in, n-best lists or lattices out.
 
     Args:
         directory: where the command was started; relative paths in an ini hold from there.
@@ -155,12 +165,12 @@ class ShardWorker:
     def ready(self) -> None:
         """Return when the models have been read."""
 
-    def do(self, features: FeatureSet, count: int) -> bytes | MosesFeatureError:
-        """Return n-best lists, compressed by gzip, or what is wrong."""
+    def do(self, method: str, *arguments: Any) -> bytes | MosesFeatureError:
+        """Return what a method of the decoder writes, compressed by gzip, or what is wrong."""
         try:
             with tempfile.TemporaryDirectory(prefix="mert-shard-") as scratch:
-                path = Path(scratch) / "nbest.gz"
-                self._decoder.write_nbest(features, count, path)
+                path = Path(scratch) / "part.gz"
+                getattr(self._decoder, method)(*arguments, path)
                 return path.read_bytes()
         except MosesFeatureError as error:
             return error

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mert.optimisers.candidates import Candidates
-from moses_feature.arrays import Floats, Integers
+from moses_feature.arrays import Floats, Floats32, Integers
 from moses_feature.compiled import compiler
 from moses_feature.metrics.metric import BLEU, quality_of
 
@@ -78,6 +78,7 @@ class LineSearch:
     """
 
     def __init__(self, candidates: Candidates) -> None:
+        self._candidates = candidates
         self._statistics = candidates.statistics.astype(np.int32)
         self._offsets = candidates.offsets
         self._columns = np.ascontiguousarray(candidates.features.T)
@@ -85,9 +86,24 @@ class LineSearch:
             Line(column, *_outermost(column, self._offsets)) for column in self._columns
         ]
 
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def part(self, number: int, parts: int) -> LineSearch:
+        """Return that of every `parts`-th sentence, from a number on."""
+        return LineSearch(self._candidates.part(number, parts))
+
+    def chosen(self, scores: Floats) -> Integers:
+        """Return the best hypothesis of each sentence by scores (n,); of equal ones the first."""
+        return self._candidates.chosen(scores)
+
+    def quality_of_rows(self, rows: Integers) -> float:
+        """Return the quality, 0 to 1, of one hypothesis (sentences,) of each sentence."""
+        return self._candidates.quality_of_rows(rows)
+
     def scores(self, weights: Floats) -> Floats:
         """Return (n,): the scores of the hypotheses under weights (d,)."""
-        of_weights: Floats = _product(self._columns, weights)
+        of_weights: Floats = weighted(self._columns, weights)
         return of_weights
 
     def line(self, direction: Floats) -> Line:
@@ -112,12 +128,19 @@ class LineSearch:
             highest: largest γ.
         """
         changes = _changes(scores, chosen, line, self._offsets, lowest, highest)
-        order = np.argsort(changes.gammas)
-        return Step(*_best_interval(changes, order, self._statistics, lowest, highest))
+        return best_step(changes, self._statistics, lowest, highest)
+
+
+def best_step(
+    changes: Changes, statistics: NDArray[np.int32], lowest: float, highest: float
+) -> Step:
+    """Return the best place on a line, of which the arguments are those of `_best_interval`."""
+    order = np.argsort(changes.gammas)
+    return Step(*_best_interval(changes, order, statistics, lowest, highest))
 
 
 @_fast
-def _product(columns: Floats, weights: Floats) -> Floats:
+def weighted(columns: Floats | Floats32, weights: Floats) -> Floats:
     """Return (n,) the sum of columns (d, n) by weights (d,), always in the same order."""
     total = np.zeros(columns.shape[1])
     for column in range(len(weights)):

@@ -7,11 +7,12 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from mert.optimisers.candidates import Candidates
-from mert.optimisers.line_search import LineSearch
+from mert.optimisers.line_search import LineSearch, Step
 from mert.optimisers.space import Optimum, SearchSpace, normalised
 from moses_feature.arrays import Floats, Integers
 
@@ -23,12 +24,50 @@ PARTS, SENTENCES_OF_A_PART, FINALISTS = 2, 100, 6
 """Restarts climb on one of so many parts of the sentences, if each has so many; so many go on."""
 
 
+class Lines(Protocol):
+    """Lines through the weights, along which a metric is known without a grid.
+
+    Scores (n,) are those of what weights choose among: hypotheses, or the edges of lattices.
+    """
+
+    def __len__(self) -> int:
+        """Return the number of sentences."""
+
+    def part(self, number: int, parts: int) -> Lines:
+        """Return those of every `parts`-th sentence, from a number on."""
+
+    def scores(self, weights: Floats) -> Floats:
+        """Return the scores (n,) under weights (d,)."""
+
+    def chosen(self, scores: Floats) -> Integers:
+        """Return the rows (sentences,) of the best translations by scores (n,)."""
+
+    def quality_of_rows(self, rows: Integers) -> float:
+        """Return the quality, 0 to 1, of one translation of each sentence."""
+
+    def line(self, direction: Floats) -> Any:
+        """Return the line in a direction (d,); its `slopes` say how much each score grows."""
+
+    def along(
+        self, scores: Floats, chosen: Integers, line: Any, lowest: float, highest: float
+    ) -> Step:
+        """Return the best place on a line; γ is 0 where the scores are."""
+
+
 def mert(
     candidates: Candidates,
     space: SearchSpace,
     restarts: int = 20,
     random_directions: int = RANDOM_DIRECTIONS,
     seed: int = 1,
+) -> Optimum:
+    """Search n-best lists from the start weights and from random ones; see `search_lines`."""
+    lines = LineSearch(candidates.distinct())
+    return search_lines(lines, space, restarts, random_directions, seed)
+
+
+def search_lines(
+    lines: Lines, space: SearchSpace, restarts: int, random_directions: int, seed: int
 ) -> Optimum:
     """Search from the start weights and from random ones, and return the best weights found.
 
@@ -39,16 +78,15 @@ def mert(
     where they come to go on. Of equally good places the first is taken. The searches run in
     threads; what they find does not depend on how many.
     """
-    candidates = candidates.distinct()
-    search = _Search(candidates, space)
+    search = _Search(lines, space)
     generators = [np.random.default_rng([seed, restart]) for restart in range(restarts + 1)]
     starts = [search.scaled(space.start)]
     for generator in generators[1:]:
         drawn = generator.uniform(space.draw_lowest, space.draw_highest)
         starts.append(search.scaled(np.where(space.fixed, space.start, drawn)))
     parts = [search]
-    if len(candidates.offsets) > PARTS * SENTENCES_OF_A_PART:
-        parts = [_Search(candidates.part(part, PARTS), space) for part in range(PARTS)]
+    if len(lines) >= PARTS * SENTENCES_OF_A_PART:
+        parts = [_Search(lines.part(part, PARTS), space) for part in range(PARTS)]
     ended = threading.Event()
     with ThreadPoolExecutor(_cores()) as pool:
 
@@ -97,9 +135,8 @@ class _Place:
 class _Search:
     """Climbs from points until nothing more is gained; several threads may climb at once."""
 
-    def __init__(self, candidates: Candidates, space: SearchSpace) -> None:
-        self._candidates = candidates
-        self._lines = LineSearch(candidates)
+    def __init__(self, lines: Lines, space: SearchSpace) -> None:
+        self._lines = lines
         self._space = space
         self._free = np.flatnonzero(~space.fixed)
         bounded = np.isfinite(space.lowest) | np.isfinite(space.highest)
@@ -171,8 +208,8 @@ class _Search:
         return there if there.quality > place.quality else place
 
     def _place(self, weights: Floats, scores: Floats) -> _Place:
-        chosen = self._candidates.chosen(scores)
-        return _Place(weights, scores, chosen, self._candidates.quality_of_rows(chosen))
+        chosen = self._lines.chosen(scores)
+        return _Place(weights, scores, chosen, self._lines.quality_of_rows(chosen))
 
     def _range(self, weights: Floats, direction: Floats) -> tuple[float, float]:
         """Return the γ between which no weight leaves its bounds."""

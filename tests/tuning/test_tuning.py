@@ -30,8 +30,9 @@ from mert.decoders.embedded.decoder import EmbeddedDecoder
 from mert.decoders.embedded.system import System
 from mert.moses_files import read_candidates
 from mert.nbest import first_translations
-from mert.optimisers.choice import OPTIMIZERS, optimizer
+from mert.optimisers.choice import optimizer
 from mert.optimisers.space import SearchSpace, normalised
+from mert.tuning_state import TUNERS
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.files import locked_directory
 from moses_feature.lm.sizes import LM_ARCHITECTURE
@@ -90,7 +91,7 @@ def state_of(work: Path) -> dict:
     return json.loads((work / "state.json").read_text())
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", TUNERS)
 def test_tuning_finds_weights_that_translate_like_the_references(task, tmp_path, name):
     """The references are reachable: BLEU rises towards 1, and never falls in the result."""
     result = invoke(mert_tune, arguments(task, tmp_path / "w", "--algorithm", name))

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mert.decoders.embedded.heap import grown, pop, push
+from mert.decoders.embedded.heap import pop, push
 from mert.decoders.embedded.records import Graph, Options
 from moses_feature.arrays import Floats, Integers, Record, Records
 from moses_feature.compiled import compiled, inner, part
+from moses_feature.grown import grown
 from moses_feature.hash_table import mixed, place_of, size_for
 
 CANDIDATE = np.dtype(

@@ -14,6 +14,7 @@ from xopen import xopen
 from mert.decoders.decoder import SearchErrors
 from mert.decoders.embedded.best_paths import best_paths
 from mert.decoders.embedded.language_model import BUFFER
+from mert.decoders.embedded.lattice import EDGES_OF_A_WORD, features_of_edges, lattice_edges
 from mert.decoders.embedded.leave_one_out import LeaveOneOut
 from mert.decoders.embedded.links import shifted
 from mert.decoders.embedded.path_features import features_of_paths, words_of_paths
@@ -21,6 +22,8 @@ from mert.decoders.embedded.phrase_options import PhraseOptions
 from mert.decoders.embedded.records import Graph, Limits, Options, Task
 from mert.decoders.embedded.search import most_hypotheses, room_for, search
 from mert.decoders.embedded.system import System
+from mert.lattices.files import format_lattice
+from mert.lattices.lattice import BEGINNING
 from mert.nbest import Hypothesis, format_nbest
 from mert.source_phrases import Sentence, surface
 from moses_feature.arrays import Integers, Record
@@ -105,14 +108,34 @@ class EmbeddedDecoder:
         report: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Translate all sentences; see `Decoder`."""
+
+        def nbest(sentence: int) -> bytes:
+            hypotheses = self.translate(sentence, count)
+            return format_nbest(self._first + sentence, hypotheses, features)
+
+        self._write(nbest, features, path, report)
+
+    def write_lattices(
+        self, features: FeatureSet, path: Path, report: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """Translate all sentences and write the lattices; see `LatticeDecoder`."""
+        self._write(self._lattice, features, path, report)
+
+    def _write(
+        self,
+        of_sentence: Callable[[int], bytes],
+        features: FeatureSet,
+        path: Path,
+        report: Callable[[int], None],
+    ) -> None:
+        """Write what there is of each sentence into a file."""
         self._use(features)
         with (
             whole_file(path) as temporary,
             xopen(temporary, "wb", format="gz", compresslevel=1, threads=0) as file,
         ):
             for sentence in range(len(self)):
-                hypotheses = self.translate(sentence, count)
-                file.write(format_nbest(self._first + sentence, hypotheses, features))
+                file.write(of_sentence(sentence))
                 report(1)
 
     def translate(
@@ -141,6 +164,37 @@ class EmbeddedDecoder:
         with self._options_of(sentence) as options:
             graph = self._search(sentence, options, np.empty(0, np.int64), forced=False)
             return self._best(sentence, graph, options, count, distinct)
+
+    def _lattice(self, sentence: int) -> bytes:
+        """Return the lattice of a sentence, as it stands in a file."""
+        return deferred(self._format_lattice, sentence)
+
+    def _format_lattice(self, sentence: int) -> bytes:
+        size = int(self._tuneable.sum())
+        if not len(self._options.spans[sentence]):
+            edge = np.zeros(1, np.int64)
+            return format_lattice(np.zeros((1, size)), edge + BEGINNING, np.arange(2), edge, [b""])
+        with self._options_of(sentence) as options:
+            graph = self._search(sentence, options, np.empty(0, np.int64), forced=False)
+            most = EDGES_OF_A_WORD * len(self._options.spans[sentence])
+            edges, tails, nodes = lattice_edges(graph, most)
+            beside = self._options.windows[sentence], self._options.roots[sentence]
+            of_edges = partial(
+                features_of_edges, graph, options, edges, tails, nodes, self._options.layout
+            )
+            values = self._options.models.settled(lambda lookups: of_edges(*beside, lookups))
+            targets = options.target[graph.hypotheses["option"][edges]]
+            different, phrase = np.unique(targets, return_inverse=True)
+            words = self._options.target_words
+            phrases = [
+                b" ".join(words[n] for n in options.words[begin:end].tolist())
+                for begin, end in zip(
+                    options.word_offsets[different].tolist(),
+                    options.word_offsets[different + 1].tolist(),
+                    strict=True,
+                )
+            ]
+            return format_lattice(values[:, self._tuneable], tails, nodes, phrase, phrases)
 
     @contextmanager
     def _options_of(self, sentence: int) -> Iterator[Options]:

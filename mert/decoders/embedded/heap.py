@@ -1,19 +1,12 @@
-"""A binary heap of item numbers, highest priority first, and arrays that grow; compiled.
+"""A binary heap of item numbers, highest priority first, compiled.
 
 The heap is an array of which the first `used` entries count; `priority` is that of each item.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
-
 from moses_feature.arrays import Floats, Integers
-from moses_feature.compiled import inner, part
-
-A = TypeVar("A", bound=NDArray[Any])
+from moses_feature.compiled import inner
 
 
 @inner
@@ -60,11 +53,3 @@ def heapify(heap: Integers, priority: Floats, used: int) -> None:
     """Make a heap of any order of items."""
     for place in range(used // 2 - 1, -1, -1):
         sink(heap, priority, used, place)
-
-
-@part
-def grown(array: A, size: int) -> A:
-    """Return a copy of an array with room for more."""
-    larger = np.empty(size, array.dtype)
-    larger[: len(array)] = array
-    return larger  # type: ignore[return-value]

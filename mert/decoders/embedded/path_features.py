@@ -8,7 +8,7 @@ from mert.decoders.embedded.lookups import END_OF_SENTENCE, score_word
 from mert.decoders.embedded.phrase_scores import score_beside, score_words
 from mert.decoders.embedded.records import Graph, Layout, Lookups, Options
 from mert.decoders.embedded.search import orientation
-from moses_feature.arrays import Floats, Integers
+from moses_feature.arrays import Floats, Integers, Record
 from moses_feature.compiled import compiled, inner, part
 
 
@@ -77,30 +77,35 @@ def _add_features(
     lookups: Lookups,
 ) -> None:
     """Add the feature values of one path to some."""
-    previous_start = previous_end = last_option = -1
+    before = graph.hypotheses[0]
     states = np.concatenate((options.begin_states, roots))
     for hypothesis in path[::-1]:
         last = graph.hypotheses[hypothesis]
-        option, start, end = last.option, last.start, last.end
-        for column in range(len(layout.fixed_columns)):
-            values[layout.fixed_columns[column]] += layout.fixed[option, column]
-        if layout.distortion >= 0:
-            values[layout.distortion] -= abs(previous_end + 1 - start)
-        how = orientation(previous_start, previous_end, start, end)
-        for table in range(len(layout.backward_columns)):
-            column = layout.backward_columns[table, how]
-            if column >= 0:
-                values[column] += layout.backward[option, table, how]
-            column = layout.forward_columns[table, how]
-            if column >= 0 and last_option >= 0:
-                values[column] += layout.forward[last_option, table, how]
-        previous_start, previous_end, last_option = start, end, option
-        _add_models(values, states, option, start, options, layout, windows, lookups)
-    _add_ends(values, states, options.target[last_option], options, layout, lookups)
+        add_phrase(values, before, last, layout)
+        add_models(values, states, last.option, last.start, options, layout, windows, lookups)
+        before = last
+    add_ends(values, states, options.target[before.option], options, layout, lookups)
 
 
 @inner
-def _add_models(
+def add_phrase(values: Floats, before: Record, last: Record, layout: Layout) -> None:
+    """Add to the values what no language model says of a hypothesis, given the one before."""
+    for column in range(len(layout.fixed_columns)):
+        values[layout.fixed_columns[column]] += layout.fixed[last.option, column]
+    if layout.distortion >= 0:
+        values[layout.distortion] -= abs(before.end + 1 - last.start)
+    how = orientation(before.start, before.end, last.start, last.end)
+    for table in range(len(layout.backward_columns)):
+        column = layout.backward_columns[table, how]
+        if column >= 0:
+            values[column] += layout.backward[last.option, table, how]
+        column = layout.forward_columns[table, how]
+        if column >= 0 and before.option >= 0:
+            values[column] += layout.forward[before.option, table, how]
+
+
+@inner
+def add_models(
     values: Floats,
     states: Integers,
     option: int,
@@ -123,7 +128,7 @@ def _add_models(
 
 
 @inner
-def _add_ends(
+def add_ends(
     values: Floats,
     states: Integers,
     last_target: int,

@@ -22,7 +22,7 @@ from mert.decoders.embedded.estimates import (
     words_to_skip,
 )
 from mert.decoders.embedded.groups import add_groups, no_groups
-from mert.decoders.embedded.heap import grown, heapify, pop, push, sink
+from mert.decoders.embedded.heap import heapify, pop, push, sink
 from mert.decoders.embedded.lookups import END_OF_SENTENCE, flush, score_word
 from mert.decoders.embedded.phrase_scores import score_beside, score_words
 from mert.decoders.embedded.recombination import best_first, recombine
@@ -48,6 +48,7 @@ from mert.decoders.embedded.records import (
 )
 from moses_feature.arrays import Integers, Record, Records
 from moses_feature.compiled import compiled, inner, part
+from moses_feature.grown import grown
 from moses_feature.hash_table import size_for
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from mert.decoders.decoder import SearchErrors
 from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
@@ -83,10 +84,26 @@ class Workers:
         report: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Translate all sentences; see `Decoder`."""
+        self._write(EmbeddedDecoder.write_nbest, (features, count), path, report)
+
+    def write_lattices(
+        self, features: FeatureSet, path: Path, report: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """Translate all sentences and write the lattices; see `LatticeDecoder`."""
+        self._write(EmbeddedDecoder.write_lattices, (features,), path, report)
+
+    def _write(
+        self,
+        method: Callable[..., None],
+        arguments: tuple[Any, ...],
+        path: Path,
+        report: Callable[[int], None],
+    ) -> None:
+        """Have each process write its part of a file."""
         parts = [path.with_name(f".{path.name}.part-{n}.gz") for n in range(len(self._workers))]
         try:
             done = [
-                worker.call(EmbeddedDecoder.write_nbest, features, count, part, report=report)
+                worker.call(method, *arguments, part, report=report)
                 for worker, part in zip(self._workers, parts, strict=True)
             ]
             for future in done:

@@ -68,6 +68,11 @@ class Pool:
         return new
 
     @property
+    def hypotheses(self) -> int:
+        """How many hypotheses there are."""
+        return sum(len(part) for features in self._features for part in features)
+
+    @property
     def sentences(self) -> int:
         """How many sentences have hypotheses."""
         return sum(map(bool, self._features))

@@ -1,0 +1,255 @@
+"""The best path through each lattice, and the upper envelope of all paths along a line; compiled.
+
+Along a line w + γ d the score of a path is linear in γ. The envelope of the paths that reach a node
+is that of the envelopes of its edges' tails, each moved by what the edge adds, so that it is found
+node by node (Macherey, Och, Thayer and Uszkoreit 2008, figure 3). A line of an envelope knows the
+edge that it came by and the line before it, and with them its words.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mert.lattices.lattice import BEGINNING, Lattices
+from moses_feature.arrays import Floats, Integers, Record, Records
+from moses_feature.compiled import compiler
+from moses_feature.grown import grown
+
+LINE = np.dtype(
+    [
+        ("height", "f8"),  # score of the path at γ = 0
+        ("slope", "f8"),  # by how much it grows with γ
+        ("begin", "f8"),  # from which γ on it is the best one
+        ("edge", "i8"),  # the last edge of the path, `BEGINNING` for none
+        ("before", "i8"),  # the line before that edge
+    ]
+)
+
+_compiled = compiler(nogil=True)
+_part = compiler(entry=False, nogil=True)
+_inline = compiler(entry=False, nogil=True, forceinline=True, _nrt=False)
+
+
+class Translations(NamedTuple):
+    """Translations of all sentences, sentence after sentence.
+
+    Attributes:
+        begins: (n,) the γ from which on each is the best one of its sentence.
+        of_sentence: (sentences + 1,) where those of each sentence begin, and the end.
+        word_offsets: (n + 1,) where the words of each begin, and the end.
+        words: their numbers.
+    """
+
+    begins: Floats
+    of_sentence: Integers
+    word_offsets: Integers
+    words: NDArray[np.int32]
+
+
+@_compiled
+def best_translations(lattices: Lattices, scores: Floats) -> Translations:
+    """Return the best translation of each sentence; of equally good ones the first.
+
+    Args:
+        lattices: of the sentences.
+        scores: (edges,) of the edges.
+    """
+    best_edge = np.empty(len(lattices.nodes) - 1, np.int64)
+    _best_scores(lattices, scores, best_edge)
+    count = len(lattices.sentences) - 1
+    word_offsets = np.zeros(count + 1, np.int64)
+    words = np.empty(64 * count, np.int32)
+    for sentence in range(count):
+        edge = best_edge[lattices.sentences[sentence + 1] - 1]
+        used = end = word_offsets[sentence]
+        while True:
+            words, end = _add_words(lattices, edge, words, end)
+            if lattices.tails[edge] == BEGINNING:
+                break
+            edge = best_edge[lattices.tails[edge]]
+        words[used:end] = words[used:end][::-1].copy()
+        word_offsets[sentence + 1] = end
+    return Translations(
+        np.full(count, -np.inf), np.arange(count + 1), word_offsets, words[: word_offsets[-1]]
+    )
+
+
+@_compiled
+def best_scores(lattices: Lattices, scores: Floats) -> Floats:
+    """Return the score (sentences,) of the best path of each sentence; `scores` (edges,)."""
+    best_edge = np.empty(len(lattices.nodes) - 1, np.int64)
+    best = _best_scores(lattices, scores, best_edge)
+    return best[lattices.sentences[1:] - 1]
+
+
+@_part
+def _best_scores(lattices: Lattices, scores: Floats, best_edge: Integers) -> Floats:
+    """Return the best score (nodes,) at each node; note the edge that it came by."""
+    best = np.full(len(best_edge), -np.inf)
+    for node in range(len(best)):
+        for edge in range(lattices.nodes[node], lattices.nodes[node + 1]):
+            tail = lattices.tails[edge]
+            score = scores[edge] + (0.0 if tail == BEGINNING else best[tail])
+            if score > best[node]:
+                best[node] = score
+                best_edge[node] = edge
+    return best
+
+
+@_compiled
+def envelopes(
+    lattices: Lattices, scores: Floats, slopes: Floats, lowest: float, highest: float
+) -> Translations:
+    """Follow the best translation of each sentence along a line.
+
+    Args:
+        lattices: of the sentences.
+        scores: (edges,) at γ = 0.
+        slopes: (edges,) by how much they grow with γ.
+        lowest: the γ from which on the line is followed.
+        highest: up to which it is.
+    """
+    count = len(lattices.sentences) - 1
+    lines = np.empty(4096, LINE)
+    current, merged = np.empty(256, LINE), np.empty(256, LINE)
+    first_line = np.empty(1 + np.diff(lattices.sentences).max(), np.int64)
+    of_sentence = np.zeros(count + 1, np.int64)
+    begins, word_offsets = np.empty(16 * count), np.zeros(16 * count + 1, np.int64)
+    words = np.empty(256 * count, np.int32)
+    found = 0
+    for sentence in range(count):
+        first = lattices.sentences[sentence]
+        nodes = lattices.sentences[sentence + 1] - first
+        lines[0].height = lines[0].slope = 0.0
+        lines[0].edge = BEGINNING
+        used = 1
+        for node in range(nodes):
+            first_line[node] = used
+            size = 0
+            for edge in range(lattices.nodes[first + node], lattices.nodes[first + node + 1]):
+                begin, end = 0, 1  # the line of the empty translation
+                if lattices.tails[edge] != BEGINNING:
+                    tail = lattices.tails[edge] - first
+                    begin, end = first_line[tail], first_line[tail + 1]
+                if size + end - begin > len(merged):
+                    merged = np.empty(2 * (size + end - begin), LINE)
+                size = _merge(
+                    current[:size], lines, begin, end, edge, scores, slopes, lowest, highest, merged
+                )
+                current, merged = merged, current
+            if used + size > len(lines):
+                lines = grown(lines, 2 * (used + size))
+            lines[used : used + size] = current[:size]
+            used += size
+            first_line[node + 1] = used
+        for line in range(first_line[nodes - 1], used):
+            if found == len(begins):
+                begins = grown(begins, 2 * found)
+                word_offsets = grown(word_offsets, 2 * found + 1)
+            begins[found] = lines[line].begin
+            start = end = word_offsets[found]
+            while lines[line].edge != BEGINNING:
+                words, end = _add_words(lattices, lines[line].edge, words, end)
+                line = lines[line].before
+            words[start:end] = words[start:end][::-1].copy()
+            found += 1
+            word_offsets[found] = end
+        of_sentence[sentence + 1] = found
+    return Translations(
+        begins[:found], of_sentence, word_offsets[: found + 1], words[: word_offsets[found]]
+    )
+
+
+@_part
+def _merge(
+    current: Records,
+    lines: Records,
+    begin: int,
+    end: int,
+    edge: int,
+    scores: Floats,
+    slopes: Floats,
+    lowest: float,
+    highest: float,
+    merged: Records,
+) -> int:
+    """Write the envelope of an envelope and another one that an edge moves; return its size.
+
+    Args:
+        current: the envelope, by slope.
+        lines: of the nodes before; from `begin` to `end` those of the edge's tail, by slope.
+        begin: see `lines`.
+        end: see `lines`.
+        edge: that leads from there.
+        scores: (edges,) at γ = 0.
+        slopes: (edges,) by how much they grow with γ.
+        lowest: the γ from which on lines count.
+        highest: up to which they do.
+        merged: room for both.
+    """
+    score, slope = scores[edge], slopes[edge]
+    size, mine, its = 0, 0, begin
+    while mine < len(current) or its < end:
+        if its == end or (mine < len(current) and current[mine].slope <= lines[its].slope + slope):
+            new = merged[size]
+            new.height, new.slope = current[mine].height, current[mine].slope
+            new.edge, new.before = current[mine].edge, current[mine].before
+            mine += 1
+        else:
+            new = merged[size]
+            new.height, new.slope = lines[its].height + score, lines[its].slope + slope
+            new.edge, new.before = edge, its
+            its += 1
+        size = _kept(merged, size, lowest, highest)
+    return size
+
+
+@_inline
+def _kept(envelope: Records, size: int, lowest: float, highest: float) -> int:
+    """Put the line behind an envelope in its place, or nowhere; return the new size.
+
+    Of parallel lines the highest stays, of equal ones the first.
+    """
+    new = envelope[size]
+    begin = lowest
+    while size > 0:
+        last = envelope[size - 1]
+        if last.slope == new.slope:
+            if new.height <= last.height:
+                return size
+        else:
+            begin = (last.height - new.height) / (new.slope - last.slope)
+            if begin > last.begin:
+                break
+        size -= 1
+    if size == 0:
+        begin = lowest
+    elif begin >= highest:
+        return size
+    _copy(envelope[size], new, begin)
+    return size + 1
+
+
+@_inline
+def _copy(place: Record, line: Record, begin: float) -> None:
+    """Write a line that is the best one from some γ on to a place."""
+    place.height, place.slope = line.height, line.slope
+    place.edge, place.before = line.edge, line.before
+    place.begin = begin
+
+
+@_part
+def _add_words(
+    lattices: Lattices, edge: int, words: NDArray[np.int32], end: int
+) -> tuple[NDArray[np.int32], int]:
+    """Write the words of an edge, the last one first; return the array, or a larger one."""
+    first, last = lattices.word_offsets[edge], lattices.word_offsets[edge + 1]
+    if end + last - first > len(words):
+        words = grown(words, 2 * (end + last - first))
+    for place in range(last - 1, first - 1, -1):
+        words[end] = lattices.words[place]
+        end += 1
+    return words, end

@@ -1,0 +1,118 @@
+"""Tuning on lattices (Macherey et al. 2008)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from mert.corpus import Corpus
+from mert.decoders.decoder import LatticeDecoder
+from mert.lattices.files import Vocabulary, read_lattices
+from mert.lattices.lattice import Lattice, Lattices, together
+from mert.lattices.lines import LatticeLines
+from mert.lattices.paths import best_scores
+from mert.lattices.strings import CountedStrings
+from mert.optimisers.mert import search_lines
+from mert.optimisers.space import Optimum, SearchSpace
+from mert.pools.evidence import Added
+from mert.tuning_state import TuningSettings
+from moses_feature.arrays import Floats
+from moses_feature.metrics.metric import corpus_quality, metric
+from moses_feature.moses.features import FeatureSet
+
+ROUNDING = 1e-4
+"""Scores of features in float32 and of the search differ by less."""
+
+
+class LatticeUnion:
+    """The lattices of all iterations, joined sentence by sentence; see `Evidence`.
+
+    Args:
+        decoder: that makes them.
+        corpus: the development set.
+        settings: of the tuning run.
+    """
+
+    def __init__(self, decoder: LatticeDecoder, corpus: Corpus, settings: TuningSettings) -> None:
+        self._decoder = decoder
+        self._settings = settings
+        self._names = decoder.features.names
+        self._vocabulary = Vocabulary()
+        of = metric(settings.metric)
+        self._width = of.width
+        self._references = [of.references(references) for references in corpus.references]
+        self._strings = CountedStrings(self._references, self._vocabulary.words, of.width)
+        self._lattices: list[Lattice] = []
+
+    def decode(self, features: FeatureSet, path: Path, report: Callable[[int], None]) -> None:
+        """Write lattices."""
+        self._decoder.write_lattices(features, path, report)
+
+    def add(self, path: Path, weights: Floats) -> Added:
+        """Join the lattices of a file with those that there are.
+
+        New are the sentences whose best path is better than any that was there before.
+        """
+        size = len(self._references)
+        found = list(read_lattices(path, self._vocabulary, len(self._names), size))
+        statistics = np.zeros(self._width, np.int64)
+        before = np.full(size, -np.inf)
+        if self._lattices:
+            all_together = self._all
+            before[all_together.numbers] = best_scores(
+                all_together, LatticeLines(all_together, self._strings).scores(weights)
+            )
+        now = np.full(size, -np.inf)
+        new_lattices = _of_filled(found)
+        lines = LatticeLines(new_lattices, self._strings)
+        scores = lines.scores(weights)
+        now[new_lattices.numbers] = best_scores(new_lattices, scores)
+        rows = lines.chosen(scores)
+        statistics += self._strings.statistics()[rows].sum(axis=0)
+        for sentence in np.flatnonzero(now == -np.inf).tolist():
+            statistics += self._references[sentence].statistics([()])[0]
+        joined = zip(self._lattices, found, strict=True) if self._lattices else ()
+        self._lattices = [one.joined(other) for one, other in joined] or found
+        self.__dict__.pop("_all", None)
+        new = int((now > before + ROUNDING).sum())
+        edges = sum(map(len, self._lattices))
+        said = f"{new} sentences have a new best translation; {edges} phrases in lattices"
+        return Added(new, edges, said, statistics)
+
+    @cached_property
+    def _all(self) -> Lattices:
+        return _of_filled(self._lattices)
+
+    @property
+    def _lines(self) -> LatticeLines:
+        return LatticeLines(self._all, self._strings)
+
+    def has_matches(self) -> bool:
+        """Return whether the translations that were counted match their references at all."""
+        return corpus_quality(self._strings.statistics().sum(axis=0, dtype=np.int64)) > 0.0
+
+    def constants(self) -> list[str]:
+        """Return the features that are the same for all paths of every sentence."""
+        lattices, constant = self._all, []
+        for name, values in zip(self._names, lattices.features.astype(np.float64), strict=True):
+            spread = best_scores(lattices, values) + best_scores(lattices, -values)
+            if np.abs(spread).max() < ROUNDING:
+                constant.append(name)
+        return constant
+
+    def optimum(self, space: SearchSpace, seed: int) -> Optimum:
+        """Return the weights that line search on all paths finds."""
+        settings = self._settings
+        return search_lines(self._lines, space, settings.restarts, settings.random_directions, seed)
+
+    def write(self, directory: Path) -> None:
+        """Write nothing: Moses' optimisers read no lattices of this form."""
+
+
+def _of_filled(lattices: list[Lattice]) -> Lattices:
+    """Return the lattices that have edges."""
+    filled = [number for number, lattice in enumerate(lattices) if len(lattice)]
+    return together([lattices[number] for number in filled], filled)
