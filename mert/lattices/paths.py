@@ -113,8 +113,7 @@ def envelopes(
         highest: up to which it is.
     """
     count = len(lattices.sentences) - 1
-    lines = np.empty(4096, LINE)
-    current, merged = np.empty(256, LINE), np.empty(256, LINE)
+    lines, halves = np.empty(4096, LINE), np.empty(512, LINE)
     first_line = np.empty(1 + np.diff(lattices.sentences).max(), np.int64)
     of_sentence = np.zeros(count + 1, np.int64)
     begins, word_offsets = np.empty(16 * count), np.zeros(16 * count + 1, np.int64)
@@ -127,23 +126,25 @@ def envelopes(
         lines[0].edge = BEGINNING
         used = 1
         for node in range(nodes):
+            most = _most_lines(lattices, first + node, first, first_line)
+            if used + most > len(lines):
+                lines = grown(lines, 2 * (used + most))
+            if 2 * most > len(halves):
+                halves = np.empty(4 * most, LINE)
             first_line[node] = used
-            size = 0
-            for edge in range(lattices.nodes[first + node], lattices.nodes[first + node + 1]):
-                begin, end = 0, 1  # the line of the empty translation
-                if lattices.tails[edge] != BEGINNING:
-                    tail = lattices.tails[edge] - first
-                    begin, end = first_line[tail], first_line[tail + 1]
-                if size + end - begin > len(merged):
-                    merged = np.empty(2 * (size + end - begin), LINE)
-                size = _merge(
-                    current[:size], lines, begin, end, edge, scores, slopes, lowest, highest, merged
-                )
-                current, merged = merged, current
-            if used + size > len(lines):
-                lines = grown(lines, 2 * (used + size))
-            lines[used : used + size] = current[:size]
-            used += size
+            used += _envelope_at(
+                first + node,
+                first,
+                lattices,
+                scores,
+                slopes,
+                lowest,
+                highest,
+                first_line,
+                lines,
+                used,
+                halves,
+            )
             first_line[node + 1] = used
         for line in range(first_line[nodes - 1], used):
             if found == len(begins):
@@ -163,60 +164,117 @@ def envelopes(
     )
 
 
-@_part
-def _merge(
-    current: Records,
-    lines: Records,
-    begin: int,
-    end: int,
-    edge: int,
+@_inline
+def _most_lines(lattices: Lattices, node: int, first: int, first_line: Integers) -> int:
+    """Return how many lines the envelope at a node has at most; see `_envelope_at`."""
+    most = 0
+    for edge in range(lattices.nodes[node], lattices.nodes[node + 1]):
+        tail = lattices.tails[edge] - first
+        most += 1 if tail < 0 else first_line[tail + 1] - first_line[tail]
+    return most
+
+
+@_inline
+def _envelope_at(
+    node: int,
+    first: int,
+    lattices: Lattices,
     scores: Floats,
     slopes: Floats,
     lowest: float,
     highest: float,
-    merged: Records,
+    first_line: Integers,
+    lines: Records,
+    used: int,
+    halves: Records,
 ) -> int:
-    """Write the envelope of an envelope and another one that an edge moves; return its size.
+    """Write the envelope of the paths that reach a node; return its size.
 
     Args:
-        current: the envelope, by slope.
-        lines: of the nodes before; from `begin` to `end` those of the edge's tail, by slope.
-        begin: see `lines`.
-        end: see `lines`.
-        edge: that leads from there.
+        node: of the lattices.
+        first: the first node of its sentence.
+        lattices: of all sentences.
         scores: (edges,) at γ = 0.
         slopes: (edges,) by how much they grow with γ.
         lowest: the γ from which on lines count.
         highest: up to which they do.
-        merged: room for both.
+        first_line: where the lines of each node of the sentence begin.
+        lines: of the nodes before, behind the empty translation's; the new ones follow them.
+        used: how many they are.
+        halves: room for two envelopes, of the edges merged so far.
     """
-    score, slope = scores[edge], slopes[edge]
-    size, mine, its = 0, 0, begin
-    while mine < len(current) or its < end:
-        if its == end or (mine < len(current) and current[mine].slope <= lines[its].slope + slope):
-            new = merged[size]
-            new.height, new.slope = current[mine].height, current[mine].slope
-            new.edge, new.before = current[mine].edge, current[mine].before
-            mine += 1
+    size, here, there = 0, 0, len(halves) >> 1
+    last = lattices.nodes[node + 1] - 1
+    for edge in range(lattices.nodes[node], last + 1):
+        tail = lattices.tails[edge] - first
+        begin, end = 0, 1  # the line of the empty translation
+        if tail >= 0:
+            begin, end = first_line[tail], first_line[tail + 1]
+        add = scores[edge], slopes[edge], edge
+        if edge < last:
+            old = halves, here, here + size
+            size = _merge(old, (lines, begin, end), add, lowest, highest, halves, there)
+            here, there = there, here
         else:
-            new = merged[size]
-            new.height, new.slope = lines[its].height + score, lines[its].slope + slope
-            new.edge, new.before = edge, its
-            its += 1
-        size = _kept(merged, size, lowest, highest)
+            old = halves, here, here + size
+            size = _merge(old, (lines, begin, end), add, lowest, highest, lines, used)
     return size
 
 
 @_inline
-def _kept(envelope: Records, size: int, lowest: float, highest: float) -> int:
-    """Put the line behind an envelope in its place, or nowhere; return the new size.
+def _merge(
+    old: tuple[Records, int, int],
+    moved: tuple[Records, int, int],
+    add: tuple[float, float, int],
+    lowest: float,
+    highest: float,
+    merged: Records,
+    first: int,
+) -> int:
+    """Write the envelope of two envelopes, of which an edge moves one; return its size.
+
+    Args:
+        old: lines, and where the envelope stands in them, by slope.
+        moved: the same of the edge's tail.
+        add: score and slope of the edge, and its number.
+        lowest: the γ from which on lines count.
+        highest: up to which they do.
+        merged: lines, where there is room for both.
+        first: where in them.
+    """
+    score, slope, edge = add
+    mine, its = old[1], moved[1]
+    size = 0
+    while mine < old[2] or its < moved[2]:
+        new = merged[first + size]
+        if its == moved[2] or (mine < old[2] and old[0][mine].slope <= moved[0][its].slope + slope):
+            line = old[0][mine]
+            new.height, new.slope, new.edge, new.before = (
+                line.height,
+                line.slope,
+                line.edge,
+                line.before,
+            )
+            mine += 1
+        else:
+            line = moved[0][its]
+            new.height, new.slope = line.height + score, line.slope + slope
+            new.edge, new.before = edge, its
+            its += 1
+        size = _kept(merged, first, size, lowest, highest)
+    return size
+
+
+@_inline
+def _kept(lines: Records, first: int, size: int, lowest: float, highest: float) -> int:
+    """Put the line behind an envelope of some size in its place, or nowhere; return the new size.
 
     Of parallel lines the highest stays, of equal ones the first.
     """
-    new = envelope[size]
+    new = lines[first + size]
     begin = lowest
     while size > 0:
-        last = envelope[size - 1]
+        last = lines[first + size - 1]
         if last.slope == new.slope:
             if new.height <= last.height:
                 return size
@@ -229,7 +287,7 @@ def _kept(envelope: Records, size: int, lowest: float, highest: float) -> int:
         begin = lowest
     elif begin >= highest:
         return size
-    _copy(envelope[size], new, begin)
+    _copy(lines[first + size], new, begin)
     return size + 1
 
 

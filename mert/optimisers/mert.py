@@ -20,8 +20,21 @@ SMALLEST_GAIN = 1e-5
 """Quality that a step must bring for the search to go on."""
 RANDOM_DIRECTIONS, MOVING = 24, 3
 """Random directions that are tried, and features that each moves."""
-PARTS, SENTENCES_OF_A_PART, FINALISTS = 2, 100, 6
-"""Restarts climb on one of so many parts of the sentences, if each has so many; so many go on."""
+SENTENCES_OF_A_PART = 100
+"""Restarts climb on a part of the sentences first, if each part has so many."""
+
+
+@dataclass(frozen=True)
+class Thrift:
+    """What random restarts save.
+
+    Attributes:
+        parts: of the sentences at most; restarts first climb on one of them each.
+        finalists: restarts that go on.
+    """
+
+    parts: int = 2
+    finalists: int = 6
 
 
 class Lines(Protocol):
@@ -67,7 +80,12 @@ def mert(
 
 
 def search_lines(
-    lines: Lines, space: SearchSpace, restarts: int, random_directions: int, seed: int
+    lines: Lines,
+    space: SearchSpace,
+    restarts: int,
+    random_directions: int,
+    seed: int,
+    thrift: Thrift = Thrift(),
 ) -> Optimum:
     """Search from the start weights and from random ones, and return the best weights found.
 
@@ -85,8 +103,9 @@ def search_lines(
         drawn = generator.uniform(space.draw_lowest, space.draw_highest)
         starts.append(search.scaled(np.where(space.fixed, space.start, drawn)))
     parts = [search]
-    if len(lines) >= PARTS * SENTENCES_OF_A_PART:
-        parts = [_Search(lines.part(part, PARTS), space) for part in range(PARTS)]
+    count = min(thrift.parts, len(lines) // SENTENCES_OF_A_PART)
+    if count > 1:
+        parts = [_Search(lines.part(part, count), space) for part in range(count)]
     ended = threading.Event()
     with ThreadPoolExecutor(_cores()) as pool:
 
@@ -102,7 +121,7 @@ def search_lines(
         try:
             places = list(pool.map(first_climb, range(len(starts))))
             ranked = sorted(range(1, len(places)), key=lambda restart: -places[restart].quality)
-            going_on = [0, *sorted(ranked[: FINALISTS if len(parts) > 1 else restarts])]
+            going_on = [0, *sorted(ranked[: thrift.finalists if len(parts) > 1 else restarts])]
             for restart, place in zip(going_on, pool.map(climb, going_on), strict=True):
                 places[restart] = place
         except BaseException:

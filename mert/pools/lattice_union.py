@@ -15,7 +15,7 @@ from mert.lattices.lattice import Lattice, Lattices, together
 from mert.lattices.lines import LatticeLines
 from mert.lattices.paths import best_scores
 from mert.lattices.strings import CountedStrings
-from mert.optimisers.mert import search_lines
+from mert.optimisers.mert import Thrift, search_lines
 from mert.optimisers.space import Optimum, SearchSpace
 from mert.pools.evidence import Added
 from mert.tuning_state import TuningSettings
@@ -23,6 +23,8 @@ from moses_feature.arrays import Floats
 from moses_feature.metrics.metric import corpus_quality, metric
 from moses_feature.moses.features import FeatureSet
 
+THRIFT = Thrift(parts=10, finalists=3)
+"""A line takes many times as long as on n-best lists."""
 ROUNDING = 1e-4
 """Scores of features in float32 and of the search differ by less."""
 
@@ -106,7 +108,9 @@ class LatticeUnion:
     def optimum(self, space: SearchSpace, seed: int) -> Optimum:
         """Return the weights that line search on all paths finds."""
         settings = self._settings
-        return search_lines(self._lines, space, settings.restarts, settings.random_directions, seed)
+        return search_lines(
+            self._lines, space, settings.restarts, settings.random_directions, seed, THRIFT
+        )
 
     def write(self, directory: Path) -> None:
         """Write nothing: Moses' optimisers read no lattices of this form."""

@@ -13,6 +13,7 @@ from helpers.toy import TYPE, Toy, all_derivations, features_of, make_toy
 
 from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
 from mert.decoders.embedded.system import System
+from mert.decoders.embedded.workers import Workers
 from mert.lattices.files import Vocabulary, format_lattice, read_lattices
 from mert.lattices.lattice import BEGINNING, Lattice, together
 from mert.lattices.lines import REACH, LatticeLines
@@ -220,6 +221,22 @@ def test_few_edges_are_those_of_the_best_paths(tmp_path, monkeypatch):
         assert {words for _, words in few} <= {words for _, words in many}
         # No path that is left out is better than one that alone asked for an edge.
         assert few[-1] == pytest.approx(many[-1]) or few[-1][1] == many[-1][1], sentence
+
+
+def test_the_number_of_processes_does_not_matter(tmp_path):
+    toy = make_toy(tmp_path / "toy")
+    sentences = [s.encode().split() for s in ("a b c", "d", "", "b x a", "c c a", "a d")]
+    system = System.of_ini(toy.ini)
+    alone = EmbeddedDecoder(system, sentences)
+    alone.write_lattices(alone.features, tmp_path / "alone.gz")
+    workers = Workers(system, sentences, SearchLimits(), 3)
+    try:
+        for _ in range(2):
+            workers.write_lattices(workers.features, tmp_path / "together.gz")
+    finally:
+        workers.close()
+    both = [gzip.decompress((tmp_path / f"{n}.gz").read_bytes()) for n in ("alone", "together")]
+    assert both[0] == both[1]
 
 
 def test_damaged_files(tmp_path):

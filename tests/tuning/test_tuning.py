@@ -32,7 +32,7 @@ from mert.moses_files import read_candidates
 from mert.nbest import first_translations
 from mert.optimisers.choice import optimizer
 from mert.optimisers.space import SearchSpace, normalised
-from mert.tuning_state import TUNERS
+from mert.tuning_state import LATTICE_MERT, TUNERS
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.files import locked_directory
 from moses_feature.lm.sizes import LM_ARCHITECTURE
@@ -166,6 +166,38 @@ def test_systems_that_search_alike_are_tuned_once(task, tmp_path):
     assert not list(work.rglob(".searched*"))
 
 
+def test_lattices_tune_the_search_and_lists_what_rescores(task, tmp_path):
+    """The search as it would be tuned alone; the order of its lists, which have no lattices."""
+    write_model_files(tmp_path / "lm", LM_ARCHITECTURE, random_neural_lm(np.random.default_rng(1)))
+    more = ("--algorithm", LATTICE_MERT, "--max-iterations", 2)
+    invoke(mert_tune, arguments(task, tmp_path / "plain", *more))
+    assert not list((tmp_path / "plain").glob("*.dat.gz"))
+    rescore = ("--rescore", f"CSLM9={tmp_path / 'lm'}")
+    for _ in range(2):
+        invoke(mert_tune, arguments(task, tmp_path / "w", *more, *rescore))
+    inis = [tmp_path / "plain" / "moses.ini", tmp_path / "w" / "search" / "moses.ini"]
+    assert weights_of(inis[0]) == weights_of(inis[1])
+    assert state_of(tmp_path / "w")["identity"]["settings"]["optimizer"] == "mert"
+    assert (tmp_path / "w" / "rescoring.weights").exists()
+
+
+def test_lattices_of_another_decoder_are_refused_at_once(task, tmp_path):
+    more = ("--algorithm", LATTICE_MERT, "--decoder", "moses", "--moses", "/nothing/there")
+    result = invoke(mert_tune, arguments(task, tmp_path / "w", *more), exit_code=2)
+    assert "lattice-mert needs lattices: expected --decoder embedded" in result.output
+    assert not (tmp_path / "w").exists()
+
+
+def test_lattices_that_are_damaged_are_named(task, tmp_path):
+    more = ("--algorithm", LATTICE_MERT, "--max-iterations", 2)
+    invoke(mert_tune, arguments(task, tmp_path / "w", *more))
+    lattices = tmp_path / "w" / "run1.lattices.gz"
+    lattices.write_bytes(lattices.read_bytes()[:100])
+    (tmp_path / "w" / "moses.ini").unlink()
+    result = invoke(mert_tune, arguments(task, tmp_path / "w", *more), exit_code=1)
+    assert "run1.lattices.gz: expected the lattices of a tuning run, found damage" in result.output
+
+
 def weights_of(path: Path) -> list[str]:
     return [line for line in path.read_text().splitlines() if not line.startswith("#")]
 
@@ -198,11 +230,11 @@ def test_the_same_seed_gives_the_same_weights(task, tmp_path):
     assert inis[0] == inis[1] != inis[2]
 
 
-def run_until(task: Path, work: Path, lists: int) -> None:
+def run_until(task: Path, work: Path, lists: int, *more: object) -> None:
     """Tune in a process of its own and kill it when it has written so many n-best lists."""
     program = "import sys; from mert.cli.tune import mert_tune; mert_tune(sys.argv[1:])"
     process = subprocess.Popen(
-        [sys.executable, "-c", program, *arguments(task, work, "--max-iterations", 6)],
+        [sys.executable, "-c", program, *arguments(task, work, *more)],
         stderr=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         start_new_session=True,
@@ -215,12 +247,13 @@ def run_until(task: Path, work: Path, lists: int) -> None:
     process.wait()
 
 
-def test_a_killed_run_ends_with_the_same_weights(task, tmp_path):
+@pytest.mark.parametrize("name", ["mert", LATTICE_MERT])
+def test_a_killed_run_ends_with_the_same_weights(task, tmp_path, name):
     """Killed with -9 twice, in the middle of what follows decoding."""
-    more = ("--max-iterations", 6)
+    more = ("--max-iterations", 6, "--algorithm", name)
     invoke(mert_tune, arguments(task, tmp_path / "whole", *more))
     for lists in (1, 2):
-        run_until(task, tmp_path / "killed", lists)
+        run_until(task, tmp_path / "killed", lists, *more)
     invoke(mert_tune, arguments(task, tmp_path / "killed", *more))
     whole, killed = (state_of(tmp_path / name) for name in ("whole", "killed"))
     for one, other in zip(whole["iterations"], killed["iterations"], strict=True):

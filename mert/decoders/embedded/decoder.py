@@ -183,18 +183,17 @@ class EmbeddedDecoder:
                 features_of_edges, graph, options, edges, tails, nodes, self._options.layout
             )
             values = self._options.models.settled(lambda lookups: of_edges(*beside, lookups))
-            targets = options.target[graph.hypotheses["option"][edges]]
-            different, phrase = np.unique(targets, return_inverse=True)
-            words = self._options.target_words
-            phrases = [
-                b" ".join(words[n] for n in options.words[begin:end].tolist())
-                for begin, end in zip(
-                    options.word_offsets[different].tolist(),
-                    options.word_offsets[different + 1].tolist(),
-                    strict=True,
-                )
-            ]
+            targets = options.target[graph.hypotheses["option"][edges]].tolist()
+            numbers: dict[int, int] = {}
+            phrase = np.array([numbers.setdefault(t, len(numbers)) for t in targets], dtype=int)
+            phrases = [self._text(target, options) for target in numbers]
             return format_lattice(values[:, self._tuneable], tails, nodes, phrase, phrases)
+
+    def _text(self, target: int, options: Options) -> bytes:
+        """Return the words of a target phrase, separated by spaces."""
+        begin, end = options.word_offsets[target], options.word_offsets[target + 1]
+        words = options.words[begin:end].tolist()
+        return b" ".join(self._options.target_words[word] for word in words)
 
     @contextmanager
     def _options_of(self, sentence: int) -> Iterator[Options]:
