@@ -99,7 +99,7 @@ def _time(comparison: Comparison) -> Section:
     return Section(
         "Time",
         "Minutes of each system: for reading the models, for decoding the development set in "
-        "all iterations of all runs, for finding weights on the n-best lists, and for "
+        "all iterations of all runs, for finding weights on what was decoded, and for "
         "translating the test set. What rescores the lists counts as decoding.",
         page.table(
             [

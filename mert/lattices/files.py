@@ -1,7 +1,7 @@
-"""Lattices in files: of one sentence after the other five arrays in numpy's own format, as gzip.
+"""Lattices in files: of one sentence after the other six arrays in numpy's own format, as gzip.
 
-The arrays are the features, the tails and the nodes of `Lattice`, the number of the target phrase
-of each edge, and these phrases as text, a line each. Such files one after the other are one, too.
+The arrays are the features, tails, nodes and spans of `Lattice`, the number of the target phrase of
+each edge, and these phrases as text, a line each. Such files one after the other are one, too.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def format_lattice(
     features: Floats,
     tails: Integers,
     nodes: Integers,
+    spans: Integers,
     phrase: Integers,
     phrases: Sequence[bytes],
 ) -> bytes:
@@ -61,13 +62,14 @@ def format_lattice(
         features: (edges, d) see `Lattice`, as `tails` and `nodes`.
         tails: (edges,)
         nodes: (nodes + 1,)
+        spans: (edges, 2)
         phrase: (edges,) of each edge, a number of one of the phrases.
         phrases: target phrases, words separated by spaces.
     """
     file = io.BytesIO()
     text = np.frombuffer(b"".join(phrase + b"\n" for phrase in phrases), np.uint8)
     np.save(file, features.astype(np.float32), allow_pickle=False)
-    for numbers in (tails, nodes, phrase):
+    for numbers in (tails, nodes, spans, phrase):
         np.save(file, numbers.astype(np.int32), allow_pickle=False)
     np.save(file, text, allow_pickle=False)
     return file.getvalue()
@@ -97,11 +99,11 @@ def read_lattices(
 def _read(file: BinaryIO, path: Path, vocabulary: Vocabulary, features: int) -> Lattice:
     """Read the lattice of a sentence."""
     try:
-        arrays = [np.lib.format.read_array(file, allow_pickle=False) for _ in range(5)]
+        arrays = [np.lib.format.read_array(file, allow_pickle=False) for _ in range(6)]
     except (ValueError, EOFError, OSError) as error:
         raise FormatError(path, WHAT, f"damage: {error}") from error
-    values, tails, nodes, phrase, text = arrays
+    values, tails, nodes, spans, phrase, text = arrays
     if values.ndim != 2 or values.shape[1] != features:
         raise FormatError(path, f"{WHAT}, {features} features", f"values {values.shape}")
     known = [vocabulary.of_phrase(line) for line in text.tobytes().split(b"\n")[:-1]]
-    return Lattice(values, tails, nodes, [known[number] for number in phrase.tolist()])
+    return Lattice(values, tails, nodes, spans, [known[number] for number in phrase.tolist()])

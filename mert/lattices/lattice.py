@@ -29,35 +29,25 @@ class Lattice:
         tails: (edges,) the node that each begins at, or `BEGINNING`.
         nodes: (nodes + 1,) where the edges into each node begin, and the end; a node stands behind
             those that its edges begin at. All paths end in the last one.
+        spans: (edges, 2) the first and the last source word that each covers.
         words: of each edge, numbers of its target words.
     """
 
     features: Floats32
     tails: NDArray[np.int32]
     nodes: NDArray[np.int32]
+    spans: NDArray[np.int32]
     words: Sequence[tuple[int, ...]]
 
     def __len__(self) -> int:
         return len(self.tails)
 
-    def joined(self, other: Lattice) -> Lattice:
-        """Return the lattice with the paths of both; some may be there twice."""
-        if not len(self) or not len(other):
-            return self if len(self) else other
-        # The inner nodes of one, those of the other behind them, and a last node for both.
-        mine, its = int(self.nodes[-2]), int(other.nodes[-2])
-        shift = len(self.nodes) - 2
-        its_tails = np.where(other.tails == BEGINNING, BEGINNING, other.tails + shift)
-        total = len(self) + len(other)
-        of_self, of_other = np.arange(len(self)), np.arange(len(self), total)
-        order = np.concatenate([of_self[:mine], of_other[:its], of_self[mine:], of_other[its:]])
-        words = [*self.words, *other.words]
-        return Lattice(
-            np.concatenate([self.features, other.features])[order],
-            np.concatenate([self.tails, its_tails])[order],
-            np.concatenate([self.nodes[:-2], other.nodes[:-1] + mine, [total]], dtype=np.int32),
-            [words[edge] for edge in order.tolist()],
-        )
+    @classmethod
+    def nothing(cls, features: int) -> Lattice:
+        """Return the lattice of a sentence for which nothing was found."""
+        numbers = np.zeros(0, np.int32)
+        spans = np.zeros((0, 2), np.int32)
+        return cls(np.zeros((0, features), np.float32), numbers, np.zeros(1, np.int32), spans, [])
 
 
 class Lattices(NamedTuple):

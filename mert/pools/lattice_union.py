@@ -15,6 +15,7 @@ from mert.lattices.lattice import Lattice, Lattices, together
 from mert.lattices.lines import LatticeLines
 from mert.lattices.paths import best_scores
 from mert.lattices.strings import CountedStrings
+from mert.lattices.union import union
 from mert.optimisers.mert import Thrift, search_lines
 from mert.optimisers.space import Optimum, SearchSpace
 from mert.pools.evidence import Added
@@ -76,10 +77,10 @@ class LatticeUnion:
         statistics += self._strings.statistics()[rows].sum(axis=0)
         for sentence in np.flatnonzero(now == -np.inf).tolist():
             statistics += self._references[sentence].statistics([()])[0]
-        joined = zip(self._lattices, found, strict=True) if self._lattices else ()
-        self._lattices = [one.joined(other) for one, other in joined] or found
-        self.__dict__.pop("_all", None)
         new = int((now > before + ROUNDING).sum())
+        joined = zip(self._lattices, found, strict=True) if self._lattices else ()
+        self._lattices = [union(one, other) for one, other in joined] or found
+        self.__dict__.pop("_all", None)
         edges = sum(map(len, self._lattices))
         said = f"{new} sentences have a new best translation; {edges} phrases in lattices"
         return Added(new, edges, said, statistics)

@@ -19,6 +19,7 @@ from mert.lattices.lattice import BEGINNING, Lattice, together
 from mert.lattices.lines import REACH, LatticeLines
 from mert.lattices.paths import best_scores
 from mert.lattices.strings import CountedStrings
+from mert.lattices.union import union
 from mert.optimisers.candidates import Candidates
 from mert.optimisers.line_search import LineSearch
 from moses_feature.errors import FormatError
@@ -144,7 +145,9 @@ def random_lattices(seed: int) -> tuple[list[Lattice], Vocabulary]:
             nodes.append(len(tails))
         features = generator.normal(size=(len(tails), 5)).astype(np.float32)
         phrases = [vocabulary.of_phrase(words[n]) for n in generator.integers(0, 5, len(tails))]
-        lattices.append(Lattice(features, np.array(tails), np.array(nodes, np.int32), phrases))
+        heads = np.repeat(np.arange(len(nodes) - 1), np.diff(nodes))
+        spans = np.column_stack([np.zeros(len(tails), np.int32), heads - tails - 1])
+        lattices.append(Lattice(features, np.array(tails), np.array(nodes), spans, phrases))
     return lattices, vocabulary
 
 
@@ -174,8 +177,7 @@ def test_line_search_against_that_on_all_paths(seed, metric):
             )
 
 
-def test_parts_and_unions():
-    """Both halves together are the whole, and a union has the paths of both lattices."""
+def test_parts_together_are_the_whole():
     lattices, vocabulary = random_lattices(3)
     lines, _ = counted(lattices, vocabulary, "bleu")
     weights = np.random.default_rng(3).normal(size=5)
@@ -185,16 +187,51 @@ def test_parts_and_unions():
     ]
     together_again = [rows[n % 2][n // 2] for n in range(len(lattices))]
     assert together_again == lines.chosen(lines.scores(weights)).tolist()
+
+
+def as_set(paths: list[Path_]) -> set[tuple[tuple[int, ...], bytes]]:
+    return {(words, np.round(values + 0.0, 3).tobytes()) for words, values in paths}
+
+
+def test_a_union_of_others_has_all_paths():
+    lattices, _ = random_lattices(3)
     for one, other in itertools.pairwise(lattices):
         both = paths_of(one) + paths_of(other)
-        joined = paths_of(one.joined(other))
-        assert sorted(words for words, _ in joined) == sorted(words for words, _ in both)
-        np.testing.assert_allclose(
-            np.sort([values.sum() for _, values in joined]),
-            np.sort([values.sum() for _, values in both]),
-        )
-    nothing = Lattice(np.zeros((0, 5), np.float32), np.zeros(0), np.zeros(1), [])
-    assert len(nothing.joined(lattices[0])) == len(lattices[0].joined(nothing)) == len(lattices[0])
+        assert as_set(paths_of(union(one, other))) == as_set(both)
+        assert as_set(paths_of(union(one, one))) == as_set(paths_of(one))
+        assert len(union(one, one)) == len(one)
+        assert len(union(one, other)) == len(one) + len(other)
+    nothing = Lattice.nothing(5)
+    assert union(nothing, lattices[0]) is union(lattices[0], nothing) is lattices[0]
+
+
+def test_the_union_of_two_searches(tmp_path, monkeypatch):
+    """What both have found is there once; together they have paths that neither had."""
+    toy = make_toy(tmp_path / "toy", options=3)
+    sentences = [sentence.encode().split() for sentence in SENTENCES]
+    decoder = EmbeddedDecoder(System.of_ini(toy.ini), sentences, WIDE)
+    size = len(decoder.features.names)
+
+    def lattices(most: int, seed: int) -> list[Lattice]:
+        monkeypatch.setattr(EDGES, most)
+        weights = np.random.default_rng(seed).uniform(0.1, 1, size)
+        decoder.write_lattices(decoder.features.with_weights(weights), tmp_path / "l.gz")
+        return list(read_lattices(tmp_path / "l.gz", vocabulary, size, len(SENTENCES)))
+
+    vocabulary = Vocabulary()
+    whole = [as_set(paths_of(lattice)) for lattice in lattices(10**6, 1)]
+    first, second = lattices(9, 1), lattices(9, 2)
+    shared = 0
+    for one, other, all_paths in zip(first, second, whole, strict=True):
+        joined = union(one, other)
+        paths = paths_of(joined)
+        assert as_set(paths_of(one)) | as_set(paths_of(other)) <= as_set(paths) <= all_paths
+        assert len(as_set(paths)) == len(paths)  # none is there twice
+        shared += len(one) + len(other) - len(joined)
+        again = union(joined, one)
+        assert as_set(paths_of(again)) == as_set(paths)
+        assert len(again) == len(joined)
+    assert shared > 10
 
 
 def test_few_edges_are_those_of_the_best_paths(tmp_path, monkeypatch):
@@ -241,7 +278,12 @@ def test_the_number_of_processes_does_not_matter(tmp_path):
 
 def test_damaged_files(tmp_path):
     one = format_lattice(
-        np.ones((2, 3)), np.array([-1, 0]), np.arange(3), np.arange(2), [b"A B", b""]
+        np.ones((2, 3)),
+        np.array([-1, 0]),
+        np.arange(3),
+        np.zeros((2, 2)),
+        np.arange(2),
+        [b"A B", b""],
     )
     path = tmp_path / "l.gz"
 

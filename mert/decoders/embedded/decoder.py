@@ -172,8 +172,9 @@ class EmbeddedDecoder:
     def _format_lattice(self, sentence: int) -> bytes:
         size = int(self._tuneable.sum())
         if not len(self._options.spans[sentence]):
-            edge = np.zeros(1, np.int64)
-            return format_lattice(np.zeros((1, size)), edge + BEGINNING, np.arange(2), edge, [b""])
+            edge, no_words = np.zeros(1, np.int64), np.array([[0, -1]])
+            nothing = np.zeros((1, size))
+            return format_lattice(nothing, edge + BEGINNING, np.arange(2), no_words, edge, [b""])
         with self._options_of(sentence) as options:
             graph = self._search(sentence, options, np.empty(0, np.int64), forced=False)
             most = EDGES_OF_A_WORD * len(self._options.spans[sentence])
@@ -183,11 +184,13 @@ class EmbeddedDecoder:
                 features_of_edges, graph, options, edges, tails, nodes, self._options.layout
             )
             values = self._options.models.settled(lambda lookups: of_edges(*beside, lookups))
-            targets = options.target[graph.hypotheses["option"][edges]].tolist()
+            chosen = graph.hypotheses[edges]
+            spans = np.column_stack([chosen["start"], chosen["end"]])
+            targets = options.target[chosen["option"]].tolist()
             numbers: dict[int, int] = {}
             phrase = np.array([numbers.setdefault(t, len(numbers)) for t in targets], dtype=int)
             phrases = [self._text(target, options) for target in numbers]
-            return format_lattice(values[:, self._tuneable], tails, nodes, phrase, phrases)
+            return format_lattice(values[:, self._tuneable], tails, nodes, spans, phrase, phrases)
 
     def _text(self, target: int, options: Options) -> bytes:
         """Return the words of a target phrase, separated by spaces."""
