@@ -32,6 +32,8 @@ S = TypeVar("S", bound=RunSettings)
 ENDING = (signal.SIGINT, signal.SIGTERM)
 """Ctrl-C, and what batch systems send some time before they kill."""
 SECONDS_FOR_THE_FIRST = 5.0
+WITHOUT_BFLOAT16 = ("DEFAULT", "AVX2")
+"""What torch calls processors of x86 that have no products of bfloat16 numbers."""
 
 
 def train_and_show(
@@ -81,6 +83,7 @@ def training_run(
             return
         if ranks.count > 1:
             logger.info("%d processes train together; this one on %s", ranks.count, device)
+        _warn_of_slow_products(settings, device)
         has_end = settings.updates is not None or settings.minutes is not None
         with finish_on_interrupt() as interrupted, Progress(has_end) as progress:
             report = TrainingReporter(progress, settings, examples)
@@ -88,6 +91,16 @@ def training_run(
     if interrupted():
         click.echo(f"saved in {directory}; the same command with --resume goes on", err=True)
         sys.exit(INTERRUPTED)
+
+
+def _warn_of_slow_products(settings: RunSettings, device: torch.device) -> None:
+    """Say so if the processor has to imitate bfloat16."""
+    capability = torch.backends.cpu.get_cpu_capability()
+    if settings.dtype == "bfloat16" and device.type == "cpu" and capability in WITHOUT_BFLOAT16:
+        logger.warning(
+            "this processor has no bfloat16 (%s): --dtype float32 may be ten times as fast",
+            capability,
+        )
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import pytest
 import torch
 from helpers.training import TINY, write_pairs
 
+from moses_feature.cli.training_run import training_run
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.models.phrase_model import load_model
 from moses_feature.models.sizes import Sizes
@@ -60,6 +61,17 @@ def test_the_seed_decides(data, tmp_path):
         settings = TrainingSettings(sizes=TINY, seed=seed, updates=5)
         train(data, settings, tmp_path / name, CPU)
     assert weights(tmp_path / "a") == weights(tmp_path / "b") != weights(tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "capability", "warned"),
+    [("bfloat16", "AVX2", True), ("bfloat16", "AVX512", False), ("float32", "AVX2", False)],
+)
+def test_who_imitates_bfloat16_is_told(tmp_path, monkeypatch, caplog, dtype, capability, warned):
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    with training_run(tmp_path, TrainingSettings(updates=1, dtype=dtype), CPU, "pairs"):
+        pass
+    assert ("has no bfloat16" in caplog.text) == warned
 
 
 def test_bfloat16_is_close_to_float32(data, tmp_path):
