@@ -35,7 +35,7 @@ from mert.tuning_state import (
 )
 from moses_feature import __version__
 from moses_feature.arrays import Floats, Integers
-from moses_feature.errors import MosesFeatureError
+from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.files import Json, locked_directory, whole_file, write_json
 from moses_feature.metrics.metric import BLEU, Metric, corpus_quality, metric
 from moses_feature.moses.features import FeatureSet
@@ -82,10 +82,12 @@ def tune(
         report: told what is done and how many sentences are decoded.
 
     Raises:
-        UsageError: the directory holds a run of something else.
+        UsageError: the directory holds a run of something else, or there is no weight to tune.
         OutputError: another run is at work there.
         MosesFeatureError: BLEU is next to nothing, or the decoder fails.
     """
+    if not decoder.features.names:
+        raise UsageError(f"{ini.path}: expected a weight to tune, found none that is tuneable")
     with locked_directory(directory, "tuning"):
         run = _Run(ini, corpus, decoder, directory, settings, identity, force, first_lists, report)
         while not run.state.stopped:
@@ -165,7 +167,7 @@ class _Run:
                     name,
                 )
         if added.new == 0:
-            state.stopped = "no new hypotheses"
+            state.stopped = self._evidence.nothing_new
         elif number >= settings.max_iterations:
             state.stopped = f"{number} iterations done"
         else:

@@ -68,8 +68,9 @@ def mert_tune(
 ) -> None:
     """Tune the weights of a system; writes WORK-DIR/moses.ini.
 
-    Each iteration translates the development set into n-best lists, merges them with the earlier
-    ones, and optimises BLEU. The weights whose first translations have the best BLEU are kept.
+    Each iteration translates the development set into n-best lists (or lattices), merges them with
+    the earlier ones, and optimises BLEU. The weights whose first translations have the best BLEU
+    are kept.
 
     \b
     Example:

@@ -6,15 +6,17 @@ each edge, and these phrases as text, a line each. Such files one after the othe
 
 from __future__ import annotations
 
+import gzip
 import io
+import tokenize
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from xopen import xopen
 
-from mert.lattices.lattice import Lattice
+from mert.lattices.lattice import BEGINNING, Lattice
 from moses_feature.arrays import Floats, Integers
 from moses_feature.errors import FormatError
 
@@ -89,21 +91,56 @@ def read_lattices(
     Raises:
         FormatError: the file is damaged, or has other features or another number of sentences.
     """
-    with xopen(path, "rb", threads=0) as file:
-        for _ in range(sentences):
-            yield _read(file, path, vocabulary, features)
-        if file.read(1):
-            raise FormatError(path, f"{WHAT} of {sentences} sentences", "more")
+    try:
+        content = io.BytesIO(gzip.decompress(path.read_bytes()))
+    except (OSError, EOFError, zlib.error) as error:
+        raise FormatError(path, WHAT, f"damage: {error}") from error
+    for _ in range(sentences):
+        yield _read(content, path, vocabulary, features)
+    if content.read(1):
+        raise FormatError(path, f"{WHAT} of {sentences} sentences", "more")
 
 
 def _read(file: BinaryIO, path: Path, vocabulary: Vocabulary, features: int) -> Lattice:
     """Read the lattice of a sentence."""
     try:
         arrays = [np.lib.format.read_array(file, allow_pickle=False) for _ in range(6)]
-    except (ValueError, EOFError, OSError) as error:
+    except (ValueError, EOFError, tokenize.TokenError) as error:
         raise FormatError(path, WHAT, f"damage: {error}") from error
     values, tails, nodes, spans, phrase, text = arrays
-    if values.ndim != 2 or values.shape[1] != features:
-        raise FormatError(path, f"{WHAT}, {features} features", f"values {values.shape}")
-    known = [vocabulary.of_phrase(line) for line in text.tobytes().split(b"\n")[:-1]]
+    phrases = text.tobytes().split(b"\n")[:-1]
+    if not _fit_together(values, tails, nodes, spans, phrase, len(phrases)):
+        raise FormatError(path, WHAT, "damage: arrays that do not fit together")
+    if values.shape[1] != features:
+        raise FormatError(path, f"{WHAT}, {features} features", f"{values.shape[1]}")
+    known = [vocabulary.of_phrase(line) for line in phrases]
     return Lattice(values, tails, nodes, spans, [known[number] for number in phrase.tolist()])
+
+
+def _fit_together(
+    values: np.ndarray,
+    tails: np.ndarray,
+    nodes: np.ndarray,
+    spans: np.ndarray,
+    phrase: np.ndarray,
+    phrases: int,
+) -> bool:
+    """Return whether compiled code may use some arrays as a lattice; see `Lattice`."""
+    edges = len(tails)
+    types = [array.dtype for array in (values, tails, nodes, spans, phrase)]
+    if (
+        types != [np.float32, *4 * [np.int32]]
+        or values.shape[:1] + tails.shape + phrase.shape + spans.shape != (*3 * [edges], edges, 2)
+        or values.ndim != 2
+        or nodes.ndim != 1
+    ):
+        return False
+    heads = np.repeat(np.arange(len(nodes) - 1), np.maximum(np.diff(nodes), 0))
+    return bool(
+        [*nodes[:1], *nodes[-1:]] == [0, edges]
+        and (np.diff(nodes) > 0).all()
+        and (tails >= BEGINNING).all()
+        and (tails < heads).all()
+        and (phrase >= 0).all()
+        and (phrase < phrases).all()
+    )

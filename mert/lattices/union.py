@@ -2,7 +2,8 @@
 
 What is an edge in both is one edge: the same phrase for the same words of the source, with the same
 values, behind the same node. The nodes that it leads to are the same, too, since nothing that
-follows a phrase depends on the weights of the search.
+follows a phrase depends on the weights of the search. Nodes that share no edge when they are joined
+stay two, and an edge that later leads to either is there twice.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ def union(one: Lattice, other: Lattice) -> Lattice:
         return one if len(one) else other
     heads = np.repeat(np.arange(len(one.nodes) - 1), np.diff(one.nodes)).tolist()
     tails = one.tails.tolist()
-    head_of = dict(zip(_keys(one, tails), heads, strict=True))
+    there = dict.fromkeys(zip(_keys(one, tails), heads, strict=True))
+    head_of: dict[Key, int] = {}
+    for key, head in there:
+        head_of.setdefault(key, head)
     made = len(one.nodes) - 1
     last = made - 1
     node_of = {BEGINNING: BEGINNING}  # of a node of the other lattice, that of the union
@@ -38,8 +42,9 @@ def union(one: Lattice, other: Lattice) -> Lattice:
         made = max(made, head + 1)
         node_of[node] = head
         for edge, key in enumerate(keys, begin):
-            if key not in head_of:
-                head_of[key] = head
+            if (key, head) not in there:
+                there[key, head] = None
+                head_of.setdefault(key, head)
                 added.append(edge)
                 heads.append(head)
                 tails.append(key[0])

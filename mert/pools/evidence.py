@@ -30,6 +30,10 @@ class Added(NamedTuple):
 class Evidence(Protocol):
     """What the searches have found so far: n-best lists, or lattices."""
 
+    @property
+    def nothing_new(self) -> str:
+        """Why tuning ends when an iteration has added nothing."""
+
     def decode(self, features: FeatureSet, path: Path, report: Callable[[int], None]) -> None:
         """Translate, and write what is found into a file."""
 

@@ -39,6 +39,8 @@ class LatticeUnion:
         settings: of the tuning run.
     """
 
+    nothing_new = "no better translations than the lattices have"
+
     def __init__(self, decoder: LatticeDecoder, corpus: Corpus, settings: TuningSettings) -> None:
         self._decoder = decoder
         self._settings = settings
@@ -94,8 +96,14 @@ class LatticeUnion:
         return LatticeLines(self._all, self._strings)
 
     def has_matches(self) -> bool:
-        """Return whether the translations that were counted match their references at all."""
-        return corpus_quality(self._strings.statistics().sum(axis=0, dtype=np.int64)) > 0.0
+        """Return whether a translation that some weights would choose matches its references."""
+        lattices = self._all
+        lines = LatticeLines(lattices, self._strings)
+        for values in lattices.features.astype(np.float64):
+            for scores in (values, -values):
+                lines.chosen(scores)
+        counted = self._strings.statistics().sum(axis=0, dtype=np.int64)
+        return corpus_quality(counted) > 0.0
 
     def constants(self) -> list[str]:
         """Return the features that are the same for all paths of every sentence."""

@@ -31,6 +31,8 @@ class NbestLists:
         settings: of the tuning run.
     """
 
+    nothing_new = "no new hypotheses"
+
     def __init__(self, decoder: Decoder, corpus: Corpus, settings: TuningSettings) -> None:
         self._decoder = decoder
         self._sentences = len(corpus)

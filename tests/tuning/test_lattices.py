@@ -205,8 +205,8 @@ def test_a_union_of_others_has_all_paths():
     assert union(nothing, lattices[0]) is union(lattices[0], nothing) is lattices[0]
 
 
-def test_the_union_of_two_searches(tmp_path, monkeypatch):
-    """What both have found is there once; together they have paths that neither had."""
+def test_the_union_of_some_searches(tmp_path, monkeypatch):
+    """All paths of all of them; what several have found is there once."""
     toy = make_toy(tmp_path / "toy", options=3)
     sentences = [sentence.encode().split() for sentence in SENTENCES]
     decoder = EmbeddedDecoder(System.of_ini(toy.ini), sentences, WIDE)
@@ -220,18 +220,18 @@ def test_the_union_of_two_searches(tmp_path, monkeypatch):
 
     vocabulary = Vocabulary()
     whole = [as_set(paths_of(lattice)) for lattice in lattices(10**6, 1)]
-    first, second = lattices(9, 1), lattices(9, 2)
+    joined = lattices(9, 1)
     shared = 0
-    for one, other, all_paths in zip(first, second, whole, strict=True):
-        joined = union(one, other)
-        paths = paths_of(joined)
-        assert as_set(paths_of(one)) | as_set(paths_of(other)) <= as_set(paths) <= all_paths
-        assert len(as_set(paths)) == len(paths)  # none is there twice
-        shared += len(one) + len(other) - len(joined)
-        again = union(joined, one)
-        assert as_set(paths_of(again)) == as_set(paths)
-        assert len(again) == len(joined)
-    assert shared > 10
+    for seed in range(2, 9):
+        found = lattices(9, seed)
+        both = [union(one, other) for one, other in zip(joined, found, strict=True)]
+        for one, other, of_both, all_paths in zip(joined, found, both, whole, strict=True):
+            paths = as_set(paths_of(of_both))
+            assert as_set(paths_of(one)) | as_set(paths_of(other)) <= paths <= all_paths
+            shared += len(one) + len(other) - len(of_both)
+            assert len(union(of_both, other)) == len(union(of_both, one)) == len(of_both)
+        joined = both
+    assert shared > 100
 
 
 def test_few_edges_are_those_of_the_best_paths(tmp_path, monkeypatch):
@@ -277,14 +277,15 @@ def test_the_number_of_processes_does_not_matter(tmp_path):
 
 
 def test_damaged_files(tmp_path):
-    one = format_lattice(
-        np.ones((2, 3)),
-        np.array([-1, 0]),
-        np.arange(3),
-        np.zeros((2, 2)),
-        np.arange(2),
-        [b"A B", b""],
-    )
+    arrays = {
+        "features": np.ones((2, 3)),
+        "tails": np.array([-1, 0]),
+        "nodes": np.arange(3),
+        "spans": np.zeros((2, 2)),
+        "phrase": np.arange(2),
+        "phrases": [b"A B", b""],
+    }
+    one = format_lattice(**arrays)
     path = tmp_path / "l.gz"
 
     def read(content: bytes, features: int = 3, sentences: int = 2) -> Iterator[Lattice]:
@@ -297,6 +298,19 @@ def test_damaged_files(tmp_path):
     for content, *wrong in ((one,), (one + one[:-3],), (one + b"x" * 90,), (b"",)):
         with pytest.raises(FormatError, match="the lattices of a tuning run, found damage"):
             read(content, *wrong)
+    wrong = (
+        {"tails": np.array([-1, 1])},
+        {"tails": np.array([-2, 0])},
+        {"nodes": np.array([0, 2, 1])},
+        {"nodes": np.array([0, 0, 2])},
+        {"phrase": np.array([0, 2])},
+        {"phrase": np.array([0, -1])},
+        {"spans": np.zeros((3, 2))},
+        {"features": np.ones(2)},
+    )
+    for array in wrong:
+        with pytest.raises(FormatError, match="arrays that do not fit together"):
+            read(format_lattice(**{**arrays, **array}), 3, 1)
     with pytest.raises(FormatError, match="4 features"):
         read(one, 4, 1)
     with pytest.raises(FormatError, match="of 2 sentences, found more"):

@@ -43,6 +43,7 @@ from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.rescoring.nbest import read_weights
 
+PLAIN = ("UnknownWordPenalty", "WordPenalty", "PhrasePenalty", "Distortion")
 OTHER_WEIGHTS = {"TM0": (0.02, 0.4), "LM0": (0.02,), "Distortion0": (0.5,)}
 
 
@@ -186,6 +187,41 @@ def test_lattices_of_another_decoder_are_refused_at_once(task, tmp_path):
     result = invoke(mert_tune, arguments(task, tmp_path / "w", *more), exit_code=2)
     assert "lattice-mert needs lattices: expected --decoder embedded" in result.output
     assert not (tmp_path / "w").exists()
+
+
+@pytest.mark.parametrize("name", ["mert", LATTICE_MERT])
+def test_nothing_to_tune(task, tmp_path, name):
+    ini = (task / "bad.ini").read_text()
+    lines = [
+        f"{line} tuneable=false" if " name=" in line or line in PLAIN else line
+        for line in ini.splitlines()
+    ]
+    (tmp_path / "bad.ini").write_text("\n".join(lines) + "\n")
+    words = [tmp_path / "bad.ini", *arguments(task, tmp_path / "w", "--algorithm", name)[1:]]
+    result = invoke(mert_tune, words, exit_code=2)
+    assert "expected a weight to tune, found none that is tuneable" in result.output
+
+
+@pytest.mark.parametrize("name", ["mert", LATTICE_MERT])
+def test_force_tunes_where_another_translation_matches(task, tmp_path, name):
+    """BLEU of the first translation is 0, and that of one that the search has looked at is not."""
+    decoder = EmbeddedDecoder(System.of_ini(MosesIni.read(task / "bad.ini")), [b"a b c d".split()])
+    first, *others = [h.words for h in decoder.translate(0, 500)]
+    references = METRICS["bleu"].references([first])
+    matches = references.statistics(others)[:, 6]
+    reference = next(
+        words
+        for words, fours in zip(others, matches, strict=True)
+        if fours == 0 and len(words) > 3 and references.statistics([words])[0, 2] > 0
+    )
+    (tmp_path / "in").write_text("a b c d\n")
+    (tmp_path / "ref").write_bytes(b" ".join(reference) + b"\n")
+    words = [task / "bad.ini", "--dev", tmp_path / "in", "--dev-reference", tmp_path / "ref"]
+    words += ["--algorithm", name, "--max-iterations", 2, "--n-best", 500]
+    result = invoke(mert_tune, [*words, "--work-dir", tmp_path / "no"], exit_code=1)
+    assert "(--force tunes all the same)" in result.output
+    invoke(mert_tune, [*words, "--work-dir", tmp_path / "w", "--force"])
+    assert max(i["quality"] for i in state_of(tmp_path / "w")["iterations"]) > 0
 
 
 def test_lattices_that_are_damaged_are_named(task, tmp_path):
