@@ -20,7 +20,7 @@ from mert.optimisers.mert import Thrift, search_lines
 from mert.optimisers.space import Optimum, SearchSpace
 from mert.pools.evidence import Added
 from mert.tuning_state import TuningSettings
-from moses_feature.arrays import Floats
+from moses_feature.arrays import Floats, Integers
 from moses_feature.metrics.metric import corpus_quality, metric
 from moses_feature.moses.features import FeatureSet
 
@@ -47,7 +47,7 @@ class LatticeUnion:
         self._names = decoder.features.names
         self._vocabulary = Vocabulary()
         of = metric(settings.metric)
-        self._width = of.width
+        self._sentences = len(corpus)
         self._references = [of.references(references) for references in corpus.references]
         self._strings = CountedStrings(self._references, self._vocabulary.words, of.width)
         self._lattices: list[Lattice] = []
@@ -61,45 +61,43 @@ class LatticeUnion:
 
         New are the sentences whose best path is better than any that was there before.
         """
-        size = len(self._references)
-        found = list(read_lattices(path, self._vocabulary, len(self._names), size))
-        statistics = np.zeros(self._width, np.int64)
-        before = np.full(size, -np.inf)
-        if self._lattices:
-            all_together = self._all
-            before[all_together.numbers] = best_scores(
-                all_together, LatticeLines(all_together, self._strings).scores(weights)
-            )
-        now = np.full(size, -np.inf)
-        new_lattices = _of_filled(found)
-        lines = LatticeLines(new_lattices, self._strings)
-        scores = lines.scores(weights)
-        now[new_lattices.numbers] = best_scores(new_lattices, scores)
-        rows = lines.chosen(scores)
-        statistics += self._strings.statistics()[rows].sum(axis=0)
-        for sentence in np.flatnonzero(now == -np.inf).tolist():
-            statistics += self._references[sentence].statistics([()])[0]
-        new = int((now > before + ROUNDING).sum())
-        joined = zip(self._lattices, found, strict=True) if self._lattices else ()
-        self._lattices = [union(one, other) for one, other in joined] or found
+        found = list(read_lattices(path, self._vocabulary, len(self._names), self._sentences))
+        of_found = _of_filled(found)
+        before = self._best(self._all, weights) if self._lattices else -np.inf
+        new = int((self._best(of_found, weights) > before + ROUNDING).sum())
+        pairs = zip(self._lattices, found, strict=True) if self._lattices else ()
+        self._lattices = [union(one, other) for one, other in pairs] or found
         self.__dict__.pop("_all", None)
         edges = sum(map(len, self._lattices))
         said = f"{new} sentences have a new best translation; {edges} phrases in lattices"
-        return Added(new, edges, said, statistics)
+        return Added(new, edges, said, self._statistics(of_found, weights))
 
     @cached_property
     def _all(self) -> Lattices:
         return _of_filled(self._lattices)
 
-    @property
-    def _lines(self) -> LatticeLines:
-        return LatticeLines(self._all, self._strings)
+    def _lines(self, lattices: Lattices) -> LatticeLines:
+        return LatticeLines(lattices, self._strings)
+
+    def _best(self, lattices: Lattices, weights: Floats) -> Floats:
+        """Return the score (sentences,) of the best path of each sentence, -inf for none."""
+        best = np.full(self._sentences, -np.inf)
+        best[lattices.numbers] = best_scores(lattices, self._lines(lattices).scores(weights))
+        return best
+
+    def _statistics(self, lattices: Lattices, weights: Floats) -> Integers:
+        """Return summed statistics (width,) of the best translations; no words where none is."""
+        lines = self._lines(lattices)
+        rows = lines.chosen(lines.scores(weights))
+        total: Integers = self._strings.statistics()[rows].sum(axis=0, dtype=np.int64)
+        for sentence in np.setdiff1d(np.arange(self._sentences), lattices.numbers).tolist():
+            total += self._references[sentence].statistics([()])[0]
+        return total
 
     def has_matches(self) -> bool:
         """Return whether a translation that some weights would choose matches its references."""
-        lattices = self._all
-        lines = LatticeLines(lattices, self._strings)
-        for values in lattices.features.astype(np.float64):
+        lines = self._lines(self._all)
+        for values in self._all.features.astype(np.float64):
             for scores in (values, -values):
                 lines.chosen(scores)
         counted = self._strings.statistics().sum(axis=0, dtype=np.int64)
@@ -116,9 +114,9 @@ class LatticeUnion:
 
     def optimum(self, space: SearchSpace, seed: int) -> Optimum:
         """Return the weights that line search on all paths finds."""
-        settings = self._settings
+        lines, settings = self._lines(self._all), self._settings
         return search_lines(
-            self._lines, space, settings.restarts, settings.random_directions, seed, THRIFT
+            lines, space, settings.restarts, settings.random_directions, seed, THRIFT
         )
 
     def write(self, directory: Path) -> None:
