@@ -1,8 +1,10 @@
 """Products of rows and a matrix in blocks.
 
 All blocks have the same number of rows, the last one padded, so that what comes of a row does not
-depend on the rows beside it, to the bit. They are so small that OpenBLAS does not copy the matrix
-first, which for few rows would take as long as the product.
+depend on the rows beside it, to the bit. Nor may it depend on its place among them: OpenBLAS has
+kernels for processors without AVX-512 that add up the last rows of a block in another order, so that
+the size of a block is tried out. Blocks are so small that OpenBLAS does not copy the matrix first
+where it has products for that; for few rows this would take as long as the product.
 """
 
 from __future__ import annotations
@@ -11,9 +13,26 @@ import numpy as np
 
 from moses_feature.arrays import Floats32
 
-ROWS = 16
 SMALL = 1_000_000
 """Multiplications of a product that OpenBLAS takes for a small one."""
+
+
+def _rows_treated_alike() -> int:
+    """Return the most rows of a block, of those tried, whose products do not depend on the place."""
+    for rows in (16, 8, 4):
+        alike = True
+        for inner, columns in ((7, 48), (100, 240), (256, 1008), (1000, 48)):
+            row = np.sin(np.arange(inner, dtype=np.float32))
+            weight = np.cos(np.arange(inner * columns, dtype=np.float32)).reshape(inner, columns)
+            product = np.matmul(np.tile(row, (1, rows, 1)), weight)[0]
+            alike = alike and bool((product == product[0]).all())
+        if alike:
+            return rows
+    return 1
+
+
+ROWS = _rows_treated_alike()
+"""Of a block: 8 with the kernels for AVX2 (Haswell, Zen), 16 with all others that were tried."""
 
 
 class Matrix:
