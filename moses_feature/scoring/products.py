@@ -1,10 +1,10 @@
 """Products of rows and a matrix in blocks.
 
 All blocks have the same number of rows, the last one padded, so that what comes of a row does not
-depend on the rows beside it, to the bit. Nor may it depend on its place among them: OpenBLAS has
-kernels for processors without AVX-512 that add up the last rows of a block in another order, so that
-the size of a block is tried out. Blocks are so small that OpenBLAS does not copy the matrix first
-where it has products for that; for few rows this would take as long as the product.
+depend on the rows beside it, to the bit. Nor may it depend on its place among them: OpenBLAS's
+kernels for AVX2 add up the last rows of a block in another order, so that the size of a block is
+tried out. Blocks are so small that OpenBLAS does not copy the matrix first where it has products
+for that; for few rows this would take as long as the product.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SMALL = 1_000_000
 
 
 def _rows_treated_alike() -> int:
-    """Return the most rows of a block, of those tried, whose products do not depend on the place."""
+    """Return how many rows a block has: the most, of some, whose place makes no difference."""
     for rows in (16, 8, 4):
         alike = True
         for inner, columns in ((7, 48), (100, 240), (256, 1008), (1000, 48)):
