@@ -184,7 +184,7 @@ tuning_options = Gathered(
         default=TUNING.optimizer,
         show_default=True,
         help="That finds the weights: on n-best lists, or (lattice-mert) on all that the search "
-        "has looked at; the embedded decoder alone has lattices.",
+        "has looked at, which the embedded decoder alone can tell.",
     ),
     metric_option,
     click.option(

@@ -114,39 +114,15 @@ def envelopes(
     """
     count = len(lattices.sentences) - 1
     lines, halves = np.empty(4096, LINE), np.empty(512, LINE)
-    first_line = np.empty(1 + np.diff(lattices.sentences).max(), np.int64)
     of_sentence = np.zeros(count + 1, np.int64)
     begins, word_offsets = np.empty(16 * count), np.zeros(16 * count + 1, np.int64)
     words = np.empty(256 * count, np.int32)
     found = 0
     for sentence in range(count):
-        first = lattices.sentences[sentence]
-        nodes = lattices.sentences[sentence + 1] - first
-        lines[0].height = lines[0].slope = 0.0
-        lines[0].edge = BEGINNING
-        used = 1
-        for node in range(nodes):
-            most = _most_lines(lattices, first + node, first, first_line)
-            if used + most > len(lines):
-                lines = grown(lines, 2 * (used + most))
-            if 2 * most > len(halves):
-                halves = np.empty(4 * most, LINE)
-            first_line[node] = used
-            used += _envelope_at(
-                first + node,
-                first,
-                lattices,
-                scores,
-                slopes,
-                lowest,
-                highest,
-                first_line,
-                lines,
-                used,
-                halves,
-            )
-            first_line[node + 1] = used
-        for line in range(first_line[nodes - 1], used):
+        lines, halves, first_line, end_line = _envelopes_of_nodes(
+            sentence, lattices, scores, slopes, lowest, highest, lines, halves
+        )
+        for line in range(first_line, end_line):
             if found == len(begins):
                 begins = grown(begins, 2 * found)
                 word_offsets = grown(word_offsets, 2 * found + 1)
@@ -162,6 +138,52 @@ def envelopes(
     return Translations(
         begins[:found], of_sentence, word_offsets[: found + 1], words[: word_offsets[found]]
     )
+
+
+@_part
+def _envelopes_of_nodes(
+    sentence: int,
+    lattices: Lattices,
+    scores: Floats,
+    slopes: Floats,
+    lowest: float,
+    highest: float,
+    lines: Records,
+    halves: Records,
+) -> tuple[Records, Records, int, int]:
+    """Write the envelopes at the nodes of a sentence, one after the other.
+
+    Returns:
+        the lines, and what merges them, or larger ones; where the lines of the last node begin and
+        end.
+    """
+    first, end = lattices.sentences[sentence], lattices.sentences[sentence + 1]
+    first_line = np.empty(1 + end - first, np.int64)
+    first_line[0] = 1
+    lines[0].height = lines[0].slope = 0.0
+    lines[0].edge = BEGINNING
+    for node in range(first, end):
+        used = first_line[node - first]
+        most = _most_lines(lattices, node, first, first_line)
+        if used + most > len(lines):
+            lines = grown(lines, 2 * (used + most))
+        if 2 * most > len(halves):
+            halves = np.empty(4 * most, LINE)
+        size = _envelope_at(
+            node,
+            first,
+            lattices,
+            scores,
+            slopes,
+            lowest,
+            highest,
+            first_line,
+            lines,
+            used,
+            halves,
+        )
+        first_line[node - first + 1] = used + size
+    return lines, halves, first_line[end - first - 1], first_line[end - first]
 
 
 @_inline
@@ -210,14 +232,13 @@ def _envelope_at(
         begin, end = 0, 1  # the line of the empty translation
         if tail >= 0:
             begin, end = first_line[tail], first_line[tail + 1]
+        old, moved = (halves, here, here + size), (lines, begin, end)
         add = scores[edge], slopes[edge], edge
         if edge < last:
-            old = halves, here, here + size
-            size = _merge(old, (lines, begin, end), add, lowest, highest, halves, there)
+            size = _merge(old, moved, add, lowest, highest, halves, there)
             here, there = there, here
         else:
-            old = halves, here, here + size
-            size = _merge(old, (lines, begin, end), add, lowest, highest, lines, used)
+            size = _merge(old, moved, add, lowest, highest, lines, used)
     return size
 
 
@@ -248,13 +269,7 @@ def _merge(
     while mine < old[2] or its < moved[2]:
         new = merged[first + size]
         if its == moved[2] or (mine < old[2] and old[0][mine].slope <= moved[0][its].slope + slope):
-            line = old[0][mine]
-            new.height, new.slope, new.edge, new.before = (
-                line.height,
-                line.slope,
-                line.edge,
-                line.before,
-            )
+            _copy(new, old[0][mine], lowest)
             mine += 1
         else:
             line = moved[0][its]
