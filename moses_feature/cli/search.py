@@ -55,6 +55,7 @@ class SearchOptions:
     min_count: int
     longest: int
     reading: Reading
+    word_alignment: str | None
 
     @classmethod
     def from_options(cls, given: Given) -> SearchOptions:
@@ -76,9 +77,8 @@ class SearchOptions:
 
     def data(self, source: str, target: str) -> SearchData:
         """Return what to train on."""
-        return SearchData(
-            source, target, self.shortlist, self.min_count, self.longest, self.reading
-        )
+        limits = self.shortlist, self.min_count, self.longest
+        return SearchData(source, target, *limits, self.reading, self.word_alignment)
 
 
 search_options = Gathered(
@@ -107,6 +107,12 @@ search_options = Gathered(
         default=SearchData.longest,
         show_default=True,
         help="Words of a sentence at most; pairs with a longer one are left out.",
+    ),
+    click.option(
+        "--word-alignment",
+        type=READ,
+        help="Links of each sentence pair, such as 0-0 1-2, as Moses' training leaves them in "
+        "model/aligned.grow-diag-final-and: the network learns to align as they do, too.",
     ),
     held_out_option(DEFAULTS, "source sentences"),
     self_normalisation_option("to rescore with"),

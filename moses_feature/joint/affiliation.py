@@ -12,12 +12,10 @@ import numpy as np
 
 from moses_feature.arrays import Bytes, Integers
 from moses_feature.compiled import compiled, part
-from moses_feature.errors import shown
+from moses_feature.moses import links as text_of_links
+from moses_feature.moses.links import PLACES, read_links
 
-NO_LINK, MALFORMED, OUTSIDE = -1, -2, -3
-SPACE, TAB, HYPHEN, ZERO, NINE = b" \t-09"
-PLACES = 20
-"""Bits for the place of a source word."""
+NO_LINK = -1
 
 
 def affiliations(alignment: bytes, source: int, target: int) -> Integers:
@@ -44,9 +42,7 @@ def what_is_wrong(result: int, alignment: bytes, source: int, target: int) -> tu
     """Return what was expected and what was found when `affiliate` failed."""
     if result == NO_LINK:
         return "word alignments, such as 0-0 1-1", "none"
-    if result == MALFORMED:
-        return "word alignments, such as 0-0 1-1", shown(alignment)
-    return f"links between {source} source and {target} target words", shown(alignment)
+    return text_of_links.what_is_wrong(result, alignment, source, target)
 
 
 @compiled
@@ -62,7 +58,7 @@ def affiliate(text: Bytes, begin: int, end: int, source: int, found: Integers) -
     """
     target = len(found)
     links = np.empty((end - begin) // 3 + 1, np.int64)
-    count = _read_links(text, begin, end, source, target, links)
+    count = read_links(text, begin, end, source, target, links)
     if count < 0:
         return count
     if count == 0:
@@ -82,41 +78,6 @@ def affiliate(text: Bytes, begin: int, end: int, source: int, found: Integers) -
         first = last
     _take_nearest(found)
     return count
-
-
-@part
-def _read_links(
-    text: Bytes, begin: int, end: int, source: int, target: int, links: Integers
-) -> int:
-    """Write links, numbers that are in the order of their target words; return how many."""
-    count = 0
-    place = begin
-    while True:
-        while place < end and (text[place] == SPACE or text[place] == TAB):
-            place += 1
-        if place == end:
-            return count
-        of_source, place = _read_place(text, place, end)
-        if of_source < 0 or place == end or text[place] != HYPHEN:
-            return MALFORMED
-        of_target, place = _read_place(text, place + 1, end)
-        if of_target < 0 or (place < end and text[place] != SPACE and text[place] != TAB):
-            return MALFORMED
-        if of_source >= source or of_target >= target:
-            return OUTSIDE
-        links[count] = (of_target << PLACES) + of_source
-        count += 1
-
-
-@part
-def _read_place(text: Bytes, place: int, end: int) -> tuple[int, int]:
-    """Return a number, -1 if there is none, and where it ends."""
-    first = place
-    number = 0
-    while place < end and ZERO <= text[place] <= NINE:
-        number = min(10 * number + text[place] - ZERO, (1 << PLACES) - 1)
-        place += 1
-    return number if place > first else -1, place
 
 
 @part

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from moses_feature.lm.ngrams import Ngrams, Text
 from moses_feature.models.vocabulary import END, Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.moses.texts import parallel_lines
 
 NONE = -1
 
@@ -40,20 +40,13 @@ class AlignedText:
         self.source, self.target = Text(), Text()
         self.left_out = 0
         self._affiliations = array("i")
-        paths = (data.source, data.target, data.alignment)
         with (
             LineReader(data.source) as sources,
             LineReader(data.target) as targets,
             LineReader(data.alignment) as alignments,
         ):
             readers = sources, targets, alignments
-            for lines in zip_longest(*readers):
-                if None in lines:
-                    short = paths[lines.index(None)]
-                    longer = next(r for r, line in zip(readers, lines, strict=True) if line)
-                    expected = "as many lines in both texts and the alignment"
-                    found = f"the end of {short}"
-                    raise FormatError(longer.path, expected, found, longer.line_number)
+            for lines in parallel_lines(readers, "both texts and the alignment"):
                 source, target = tokens(lines[0]), tokens(lines[1])
                 links = lines[2].strip()
                 if not (source and target and links):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from moses_feature.arrays import Integers
 from moses_feature.files import Json
 from moses_feature.json_files import record
 
@@ -43,6 +44,17 @@ class Reading:
         """Return what the network reads and what it writes, in its order."""
         read, written = (target, source) if self.reverse else (source, target)
         return list(read), list(reversed(written) if self.right_to_left else written)
+
+    def places(self, source: Integers, target: Integers, words: int) -> tuple[Integers, Integers]:
+        """Return the places of linked words in what the network reads and in what it writes.
+
+        Args:
+            source: places in the source side.
+            target: in the target side.
+            words: how many words the network writes.
+        """
+        read, written = (target, source) if self.reverse else (source, target)
+        return read, words - 1 - written if self.right_to_left else written
 
 
 FORWARD = Reading()

@@ -23,6 +23,9 @@ from moses_feature.models.sizes import SearchSizes
 from moses_feature.models.vocabulary import END
 from moses_feature.models.word_log_probs import log_probs_and_norms
 
+SMALLEST = 1e-30
+"""Probability of a link whose log is taken for that of smaller ones; they have no gradient."""
+
 
 class RnnSearch(nn.Module):
     """p(target sentence | source sentence) as a product over the target words.
@@ -152,12 +155,21 @@ class RnnSearch(nn.Module):
         target: Tensor,
         target_lengths: Tensor,
         sample: WordSample | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Return log p and log Z of every target word, END included; see `EncoderDecoder`."""
+        links: Tensor | None = None,
+    ) -> tuple[Tensor, ...]:
+        """Return log p and log Z of every target word, END included; see `EncoderDecoder`.
+
+        Given links (3, L), the number of a pair, a target and a source position each, also return
+        the log probability (L,) of each in the alignment of its target word.
+        """
         annotations = self.annotations(source, source_lengths)
         previous = functional.pad(target[:, :-1], (1, 0), value=END)
-        features, _ = self.decode(annotations, source_lengths, previous.t())
+        features, alignments = self.decode(annotations, source_lengths, previous.t())
         position = torch.arange(target.shape[1], device=target.device)
         real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
         before = features.transpose(0, 1)[real]  # (words, S)
-        return log_probs_and_norms(before, self.output_words, target[real], sample)
+        of_words = log_probs_and_norms(before, self.output_words, target[real], sample)
+        if links is None:
+            return of_words
+        pair, written, read = links
+        return *of_words, torch.log(alignments[written, pair, read].clamp_min(SMALLEST))

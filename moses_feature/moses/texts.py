@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
-from moses_feature.errors import DataError
+from moses_feature.errors import DataError, FormatError
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 
@@ -18,6 +19,25 @@ def read_text(path: str | Path) -> tuple[Text, str]:
     with LineReader(path) as reader:
         text = tuple(tuple(tokens(line)) for line in reader)
         return text, reader.digest()
+
+
+def parallel_lines(readers: Sequence[LineReader], of: str) -> Iterator[tuple[bytes, ...]]:
+    """Yield the lines of several files that belong together.
+
+    Args:
+        readers: of the files.
+        of: what they are, for the message.
+
+    Raises:
+        FormatError: one ends before another.
+    """
+    for lines in zip_longest(*readers):
+        if None in lines:
+            short = readers[lines.index(None)]
+            longer = next(r for r, line in zip(readers, lines, strict=True) if line is not None)
+            expected, found = f"as many lines in {of}", f"the end of {short.path}"
+            raise FormatError(longer.path, expected, found, longer.line_number)
+        yield lines
 
 
 def read_parallel(paths: Sequence[str | Path]) -> tuple[list[Text], list[str]]:

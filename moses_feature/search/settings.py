@@ -31,6 +31,8 @@ class SearchData:
         min_count: how often a word of a shortlist occurs at least, so that UNK occurs, too.
         longest: pairs with a longer sentence, in words, are left out.
         reading: the direction in which the pairs are read and written.
+        word_alignment: a file with the links of a pair on each line, source and target place, as
+            Moses' training leaves it (`aligned.grow-diag-final-and`), for guided alignment.
     """
 
     source: str
@@ -39,3 +41,4 @@ class SearchData:
     min_count: int = 2
     longest: int = 50
     reading: Reading = FORWARD
+    word_alignment: str | None = None

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from moses_feature import __version__
+from moses_feature.arrays import Integers
 from moses_feature.errors import FormatError, MosesFeatureError
 from moses_feature.files import Json
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
+from moses_feature.moses.links import links_of, places_of
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.moses.texts import parallel_lines
 from moses_feature.moses.words import WordOptions
+from moses_feature.search.guided import GuidedObjective
 from moses_feature.search.settings import SearchData, SearchSettings
 from moses_feature.training.control import NO_CONTROL, RunControl
+from moses_feature.training.links import LinkCollection, Links
 from moses_feature.training.phrase_objective import PhraseData, PhraseObjective
 from moses_feature.training.phrase_pairs import PairCollection, PhrasePair
 from moses_feature.training.single import train_single
@@ -38,9 +44,9 @@ def train_search(
     Result and errors are those of `train_single`.
     """
     return train_single(
-        (data.source, data.target),
+        [path for path in (data.source, data.target, data.word_alignment) if path is not None],
         lambda: _training_set(data, settings, control.command),
-        lambda learnt: PhraseObjective(learnt.data, settings, device),
+        lambda learnt: _objective(learnt, settings, device),
         settings,
         directory,
         device,
@@ -53,7 +59,16 @@ class _TrainingSet:
     """What a network is trained on, and where it comes from."""
 
     data: PhraseData
+    links: Links | None
     provenance: Json
+
+
+def _objective(
+    learnt: _TrainingSet, settings: SearchSettings, device: torch.device
+) -> PhraseObjective:
+    if learnt.links is None:
+        return PhraseObjective(learnt.data, settings, device)
+    return GuidedObjective(learnt.data, learnt.links, settings, device)
 
 
 def _training_set(data: SearchData, settings: SearchSettings, command: str) -> _TrainingSet:
@@ -98,7 +113,10 @@ def _training_set(data: SearchData, settings: SearchSettings, command: str) -> _
         "pairs": len(learnt.pairs),
         "left_out": pairs.left_out,
     }
-    return _TrainingSet(learnt, provenance)
+    links = None
+    if data.word_alignment is not None:
+        links = pairs.links.links(np.flatnonzero(collection.kept))
+    return _TrainingSet(learnt, links, provenance)
 
 
 class _SentencePairs:
@@ -106,28 +124,50 @@ class _SentencePairs:
 
     Attributes:
         left_out: pairs with a sentence that is empty or too long.
+        links: of the others, where there is a word alignment.
         inputs: where they come from, when all are read.
+
+    Raises:
+        FormatError: files of different lengths, or a bad alignment.
     """
 
     def __init__(self, data: SearchData) -> None:
         self._data = data
         self.left_out = 0
+        self.links = LinkCollection()
         self.inputs: list[Json] = []
 
     def __iter__(self) -> Iterator[PhrasePair]:
         data = self._data
-        with LineReader(data.source) as sources, LineReader(data.target) as targets:
-            for source, target in zip_longest(sources, targets):
-                if source is None or target is None:
-                    short, other = (data.source, sources), (data.target, targets)
-                    if target is None:
-                        short, other = other, short
-                    found = f"the end of {short[0]}"
-                    expected = "as many lines in both texts"
-                    raise FormatError(other[0], expected, found, other[1].line_number)
+        paths = {"source": data.source, "target": data.target}
+        if data.word_alignment is not None:
+            paths["word alignment"] = data.word_alignment
+        with ExitStack() as stack:
+            readers = [stack.enter_context(LineReader(path)) for path in paths.values()]
+            what = "both texts" if len(readers) == 2 else "both texts and the word alignment"
+            for source, target, *alignment in parallel_lines(readers, what):
                 pair = tokens(source), tokens(target)
+                links = [self._places(text, pair, readers[-1]) for text in alignment]
                 if all(0 < len(words) <= data.longest for words in pair):
+                    for read, written in links:
+                        self.links.add(read, written)
                     yield PhrasePair(*data.reading.sides(*pair), 1.0)
                 else:
                     self.left_out += 1
-            self.inputs = [sources.provenance("source"), targets.provenance("target")]
+            self.inputs = [
+                reader.provenance(role) for role, reader in zip(paths, readers, strict=True)
+            ]
+
+    def _places(
+        self, text: bytes, pair: tuple[list[bytes], list[bytes]], reader: LineReader
+    ) -> tuple[Integers, Integers]:
+        """Return the places that the network reads and writes of links, with those of END."""
+        try:
+            links = links_of(text.strip(), *map(len, pair))
+        except ValueError as error:
+            expected, found = error.args
+            raise FormatError(reader.path, expected, found, reader.line_number) from None
+        reading = self._data.reading
+        words, writes = map(len, reading.sides(*pair))
+        read, written = reading.places(*places_of(links), writes)
+        return np.append(read, words), np.append(written, writes)

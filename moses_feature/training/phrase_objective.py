@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from moses_feature.files import Json
+from moses_feature.models.initialise import begin_with_frequencies
 from moses_feature.models.phrase_model import PhraseModel, network_of, save_model
 from moses_feature.models.reading import FORWARD, Reading
 from moses_feature.models.sampled_log_probs import WordSample, WordSampler
@@ -64,7 +66,7 @@ class PhraseObjective:
     def __init__(self, data: PhraseData, settings: TrainingSettings, device: torch.device) -> None:
         self._data = data
         self.norm_penalty = settings.self_normalisation
-        self._device = device
+        self.device = device
         pairs = data.pairs
         training_rows = np.flatnonzero(~pairs.held_out)
         held_out_rows = np.flatnonzero(pairs.held_out)
@@ -80,12 +82,15 @@ class PhraseObjective:
         self.evaluate_every = min(self.updates_per_epoch, EVALUATE_AT_MOST_EVERY)
         self._samples: WordSampler | None = None
         self._sample: WordSample | None = None
+        counts = np.bincount(pairs.target.ids, minlength=len(data.target))
+        counts[END] += len(pairs)
         if settings.sample is not None:
-            counts = np.bincount(pairs.target.ids, minlength=len(data.target))
             self._samples = WordSampler(counts, settings.sample, settings.seed, device)
         words = len(data.source), len(data.target)
         self._network = network_of(settings.sizes, *words, settings.dropout).train()
         self._network.initialise(torch.Generator().manual_seed(settings.seed))
+        if self.norm_penalty:
+            begin_with_frequencies(self._network, counts)
         self.network: torch.nn.Module = self._network.to(device)
 
     def batch(self, update: int) -> Rows:
@@ -102,14 +107,17 @@ class PhraseObjective:
 
     def terms(self, network: torch.nn.Module, rows: Rows) -> Terms:
         """Return log p of all target words of some pairs."""
+        log_probs, log_norms = network(*self.given(network, rows))
+        return Terms(log_probs, log_norms if self.norm_penalty else None)
+
+    def given(self, network: torch.nn.Module, rows: Rows) -> tuple[Tensor | WordSample | None, ...]:
+        """Return what the network is given: words and lengths of both sides, the sample."""
         tensors = [
-            torch.from_numpy(array).to(self._device, non_blocking=True)
+            torch.from_numpy(array).to(self.device, non_blocking=True)
             for side in (self._data.pairs.source, self._data.pairs.target)
             for array in side.padded(rows, END)
         ]
-        sample = self._sample if network.training else None
-        log_probs, log_norms = network(*tensors, sample)
-        return Terms(log_probs, log_norms if self.norm_penalty else None)
+        return *tensors, self._sample if network.training else None
 
     def shown(self, held_out: dict[str, float]) -> str:
         """Return the held-out loss, and the mean of |log Z| where it was to be small."""

@@ -164,6 +164,9 @@ class PairCollection:
 
     Pairs are told apart by a 64-bit hash of both sides (of 100 million pairs, two are taken for
     one with probability 0.0003).
+
+    Attributes:
+        kept: (pairs that were read,) whether each is the first of its kind.
     """
 
     def __init__(self, pairs: Iterable[PhrasePair]) -> None:
@@ -175,19 +178,19 @@ class PairCollection:
             counts.append(pair.count)
             pair_hashes.append(phrase_hash(pair.source, pair.target))
         self._counts = np.array(counts, dtype=np.float64)
-        self._kept = np.zeros(len(counts), dtype=np.bool_)
-        self._kept[np.unique(np.array(pair_hashes, dtype=np.uint64), return_index=True)[1]] = True
+        self.kept = np.zeros(len(counts), dtype=np.bool_)
+        self.kept[np.unique(np.array(pair_hashes, dtype=np.uint64), return_index=True)[1]] = True
 
     def __len__(self) -> int:
-        return int(self._kept.sum())
+        return int(self.kept.sum())
 
     def source_counts(self) -> dict[bytes, float]:
         """Return the frequencies of the source words, weighted by the joint counts."""
-        return self._source.counts(self._counts, self._kept)
+        return self._source.counts(self._counts, self.kept)
 
     def target_counts(self) -> dict[bytes, float]:
         """Return the frequencies of the target words, weighted by the joint counts."""
-        return self._target.counts(self._counts, self._kept)
+        return self._target.counts(self._counts, self.kept)
 
     def escaped(self) -> bool:
         """Return whether any token is escaped as Moses escapes it, in a shortlist or not."""
@@ -195,7 +198,7 @@ class PairCollection:
 
     def source_hashes(self, vocabulary: Vocabulary) -> Hashes:
         """Return the hashes of the distinct source phrases as a network sees them, ascending."""
-        return np.unique(phrase_hashes(self._source.pack(vocabulary, self._kept)))
+        return np.unique(phrase_hashes(self._source.pack(vocabulary, self.kept)))
 
     def pairs(
         self,
@@ -222,7 +225,7 @@ class PairCollection:
             folds: leave out one of them: it is neither trained on, nor held out to choose by.
             fold: which one.
         """
-        hashes = phrase_hashes(self._source.pack(source, self._kept))
+        hashes = phrase_hashes(self._source.pack(source, self.kept))
         left_out = np.zeros(len(hashes), dtype=np.bool_)
         if folds is not None:
             left_out = folds.of(hashes) == fold
@@ -233,8 +236,8 @@ class PairCollection:
             raise MosesFeatureError(f"{found} source phrases are too few for {folds.count} folds")
         wanted = min(max(1, round(held_out_share * len(distinct))), limit, len(distinct) - 1)
         held_out = np.isin(order, distinct[:wanted]) & ~left_out
-        kept = self._kept.copy()
-        kept[self._kept] = ~left_out
+        kept = self.kept.copy()
+        kept[self.kept] = ~left_out
         return PhrasePairs(
             self._source.pack(source, kept), self._target.pack(target, kept), held_out[~left_out]
         )

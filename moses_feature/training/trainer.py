@@ -187,6 +187,8 @@ class Trainer:
         minimised = loss
         if terms.log_norms is not None:
             minimised = loss + self._objective.norm_penalty * terms.log_norms.square().sum()
+        if terms.penalty is not None:
+            minimised = minimised + terms.penalty
         # The sum over the words of all pairs, divided by the pairs of the whole batch.
         self._optimizer.zero_grad()
         weight *= self._ranks.count  # gradients are the means over the processes

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from helpers.models import FEED_FORWARD_SIZES, SEARCH_SIZES
 from helpers.training import TINY, write_pairs
 
 from moses_feature.cli.training_run import training_run
@@ -227,6 +230,22 @@ def test_self_normalisation(run, tmp_path):
     assert np.array_equal(*found["plain"])
     assert 0 < np.abs(found["m"][0] - found["m"][1]).max() < 1
     assert load_model(tmp_path / "m").training["mean_absolute_log_norm"] < 0.5
+
+
+@pytest.mark.parametrize("sizes", [TINY, SEARCH_SIZES, FEED_FORWARD_SIZES])
+def test_a_self_normalised_network_begins_with_frequencies(data, tmp_path, sizes):
+    """Log Z is near 0 before anything is learnt, and no word is as likely as another."""
+    begun = TrainingSettings(sizes=sizes, learning_rate=1e-9, updates=1, self_normalisation=0.1)
+    train(data, begun, tmp_path / "m", CPU)
+    model = load_model(tmp_path / "m")
+    assert model.training["mean_absolute_log_norm"] < 0.3
+    pairs = set(Path(data.tables[0]).read_text().splitlines())
+    words = Counter(word for pair in pairs for word in pair.split("\t")[1].split())
+    counts = np.array([len(pairs), 0, *(words[w.decode()] for w in model.target.shortlist)])
+    weights = model.network.state_dict()
+    biases = [bias for name, bias in weights.items() if re.match(r"output_words.*bias", name)]
+    for bias in biases:
+        np.testing.assert_allclose(bias.exp(), (counts + 1) / (counts + 1).sum(), rtol=1e-4)
 
 
 def test_dropout_is_of_training_alone_and_resumes(data, tmp_path):
