@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from moses_feature.arrays import Floats32, Integers
 from moses_feature.search.settings import SearchSettings
 from moses_feature.training.links import Links
 from moses_feature.training.objective import Rows, Terms
@@ -51,8 +52,7 @@ class GuidedObjective(PhraseObjective):
         )
 
 
-def shares_of(links: np.ndarray) -> np.ndarray:
+def shares_of(links: Integers) -> Floats32:
     """Return the share (links,) that each link has of its written word: 1 / links of the word."""
     _, word, counts = np.unique(links[:2], axis=1, return_inverse=True, return_counts=True)
-    shares: np.ndarray = (1 / counts[word]).astype(np.float32)
-    return shares
+    return np.reciprocal(counts[word].astype(np.float32))
