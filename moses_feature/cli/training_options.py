@@ -91,6 +91,14 @@ def run_options(defaults: RunSettings, examples: str, epoch: str) -> Callable[[F
             "(adam) or 1 (adadelta) by default.",
         ),
         click.option(
+            "--cooldown",
+            type=FiniteRange(0, 1),
+            default=defaults.cooldown,
+            show_default=True,
+            help="Share of the budget, at its end, in which the learning rate falls to 0 along a "
+            "line; 0.3 is usual.",
+        ),
+        click.option(
             "--batch-size",
             type=BATCH,
             default=defaults.batch_size,

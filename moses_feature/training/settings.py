@@ -26,6 +26,8 @@ class RunSettings:
         annealing: factor on the learning rate after each evaluation that is not the best so far;
             None for 0.5 (Adam) or 1, which is none (Adadelta).
         batch_size: examples per update.
+        cooldown: share of the budget, at its end, in which the learning rate falls to 0 along a
+            line (Hägele et al. 2024).
         updates, epochs, minutes: the budget; the first that is spent ends the training.
         evaluate_every: updates between evaluations; None for what suits the objective.
         patience: evaluations in a row without a better held-out loss that end the training.
@@ -38,6 +40,7 @@ class RunSettings:
     optimizer: Literal["adam", "adadelta"] = "adam"
     learning_rate: float | None = None
     annealing: float | None = None
+    cooldown: float = 0.0
     batch_size: int = 64
     updates: int | None = None
     epochs: float | None = None
@@ -59,6 +62,11 @@ class RunSettings:
         positive = (self.learning_rate, self.epochs, self.minutes, self.annealing, self.clip)
         if not all(value is None or 0 < value < math.inf for value in positive):
             raise UsageError("learning rate, budgets, annealing and clip must be above zero")
+        if not 0 <= self.cooldown <= 1:
+            raise UsageError(f"cooldown: expected a share, from 0 to 1, found {self.cooldown}")
+        budgets = self.updates, self.epochs, self.minutes
+        if self.cooldown and all(budget is None for budget in budgets):
+            raise UsageError("a cooldown is a share of a budget: give updates, epochs or minutes")
         if not 0 <= self.dropout < 1:
             raise UsageError(f"dropout: expected 0 or more and below 1, found {self.dropout}")
 

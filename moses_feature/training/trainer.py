@@ -166,14 +166,35 @@ class Trainer:
         settings, state = self._settings, self.state
         if state.evaluations_without_gain >= settings.patience:
             return f"no better held-out loss in {settings.patience} evaluations"
-        if settings.updates is not None and state.update >= settings.updates:
-            return f"{state.update} updates done"
-        epochs = state.update / self._objective.updates_per_epoch
-        if settings.epochs is not None and epochs >= settings.epochs:
-            return f"{settings.epochs:g} epochs done"
-        if settings.minutes is not None and state.seconds >= 60 * settings.minutes:
-            return f"{settings.minutes:g} minutes spent"
+        for spent, budget, ended in self._budgets():
+            if spent >= budget:
+                return f"{budget:.12g} {ended}"
         return None
+
+    def _budgets(self) -> list[tuple[float, float, str]]:
+        """Return of each budget what is spent, the whole, and what is said at its end."""
+        settings, state = self._settings, self.state
+        epochs = state.update / self._objective.updates_per_epoch
+        budgets = (
+            (state.update, settings.updates, "updates done"),
+            (epochs, settings.epochs, "epochs done"),
+            (state.seconds / 60, settings.minutes, "minutes spent"),
+        )
+        return [(spent, budget, ended) for spent, budget, ended in budgets if budget is not None]
+
+    def _step(self) -> None:
+        """Make the optimiser's step, a smaller one in the cooldown."""
+        factor = 1.0
+        if self._settings.cooldown:
+            left = 1 - max(spent / budget for spent, budget, _ in self._budgets())
+            factor = min(1.0, left / self._settings.cooldown)
+        groups = self._optimizer.param_groups
+        rates = [group["lr"] for group in groups]
+        for group, rate in zip(groups, rates, strict=True):
+            group["lr"] = rate * factor
+        self._optimizer.step()
+        for group, rate in zip(groups, rates, strict=True):
+            group["lr"] = rate
 
     def _update(self) -> tuple[float, float]:
         """Make one update; return the loss and the words of this process's share."""
@@ -198,7 +219,7 @@ class Trainer:
             raise self._diverged(
                 self.state.update + 1, f"the loss is {loss.item():g}, its gradient {norm.item():g}"
             )
-        self._optimizer.step()
+        self._step()
         self.state.update += 1
         return (loss.item(), len(terms.rewards)) if weight else (0.0, 0.0)
 
@@ -296,7 +317,7 @@ class Trainer:
     def _identity(self) -> Json:
         """Return what must be the same for a run to go on; the budget may grow."""
         settings = asdict(self._settings)
-        for budget in ("updates", "epochs", "minutes", "patience"):
+        for budget in ("updates", "epochs", "minutes", "patience", "cooldown"):
             del settings[budget]
         inputs = [[entry["role"], entry["sha256"]] for entry in self._provenance["inputs"]]
         return {"settings": settings, "inputs": inputs, **self._objective.identity()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
@@ -12,6 +13,7 @@ import pytest
 import torch
 from helpers.models import FEED_FORWARD_SIZES, SEARCH_SIZES
 from helpers.training import TINY, write_pairs
+from safetensors import safe_open
 
 from moses_feature.cli.training_run import training_run
 from moses_feature.errors import MosesFeatureError, UsageError
@@ -36,10 +38,11 @@ def weights(directory: Path) -> bytes:
     return (directory / "model.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adadelta"])
-def test_a_resumed_run_ends_where_an_uninterrupted_one_does(data, tmp_path, optimizer):
+@pytest.mark.parametrize(("optimizer", "cooldown"), [("adam", 0), ("adam", 0.6), ("adadelta", 0)])
+def test_a_resumed_run_ends_where_an_uninterrupted_one_does(data, tmp_path, optimizer, cooldown):
     """To the bit: weights, optimiser, sampler and history."""
     options = {"sizes": TINY, "optimizer": optimizer, "batch_size": 17, "evaluate_every": 10}
+    options["cooldown"] = cooldown
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     train(data, TrainingSettings(**options, updates=47), whole, CPU)
     updates_done = 0
@@ -100,14 +103,44 @@ def test_budgets_and_patience(data, tmp_path):
         load_model(tmp_path / name)
 
 
-def test_annealing_lowers_the_learning_rate(data, tmp_path):
-    """After each evaluation without gain; the rate is in the checkpoint."""
-    settings = TrainingSettings(
-        sizes=TINY, learning_rate=50.0, evaluate_every=1, patience=4, annealing=0.1
-    )
+@pytest.fixture
+def rates(monkeypatch) -> list[float]:
+    """The learning rate of each update that Adam makes."""
+    found: list[float] = []
+    step = torch.optim.Adam.step
+
+    def observed(self):
+        found.append(self.param_groups[0]["lr"])
+        return step(self)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", observed)
+    return found
+
+
+def test_annealing_lowers_the_learning_rate(data, tmp_path, rates):
+    """After each evaluation without gain, and for good."""
+    options = {"sizes": TINY, "learning_rate": 50.0, "evaluate_every": 1, "annealing": 0.1}
+    settings = TrainingSettings(**options, updates=9, patience=9)
     train(data, settings, tmp_path / "m", CPU)
-    history = load_model(tmp_path / "m").training["history"]
-    assert history[0]["held_out_loss"] < math.inf
+    with safe_open(tmp_path / "m" / "checkpoint.safetensors", framework="pt") as file:
+        history = json.loads(file.metadata()["state"])["history"]
+    losses = [entry["held_out_loss"] for entry in history]
+    gains = [loss < min(losses[:n], default=math.inf) for n, loss in enumerate(losses)]
+    expected = [50 * 0.1 ** gains[:n].count(False) for n in range(9)]
+    assert rates == pytest.approx(expected)
+    assert rates[-1] < 50
+
+
+def test_the_cooldown_is_the_end_of_the_budget(data, tmp_path, rates):
+    """Of the one that is nearest to its end; a run that goes on may be given one."""
+    options = {"sizes": TINY, "learning_rate": 0.5, "annealing": 1}
+    settings = TrainingSettings(**options, updates=10, cooldown=0.4, epochs=100)
+    train(data, settings, tmp_path / "m", CPU)
+    assert rates == pytest.approx([0.5] * 7 + [0.375, 0.25, 0.125])
+    rates.clear()
+    settings = TrainingSettings(**options, updates=14, cooldown=2 / 14)
+    train(data, settings, tmp_path / "m", CPU, RunControl(resume=True))
+    assert rates == pytest.approx([0.5, 0.5, 0.5, 0.25])
 
 
 def test_an_infinite_loss_stops_with_the_last_good_checkpoint(data, tmp_path, monkeypatch):
@@ -173,6 +206,10 @@ def test_unknown_names_list_the_valid_ones():
         TrainingSettings(dtype="float16")
     with pytest.raises(UsageError, match="held-out share"):
         TrainingSettings(held_out=1.0)
+    with pytest.raises(UsageError, match="cooldown: expected a share"):
+        TrainingSettings(cooldown=1.5, updates=9)
+    with pytest.raises(UsageError, match="a cooldown is a share of a budget"):
+        TrainingSettings(cooldown=0.3)
     with pytest.raises(UsageError, match="device 'warp' cannot be used"):
         choose_device("warp")
 
