@@ -23,6 +23,7 @@ from moses_feature.lm.directory import with_mean
 from moses_feature.lm.objective import NgramObjective
 from moses_feature.lm.settings import LmSettings
 from moses_feature.models.files import ModelFiles, write_model_files
+from moses_feature.models.shortlists import Shortlists
 from moses_feature.models.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
 from moses_feature.training.control import NO_CONTROL, RunControl
 from moses_feature.training.single import train_single
@@ -87,27 +88,22 @@ def _training_set(data: JointData, settings: LmSettings, command: str) -> _Train
         raise MosesFeatureError(
             f"{data.source}: expected sentence pairs with word alignments, found none"
         )
-    shortlists, coverage = [], []
-    for side in (text.source, text.target):
-        counts = side.counts()
-        shortlists.append(Vocabulary.shortlist_of(counts, data.shortlist, data.min_count))
-        coverage.append(shortlists[-1].coverage(counts))
+    counts = text.source.counts(), text.target.counts()
+    shortlists = Shortlists.of_counts(*counts, data.shortlist, data.min_count)
     logger.info(
-        "%d sentence pairs%s; the shortlists have %d and %d words, %.2f%% and %.2f%% of the "
-        "running words",
+        "%d sentence pairs%s; %s",
         len(text),
         f" ({text.left_out} without words or links were left out)" if text.left_out else "",
-        *(len(vocabulary.shortlist) for vocabulary in shortlists),
-        *(100 * share for share in coverage),
+        shortlists,
     )
-    source, target = shortlists
+    source, target = shortlists.source, shortlists.target
     held_out = text.target.held_out(settings.held_out, settings.fewest_held_out, settings.seed)
     ngrams = text.ngrams(source, target, cast(JointSizes, settings.sizes))
     provenance = {
         "command": command,
         "version": __version__,
         "inputs": text.inputs,
-        "shortlist_coverage": dict(zip(("source", "target"), coverage, strict=True)),
+        "shortlist_coverage": shortlists.coverage,
         "pairs": len(text),
         "left_out": text.left_out,
     }

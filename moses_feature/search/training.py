@@ -12,7 +12,7 @@ import torch
 from moses_feature import __version__
 from moses_feature.errors import MosesFeatureError
 from moses_feature.files import Json
-from moses_feature.models.vocabulary import Vocabulary
+from moses_feature.models.shortlists import Shortlists
 from moses_feature.moses.words import WordOptions
 from moses_feature.search.guided import GuidedObjective
 from moses_feature.search.settings import SearchData, SearchSettings
@@ -73,23 +73,16 @@ def _training_set(data: SearchData, settings: SearchSettings, command: str) -> _
             f"{data.source}: expected sentence pairs to train on, found {len(collection)} of "
             f"1 to {data.longest} words"
         )
-    source_counts, target_counts = collection.source_counts(), collection.target_counts()
-    source, target = (
-        Vocabulary.shortlist_of(counts, data.shortlist, data.min_count)
-        for counts in (source_counts, target_counts)
+    shortlists = Shortlists.of_counts(
+        collection.source_counts(), collection.target_counts(), data.shortlist, data.min_count
     )
-    coverage = {
-        "source": source.coverage(source_counts),
-        "target": target.coverage(target_counts),
-    }
     logger.info(
-        "%d different sentence pairs%s; the shortlists have %d and %d words, %.2f%% and %.2f%% of "
-        "the running words",
+        "%d different sentence pairs%s; %s",
         len(collection),
         f" ({pairs.left_out} were empty or too long)" if pairs.left_out else "",
-        *(len(vocabulary.shortlist) for vocabulary in (source, target)),
-        *(100 * share for share in coverage.values()),
+        shortlists,
     )
+    source, target = shortlists.source, shortlists.target
     limits = settings.held_out, settings.held_out_limit, settings.seed
     learnt = PhraseData(
         collection.pairs(source, target, *limits),
@@ -103,7 +96,7 @@ def _training_set(data: SearchData, settings: SearchSettings, command: str) -> _
         "command": command,
         "version": __version__,
         "inputs": pairs.inputs,
-        "shortlist_coverage": coverage,
+        "shortlist_coverage": shortlists.coverage,
         "pairs": len(learnt.pairs),
         "left_out": pairs.left_out,
     }
