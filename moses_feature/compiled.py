@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from threading import Timer
 from typing import Any, TypeVar
 
 from numba import njit, types
@@ -29,6 +30,8 @@ ROOT = Path(__file__).parents[1]
 """Where the packages are."""
 _IMPORTS = re.compile(r"^from ((?:moses_feature|mert)[.\w]*) import", re.MULTILINE)
 _COMPILES = "moses_feature.compiled"
+SILENT_SECONDS = 3.0
+"""How long it is compiled without a word; code that was kept is there at once."""
 
 
 class _Dispatcher(CPUDispatcher):
@@ -43,6 +46,15 @@ class _Dispatcher(CPUDispatcher):
 
 class _Entry(_Dispatcher):
     """One that Python calls. No signal is handled during a call; see `moses_feature.signals`."""
+
+    def compile(self, signature: Any) -> Any:
+        timer = Timer(SILENT_SECONDS, _say_that_code_is_made)
+        timer.daemon = True
+        timer.start()
+        try:
+            return super().compile(signature)
+        finally:
+            timer.cancel()
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         return deferred(super().__call__, *arguments, **options)
@@ -101,6 +113,11 @@ def _keep_code(dispatcher: Any, source: Path) -> None:
     cache = dispatcher._cache
     name = f"{cache._impl.filename_base}-{stamp[:12]}"
     cache._cache_file = IndexDataCacheFile(cache._cache_path, name, stamp)  # type: ignore[no-untyped-call]
+
+
+@cache
+def _say_that_code_is_made() -> None:
+    logger.info("compiling, once after an installation; it takes a minute or some")
 
 
 @cache

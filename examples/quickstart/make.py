@@ -29,6 +29,11 @@ def with_noise(sentence: Pair, generator: random.Random) -> Pair:
     return Pair(sentence.english, sentence.french, frozenset(links))
 
 
+def links_of(sentence: Pair) -> str:
+    """Return the links as Moses' training writes them."""
+    return " ".join(f"{source}-{target}" for source, target in sorted(sentence.links))
+
+
 def make(directory: Path, seed: int) -> None:
     """Write all files of the example to a directory."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -39,6 +44,7 @@ def make(directory: Path, seed: int) -> None:
         write(directory / f"{part}.en", [" ".join(sentence.english) for sentence in sentences])
         write(directory / f"{part}.fr", [" ".join(sentence.french) for sentence in sentences])
     aligned = [with_noise(sentence, generator) for sentence in corpus["train"]]
+    write(directory / "aligned.grow-diag-final-and", [links_of(sentence) for sentence in aligned])
     french = [sentence.french for sentence in corpus["train"]]
     write_system(directory, aligned, "lm.fr.arpa", french, LANGUAGE_MODEL_ORDER, distortion_limit=6)
 

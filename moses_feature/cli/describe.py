@@ -14,7 +14,7 @@ from moses_feature.cli.paths import READ_MODEL
 from moses_feature.files import Json
 from moses_feature.joint.sizes import JOINT_ARCHITECTURE, JointSizes
 from moses_feature.lm.sizes import LM_ARCHITECTURE, LmSizes
-from moses_feature.models.files import CONFIG, architecture_of
+from moses_feature.models.files import CONFIG, architecture_of, trained_self_normalised
 
 if TYPE_CHECKING:
     from moses_feature.joint.scorer import JointModel
@@ -82,12 +82,11 @@ def _lm_description(
         yield "held-out perplexity", f"{math.exp(min(loss, 700.0)):.2f}"
     if isinstance(norm := model.training.get("mean_absolute_log_norm"), float):
         yield "mean |log Z|", f"{norm:.3f}"
-    yield from _provenance(model.training, ("sentences", "pairs"))
+    yield from _provenance(model.training, "sentences", "pairs")
 
 
 def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, Any]]:
     from moses_feature.models.phrase_model import PhraseModel, architecture_name
-    from moses_feature.models.reading import FORWARD
 
     networks = (model,) if isinstance(model, PhraseModel) else model.networks
     network = networks[0].network
@@ -97,23 +96,34 @@ def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, A
     for name, size in vars(sizes).items():
         yield SIZES[name], size
     yield "parameters", f"{sum(p.numel() for p in network.parameters()):,}"
-    if isinstance(model, PhraseModel) and model.reading != FORWARD:
+    if isinstance(model, PhraseModel):
         yield "direction", model.reading
     yield "source words", f"{len(model.source.shortlist):,}"
     yield "target words", f"{len(model.target.shortlist):,}"
     yield "escaped", "yes" if model.escaped else "no"
-    yield "self-normalised", "yes: log Z is not subtracted" if networks[0].self_normalised else "no"
+    yield "self-normalised", _self_normalised(networks[0])
     yield "weights SHA-256", model.digest
-    yield "loss", networks[0].loss
-    yield from _provenance(model.training, ("pairs", "held_out_loss"))
+    if isinstance(loss := model.training.get("held_out_loss"), float):
+        yield "held-out loss", f"{loss:.4f} {networks[0].loss}"
+    yield from _provenance(model.training, "pairs")
 
 
-def _provenance(training: Json, results: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """Yield results and provenance from a model's training."""
-    for name in (*results, "command", "version"):
+def _self_normalised(model: PhraseModel) -> str:
+    if model.self_normalised:
+        return "yes: log Z is not subtracted"
+    if trained_self_normalised(model.training):
+        return "yes: log Z is not subtracted in n-best lists and in the search"
+    return "no"
+
+
+def _provenance(training: Json, *examples: str) -> Iterator[tuple[str, Any]]:
+    """Yield how many examples a model was trained on, how long, and where they come from."""
+    history = training.get("history")
+    if isinstance(history, list) and history and isinstance(best := history[-1], dict):
+        yield "trained for", f"{best.get('update'):,} updates, {best.get('minutes'):.1f} minutes"
+    for name in (*examples, "command", "version"):
         if name in training:
-            value = training[name]
-            yield name.replace("_", " "), f"{value:.4f}" if isinstance(value, float) else value
+            yield name, training[name]
     inputs = training.get("inputs")
     for entry in inputs if isinstance(inputs, list) else []:
         if isinstance(entry, dict):

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from moses_feature import __version__
-from moses_feature.cli.start import INTERRUPTED, start
+from moses_feature.cli.start import loading, start
 from moses_feature.environment import quiet_threads
 
 COMMANDS = {
@@ -45,15 +45,17 @@ class LazyGroup(click.Group):
         """Return the names of the commands."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        cmd_name: str,
+    ) -> click.Command | None:
         """Load a command."""
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
-        try:
+        with loading():
             command: click.Command = getattr(import_module(module), name)
-        except KeyboardInterrupt:
-            ctx.exit(INTERRUPTED)
         return command
 
 

@@ -133,13 +133,15 @@ class TrainingReporter:
             return
         updates, seconds = state.update - self._before[0], state.seconds - self._before[1]
         per_second = updates * self._settings.batch_size / seconds
-        loss = state.summed_loss / max(1, state.summed_words)
+        loss = ""
+        if state.summed_words:  # since the last evaluation
+            loss = f", loss {state.summed_loss / state.summed_words:.3f}"
         shares = []
         if self._settings.updates is not None:
             shares.append(state.update / self._settings.updates)
         if self._settings.minutes is not None:
             shares.append(state.seconds / (60 * self._settings.minutes))
         self._progress.show(
-            f"update {state.update:,}, {per_second:,.0f} {self._examples}/s, loss {loss:.3f}",
+            f"update {state.update:,}, {per_second:,.0f} {self._examples}/s{loss}",
             max(shares) if shares else None,
         )

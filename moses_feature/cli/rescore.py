@@ -138,13 +138,18 @@ def rescore_command(
 
         scorers.append(RnnScorer(name, path, text, device.prepare()))
     check_names(scorers)
-    one_best = OneBest(references, n_best) if best is not None or references else None
+    one_best = None
+    if best is not None or references:
+        one_best = OneBest(references, n_best, len(text) if source is not None else None)
     with NbestReader(n_best, form) as reader:
         lists = rescore(reader, scorers, weights)
-        lines = _write(reader, lists, output, best, one_best, len(text))
+        lines = _write(reader, lists, output, best, one_best)
     what = "a new order" if weights else f"Moses' format of {form} lists"
     names = ", ".join(scorer.name for scorer in scorers) or what
     click.echo(f"{output}: {names} of {lines:,} translations", err=True)
+    if unasked := text.unasked():
+        where = f"{source} at line {unasked[0] + 1}"
+        click.echo(f"{where}: the first of {len(unasked):,} sentences without a list", err=True)
     if one_best is not None:
         _report(one_best.outcome())
 
@@ -155,12 +160,8 @@ def _write(
     output: str,
     best: str | None,
     one_best: OneBest | None,
-    sentences: int,
 ) -> int:
-    """Write lists, and their best translations, and return how many translations there are.
-
-    `sentences` are those of the source text, 0 where it is not known.
-    """
+    """Write lists, and their best translations, and return how many translations there are."""
     lines = 0
     with ExitStack() as stack:
         file = stack.enter_context(open_output(Path(output)))
@@ -175,7 +176,7 @@ def _write(
             lines += len(translations)
             progress.show(f"{lines:,} translations", reader.fraction())
         if best_file is not None and one_best is not None:
-            best_file.write(one_best.rest(sentences))
+            best_file.write(one_best.rest())
     return lines
 
 

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 INTERRUPTED = 130
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Let Ctrl-C end the process at once while modules are loaded, when nothing is begun yet.
+
+    The import system drops exceptions that come while it lets go of a lock.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:  # ignored, say
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def start(place: str, prepare: Callable[[], None], **options: Any) -> None:
@@ -19,9 +38,7 @@ def start(place: str, prepare: Callable[[], None], **options: Any) -> None:
         options: of the command, to click.
     """
     module, _, name = place.partition(":")
-    try:
+    with loading():
         prepare()
         command = getattr(import_module(module), name)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
     command(**options)

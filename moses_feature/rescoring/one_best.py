@@ -39,16 +39,28 @@ class OneBest:
     Args:
         references: files with one translation of each sentence on each line; none for no BLEU.
         lists: the file of the lists, for errors.
+        sentences: how many were translated; None if that is not known.
 
     Raises:
         DataError: the files have different numbers of lines, or no word.
     """
 
-    def __init__(self, references: Sequence[str] = (), lists: str = "lists") -> None:
+    def __init__(
+        self,
+        references: Sequence[str] = (),
+        lists: str = "lists",
+        sentences: int | None = None,
+    ) -> None:
         self._lists_name = lists
         texts, _ = read_parallel(references)
         self._name = ", ".join(references)
         self._references = list(zip(*texts, strict=True))
+        if references and sentences not in (None, len(self._references)):
+            raise DataError(
+                f"{self._name}: expected as many lines as the text that was translated has, "
+                f"{sentences}, found {len(self._references)}"
+            )
+        self._sentences = sentences or len(self._references)
         self._before = self._after = np.zeros(STATISTICS, np.int64)
         self._next = self._lists = self._changed = 0
 
@@ -91,9 +103,9 @@ class OneBest:
         self._before = self._before + both[0]
         self._after = self._after + both[1]
 
-    def rest(self, sentences: int) -> bytes:
-        """Return empty lines for the sentences after the last list, of so many in all."""
-        return b"\n" * max(0, max(sentences, len(self._references)) - self._next)
+    def rest(self) -> bytes:
+        """Return empty lines for the sentences after the last list, as far as they are known."""
+        return b"\n" * max(0, self._sentences - self._next)
 
     def outcome(self) -> Outcome:
         """Return what has changed, after the last list."""

@@ -20,7 +20,7 @@ class SourceText:
     def __init__(self, sentences: Iterable[bytes], name: str) -> None:
         self._sentences = list(sentences)
         self._name = name
-        self._last = -1
+        self._asked: set[int] = set()
 
     @classmethod
     def read(cls, path: str | Path) -> SourceText:
@@ -42,7 +42,7 @@ class SourceText:
                 f"{self._name}: expected a sentence {number} (from 0), found "
                 f"{len(self._sentences)} lines"
             )
-        self._last = max(self._last, number)
+        self._asked.add(number)
         return self._sentences[number]
 
     def finish(self) -> None:
@@ -51,9 +51,17 @@ class SourceText:
         Raises:
             MosesFeatureError: there is one.
         """
-        rest = self._sentences[self._last + 1 :]
-        if any(sentence.strip() for sentence in rest):
+        in_lists = max(self._asked, default=-1) + 1
+        if any(number >= in_lists for number in self.unasked()):
             raise MosesFeatureError(
-                f"{self._name}: expected {self._last + 1} sentences as in the n-best lists, "
-                f"found {len(self._sentences)}: is it the text that was translated?"
+                f"{self._name}: expected {in_lists} sentences as in the n-best lists, found "
+                f"{len(self._sentences)}: is it the text that was translated?"
             )
+
+    def unasked(self) -> list[int]:
+        """Return the numbers of the sentences with words that were not asked for."""
+        return [
+            number
+            for number, sentence in enumerate(self._sentences)
+            if sentence.strip() and number not in self._asked
+        ]

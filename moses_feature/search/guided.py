@@ -38,9 +38,7 @@ class GuidedObjective(PhraseObjective):
         self._links = links
 
     def terms(self, network: torch.nn.Module, rows: Rows) -> Terms:
-        """Return log p of the words of some pairs, and in training what is lost by alignments."""
-        if not network.training:
-            return super().terms(network, rows)
+        """Return log p of the words of some pairs, and what is lost by alignments."""
         links = self._links.of(rows)
         shares = torch.from_numpy(shares_of(links)).to(self.device)
         given = *self.given(network, rows), torch.from_numpy(links).to(self.device)
@@ -50,6 +48,11 @@ class GuidedObjective(PhraseObjective):
             log_norms if self.norm_penalty else None,
             -GUIDANCE * (shares * of_links).sum(),
         )
+
+    def shown(self, held_out: dict[str, float]) -> str:
+        """Return the held-out loss, and the cross-entropy of the alignments beside it."""
+        of_alignments = held_out.get("held_out_penalty", 0.0) / GUIDANCE
+        return f"{super().shown(held_out)}, alignments {of_alignments:.4f}"
 
 
 def shares_of(links: Integers) -> Floats32:

@@ -24,6 +24,7 @@ class SentencePairs:
 
     Attributes:
         left_out: pairs with a sentence that is empty or too long.
+        unlinked: of the others, those without a link, where there is a word alignment.
         links: of the others, where there is a word alignment.
         inputs: where they come from, when all are read.
 
@@ -33,7 +34,7 @@ class SentencePairs:
 
     def __init__(self, data: SearchData) -> None:
         self._data = data
-        self.left_out = 0
+        self.left_out = self.unlinked = 0
         self.links = LinkCollection()
         self.inputs: list[Json] = []
 
@@ -51,6 +52,7 @@ class SentencePairs:
                 if all(0 < len(words) <= data.longest for words in pair):
                     for read, written in links:
                         self.links.add(read, written)
+                        self.unlinked += len(read) == 1  # that of the ends
                     yield PhrasePair(*data.reading.sides(*pair), 1.0)
                 else:
                     self.left_out += 1

@@ -73,13 +73,20 @@ def _training_set(data: SearchData, settings: SearchSettings, command: str) -> _
             f"{data.source}: expected sentence pairs to train on, found {len(collection)} of "
             f"1 to {data.longest} words"
         )
+    if data.word_alignment is not None and pairs.unlinked == len(pairs.links):
+        raise MosesFeatureError(
+            f"{data.word_alignment}: expected links such as 0-0 1-2, found none in "
+            f"{pairs.unlinked} sentence pairs"
+        )
     shortlists = Shortlists.of_counts(
         collection.source_counts(), collection.target_counts(), data.shortlist, data.min_count
     )
+    notes = [f"{pairs.left_out} were empty or too long"] if pairs.left_out else []
+    notes += [f"{pairs.unlinked} have no links"] if pairs.unlinked else []
     logger.info(
         "%d different sentence pairs%s; %s",
         len(collection),
-        f" ({pairs.left_out} were empty or too long)" if pairs.left_out else "",
+        f" ({', '.join(notes)})" if notes else "",
         shortlists,
     )
     source, target = shortlists.source, shortlists.target
@@ -102,5 +109,6 @@ def _training_set(data: SearchData, settings: SearchSettings, command: str) -> _
     }
     links = None
     if data.word_alignment is not None:
+        provenance["unlinked"] = pairs.unlinked
         links = pairs.links.links(np.flatnonzero(collection.kept))
     return _TrainingSet(learnt, links, provenance)

@@ -37,6 +37,9 @@ class LinkCollection:
     def __init__(self) -> None:
         self._read, self._written, self._counts = array("I"), array("I"), array("I")
 
+    def __len__(self) -> int:
+        return len(self._counts)
+
     def add(self, read: Integers, written: Integers) -> None:
         """Add those of the next pair."""
         self._read.extend(read.tolist())

@@ -24,7 +24,7 @@ class Terms:
         rewards: (n,) what is to be large: log p of each word, natural logs, or else what the
             objective says of each example.
         log_norms: (words,) log Z of the softmax at each word, where that is of interest.
-        penalty: () what is to be small beside them, in training alone.
+        penalty: () what is to be small beside them; it is no part of the held-out loss.
     """
 
     rewards: Tensor

@@ -134,8 +134,9 @@ class PhraseObjective:
         save_model(directory, model)
 
     def identity(self) -> Json:
-        """Return what the words and shortlists are."""
+        """Return what the words and shortlists are, and how many pairs there are."""
         return {
+            "pairs": len(self._data.pairs),
             "words": asdict(self._data.words),
             "reading": asdict(self._data.reading),
             "shortlists": [

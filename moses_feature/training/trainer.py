@@ -87,6 +87,7 @@ class Trainer:
         self._evaluate_every = settings.evaluate_every or objective.evaluate_every
         self._annealing = settings.annealing or ANNEALING[settings.optimizer]
         self._optimizer = _optimizer(settings, self.network)
+        self._rate: float | None = None
         self._ranks = ranks
         self._parallel = ranks.parallel(self.network)
 
@@ -166,35 +167,35 @@ class Trainer:
         settings, state = self._settings, self.state
         if state.evaluations_without_gain >= settings.patience:
             return f"no better held-out loss in {settings.patience} evaluations"
-        for spent, budget, ended in self._budgets():
-            if spent >= budget:
-                return f"{budget:.12g} {ended}"
+        if settings.updates is not None and state.update >= settings.updates:
+            return f"{_counted(state.update, 'update')} done"
+        epochs = state.update / self._objective.updates_per_epoch
+        if settings.epochs is not None and epochs >= settings.epochs:
+            return f"{_counted(settings.epochs, 'epoch')} done"
+        if settings.minutes is not None and state.seconds >= 60 * settings.minutes:
+            return f"{_counted(settings.minutes, 'minute')} spent"
         return None
 
-    def _budgets(self) -> list[tuple[float, float, str]]:
-        """Return of each budget what is spent, the whole, and what is said at its end."""
+    def _spent(self) -> float:
+        """Return the share of the budget that is spent, of the one that is nearest its end."""
         settings, state = self._settings, self.state
-        epochs = state.update / self._objective.updates_per_epoch
         budgets = (
-            (state.update, settings.updates, "updates done"),
-            (epochs, settings.epochs, "epochs done"),
-            (state.seconds / 60, settings.minutes, "minutes spent"),
+            (state.update, settings.updates),
+            (state.update / self._objective.updates_per_epoch, settings.epochs),
+            (state.seconds / 60, settings.minutes),
         )
-        return [(spent, budget, ended) for spent, budget, ended in budgets if budget is not None]
+        return max((spent / budget for spent, budget in budgets if budget), default=0.0)
 
     def _step(self) -> None:
         """Make the optimiser's step, a smaller one in the cooldown."""
         factor = 1.0
         if self._settings.cooldown:
-            left = 1 - max(spent / budget for spent, budget, _ in self._budgets())
-            factor = min(1.0, left / self._settings.cooldown)
-        groups = self._optimizer.param_groups
-        rates = [group["lr"] for group in groups]
-        for group, rate in zip(groups, rates, strict=True):
-            group["lr"] = rate * factor
+            factor = min(1.0, (1 - self._spent()) / self._settings.cooldown)
+        [group] = self._optimizer.param_groups
+        rate = group["lr"]
+        self._rate = group["lr"] = rate * factor
         self._optimizer.step()
-        for group, rate in zip(groups, rates, strict=True):
-            group["lr"] = rate
+        group["lr"] = rate
 
     def _update(self) -> tuple[float, float]:
         """Make one update; return the loss and the words of this process's share."""
@@ -235,8 +236,8 @@ class Trainer:
             return self._objective.terms(network, rows)
 
     def _held_out(self) -> dict[str, float]:
-        """Return the loss, and the mean of |log Z| where it is of interest."""
-        loss, words, log_norms, normed_words = 0.0, 0, 0.0, 0
+        """Return loss and penalty a word, and the mean of |log Z| where it is of interest."""
+        loss, words, log_norms, normed_words, penalty = 0.0, 0, 0.0, 0, 0.0
         batches = self._objective.held_out_batches()
         self.network.eval()
         with torch.no_grad():
@@ -247,11 +248,15 @@ class Trainer:
                 if terms.log_norms is not None:
                     log_norms += terms.log_norms.double().abs().sum().item()
                     normed_words += len(terms.log_norms)
+                if terms.penalty is not None:
+                    penalty += terms.penalty.item()
         self.network.train()
-        sums = self._ranks.sums((loss, words, log_norms, normed_words))
+        sums = self._ranks.sums((loss, words, log_norms, normed_words, penalty))
         found = {"held_out_loss": sums[0] / sums[1]}
         if sums[3]:
             found["mean_absolute_log_norm"] = sums[2] / sums[3]
+        if sums[4]:
+            found["held_out_penalty"] = sums[4] / sums[1]
         return found
 
     def _evaluate(self) -> None:
@@ -263,6 +268,7 @@ class Trainer:
         trained = {}
         if state.summed_words:
             trained["training_loss"] = state.summed_loss / state.summed_words
+        rate = {} if self._rate is None else {"learning_rate": self._rate}
         better = held_out_loss < state.best_held_out_loss
         state.history.append(
             {
@@ -270,14 +276,16 @@ class Trainer:
                 "minutes": round(state.seconds / 60, 3),
                 **trained,
                 **held_out,
+                **rate,
             }
         )
         epochs = state.update / self._objective.updates_per_epoch
         logger.info(
-            "update %d  epoch %.2f  %.1f min  %s:%s  held-out %s%s",
+            "update %d  epoch %.2f  %.1f min%s  %s:%s  held-out %s%s",
             state.update,
             epochs,
             state.seconds / 60,
+            "".join(f"  learning rate {of_last:.2g}" for of_last in rate.values()),
             self._objective.loss_name,
             "".join(f" training {loss:.4f}" for loss in trained.values()),
             self._objective.shown(held_out),
@@ -292,8 +300,7 @@ class Trainer:
                 self._objective.save(self._directory, self._training(held_out))
         else:
             state.evaluations_without_gain += 1
-            for group in self._optimizer.param_groups:
-                group["lr"] *= self._annealing
+            self._optimizer.param_groups[0]["lr"] *= self._annealing
 
     def _training(self, held_out: dict[str, float]) -> Json:
         """Return what is to be known of the training in the model's config."""
@@ -343,6 +350,10 @@ def run_or_resume(
     gained = f"; best held-out loss {best:.4f}{unit}" if best < math.inf else ""
     logger.info("training ended: %s%s", reason, gained)
     return reason
+
+
+def _counted(number: float, what: str) -> str:
+    return f"{number:.12g} {what}{'' if number == 1 else 's'}"
 
 
 def _optimizer(settings: RunSettings, network: nn.Module) -> torch.optim.Optimizer:

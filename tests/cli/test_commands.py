@@ -132,6 +132,21 @@ def test_a_signal_finishes_the_update_and_says_how_to_go_on(tmp_path, number):
     load_model(tmp_path / "m")
 
 
+def test_ctrl_c_while_modules_are_loaded_ends_the_process():
+    """Even where the import system would drop an exception."""
+    program = (
+        "import signal; from moses_feature.cli.start import start\n"
+        "def prepare():\n"
+        "    try: signal.raise_signal(signal.SIGINT)\n"
+        "    except KeyboardInterrupt: pass\n"
+        "start('builtins:print', prepare)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, preexec_fn=listen_to_ctrl_c
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
 def test_ini_add_and_check(run, tmp_path, model_directory):
     (tmp_path / "in").write_bytes(b"a ||| A ||| 0.5\nb ||| B ? ||| 1\n")
     ini = "[feature]\nPhraseDictionaryMemory name=T num-features=1 path=in\n[weight]\nT= 0.2\n"

@@ -102,6 +102,21 @@ def test_what_does_not_fit_is_refused(tmp_path, run, models, model_directory):
     assert not (tmp_path / "x").exists()
 
 
+def test_the_sentences_of_all_texts_are_the_same(tmp_path, run, models):
+    """A reference of another length is refused; a sentence without a list is mentioned."""
+    assert models
+    (tmp_path / "lists").write_bytes(b"".join(LISTS.splitlines(keepends=True)[-1:]))
+    (tmp_path / "source").write_bytes(b"\n".join(SOURCE) + b"\n")
+    (tmp_path / "reference").write_bytes(b"\n".join(SOURCE) + b"\nmore\n")
+    options = ("--rnnsearch", "one", "--source", "source", "--reference", "reference")
+    refused = run("rescore", "lists", "x", *options, exit_code=1).stderr
+    assert "reference: expected as many lines as the text that was translated has" in refused
+    assert not (tmp_path / "x").exists()
+    (tmp_path / "reference").write_bytes(b"\n".join(SOURCE) + b"\n")
+    said = run("rescore", "lists", "x", *options).stderr
+    assert "source at line 1: the first of 1 sentences without a list" in said
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_in_tuning(tmp_path, models, threads):
     """With the scores of the first iteration remembered in the second, by any number of threads."""

@@ -84,8 +84,9 @@ def test_the_loss_of_alignments(texts, reverse, right_to_left):
         linked /= np.maximum(linked.sum(1, keepdims=True), 1)
         expected -= GUIDANCE * (linked * np.log(alignment)).sum()
     assert penalty == pytest.approx(expected, rel=1e-5)
-    network.eval()
-    assert objective.terms(network, rows).penalty is None
+    assert objective.shown({"held_out_loss": 2.0, "held_out_penalty": 3 * GUIDANCE}) == (
+        "2.0000, alignments 3.0000"
+    )
 
 
 def test_it_aligns_as_it_is_told(run, texts):
@@ -107,6 +108,20 @@ def test_it_aligns_as_it_is_told(run, texts):
     assert shares[1] < 0.6
 
 
+def test_the_log_shows_what_is_learnt_of_alignments(run, texts):
+    (texts / "links").write_text("\n" + "".join("0-0\n" for _ in range(299)))
+    options = (*SIZES, *QUICK, "--word-alignment", "links", "--cooldown", 0.5)
+    log = run("search", "train", "source", "target", "m", *options, "--updates", 20).stderr
+    assert "(1 have no links)" in log
+    training = load_model(texts / "m").training
+    assert training["unlinked"] == 1
+    for entry in training["history"]:
+        loss, alignments = entry["held_out_loss"], entry["held_out_penalty"] / GUIDANCE
+        assert f"held-out {loss:.4f}, alignments {alignments:.4f}" in log
+        assert f"learning rate {entry['learning_rate']:.2g}" in log
+    assert training["history"][-1]["learning_rate"] == pytest.approx(0.01 * 0.1)
+
+
 def test_a_run_goes_on_with_the_same_links(run, texts):
     options = ("source", "target", *SIZES, *QUICK, "--dropout", 0.2, "--self-normalisation", 0.1)
     told = ("--word-alignment", "links")
@@ -117,6 +132,8 @@ def test_a_run_goes_on_with_the_same_links(run, texts):
     run(*again, *told)
     weights = [(texts / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
     assert weights[0] == weights[1]
+    shorter = run(*again, *told, "--longest", 4, exit_code=1).stderr
+    assert "expected a run with pairs" in shorter
     roles = [entry["role"] for entry in load_model(texts / "whole").training["inputs"]]
     assert roles == ["source", "target", "word alignment"]
 
@@ -128,6 +145,7 @@ def test_a_run_goes_on_with_the_same_links(run, texts):
         ("0-0\n0-0 x\n", "links at line 2: expected word alignments, such as 0-0 1-1, found"),
         ("0-0\n", "source at line 2: expected as many lines in both texts and the word alignment"),
         ("0-0\n0-0\n\n", "links at line 3: expected as many lines"),
+        ("\n\n", "links: expected links such as 0-0 1-2, found none in 2 sentence pairs"),
     ],
 )
 def test_bad_links(run, texts, content, message):

@@ -13,6 +13,7 @@ import pytest
 from helpers.files import EXAMPLE
 
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.links import links_of
 from moses_feature.tables.check import check_table
 
 
@@ -42,6 +43,15 @@ def test_moses_would_read_it(data):
     for part, size in (("train", 3000), ("dev", 250), ("test", 250)):
         for side in ("en", "fr"):
             assert len((data / f"{part}.{side}").read_text().splitlines()) == size
+
+
+def test_the_links_are_those_of_the_words(data):
+    names = "train.en", "train.fr", "aligned.grow-diag-final-and"
+    texts = [(data / name).read_bytes().splitlines() for name in names]
+    linked = 0
+    for source, target, links in zip(*texts, strict=True):
+        linked += len(links_of(links, len(source.split()), len(target.split())))
+    assert linked > 10_000
 
 
 def test_the_seed_decides(data, tmp_path):
