@@ -1,10 +1,11 @@
 """RNNsearch as a scorer of pairs; free of torch.
 
 Many targets of one source share its encoder and their prefixes; many sources are encoded and read
-side by side. A state of the decoder follows from the words up to the last but one, so that prefixes
-that differ in their last word alone share it, its alignment and its context. A context is a mean of
-annotations, so that its product with a matrix is the mean of theirs. They are computed once for
-each source word.
+side by side, and share what they begin or end with. A state of the decoder follows from the words
+up to the last but one, so that prefixes that differ in their last word alone share it, its
+alignment and its context. A context is a mean of annotations, so that its product with a matrix is
+the mean of theirs. They are computed once for each source word, as sums of those of the forward and
+the backward state.
 
 Axes: P source positions of all sentences, N prefixes of as many words, M states of the decoder
 before their last words, H hidden units, E embedding, A alignment units, S maxout units, V target
@@ -28,8 +29,10 @@ from moses_feature.scoring.alignment import align, expect
 from moses_feature.scoring.kernels import add_exps, encoder_gates, encoder_state, logits_at
 from moses_feature.scoring.prefix_tree import Level
 from moses_feature.scoring.products import ROWS, Matrix, blocks_of
+from moses_feature.scoring.shared_states import states_along
 
 NO_LOGIT = -1e30
+SIDES = "forward", "backward"
 SOURCES_TOGETHER = 64
 """Sources that a thread works on at a time."""
 
@@ -98,8 +101,11 @@ class SearchNetwork:
         }
         self._energy = matrices.pop("alignment_energy")[0]
         self._output = np.ascontiguousarray(matrices["output_words"])  # (V, S)
-        of_annotations = "decoder_context", "maxout_context"
-        matrices["values"] = np.vstack([matrices.pop(name) for name in of_annotations])
+        of_values = "decoder_context", "maxout_context"
+        values = np.vstack([matrices.pop(name) for name in of_values])
+        for name, array in ("keys", matrices.pop("alignment_annotation")), ("values", values):
+            for side, half in zip(SIDES, np.hsplit(array, 2), strict=True):
+                matrices[f"{side}_{name}"] = half
         self._matrices = {name: Matrix(array.T) for name, array in matrices.items()}
         self._source_embedding = weights["source_embedding.weight"]
         self.target_embedding = weights["target_embedding.weight"]
@@ -158,31 +164,36 @@ class SearchNetwork:
             state, last = state_of_next, word[grows]
 
     def encode(self, sentences: Sequence[Ids]) -> Sources:
-        """Read source sentences."""
-        hidden, count = self._sizes.hidden, len(sentences)
-        lengths = np.array([len(sentence) for sentence in sentences])
-        offsets = np.concatenate([[0], np.cumsum(lengths + 1)])
-        padded, _ = Phrases.pack(sentences).padded(np.arange(count), END)
-        distinct, word = np.unique(padded, return_inverse=True)
-        word = word.reshape(padded.shape)
+        """Read source sentences; what they begin or end with alike is read once."""
+        phrases = Phrases.pack(sentences)
+        offsets = phrases.offsets + np.arange(len(phrases) + 1)
+        distinct = np.union1d(phrases.ids.astype(np.int64), [END])
         embedded = self._source_embedding[distinct]
-        annotations = np.empty((offsets[-1], 2 * hidden), dtype=np.float32)
-        for side, name in enumerate(("forward", "backward")):
-            inputs = self.product(f"{name}_input", embedded)
-            state = np.zeros((count, hidden), dtype=np.float32)
-            for step in range(padded.shape[1]):
-                # Backward from the END of each sentence; rows that are done go on for nothing.
-                place = np.full(count, step) if side == 0 else np.maximum(lengths - step, 0)
-                self._recur(name, inputs, word[np.arange(count), place], state)
-                real = step <= lengths
-                columns = slice(side * hidden, (side + 1) * hidden)
-                annotations[(offsets[:-1] + place)[real], columns] = state[real]
-        first = annotations[offsets[:-1], hidden:]
-        start = np.tanh(self.product("decoder_start", first))
+
+        def reader(side: str) -> Callable[[Integers, Floats32], None]:
+            inputs = self.product(f"{side}_input", embedded)
+            return lambda word, state: self._recur(
+                side, inputs, np.searchsorted(distinct, word), state
+            )
+
+        zero = np.zeros((1, self._sizes.hidden), dtype=np.float32)
+        forward, forward_row = states_along(phrases, zero, reader("forward"), end=True)
+        read_backward, of_end = reader("backward"), zero.copy()
+        read_backward(np.array([END]), of_end)
+        mirrored = phrases.last_word_first()
+        backward, row = states_along(mirrored, of_end, read_backward, end=False)
+        backward = np.concatenate([of_end, backward])
+        backward_row = np.zeros(offsets[-1], dtype=np.int64)  # of END
+        is_word = np.ones(offsets[-1], dtype=np.bool_)
+        is_word[offsets[1:] - 1] = False
+        backward_row[is_word] = 1 + Phrases(row, phrases.offsets).last_word_first().ids
         keys, values = (
-            self.product(name, annotations) for name in ("alignment_annotation", "values")
+            self.product(f"forward_{name}", forward)[forward_row]
+            + self.product(f"backward_{name}", backward)[backward_row]
+            for name in ("keys", "values")
         )
-        return Sources(keys, values, offsets, start)
+        first = backward[backward_row[offsets[:-1]]]
+        return Sources(keys, values, offsets, np.tanh(self.product("decoder_start", first)))
 
     def align(self, states: Floats32, source: Integers, sources: Sources) -> States:
         """Align states (M, H) with the sources (M,) that they read."""
