@@ -119,8 +119,9 @@ def _self_normalised(model: PhraseModel) -> str:
 def _provenance(training: Json, *examples: str) -> Iterator[tuple[str, Any]]:
     """Yield how many examples a model was trained on, how long, and where they come from."""
     history = training.get("history")
-    if isinstance(history, list) and history and isinstance(best := history[-1], dict):
-        yield "trained for", f"{best.get('update'):,} updates, {best.get('minutes'):.1f} minutes"
+    last = history[-1] if isinstance(history, list) and history else None
+    if isinstance(last, dict) and {"update", "minutes"} <= last.keys():
+        yield "trained for", f"{last['update']} updates, {last['minutes']} minutes"
     for name in (*examples, "command", "version"):
         if name in training:
             yield name, training[name]

@@ -136,12 +136,7 @@ class TrainingReporter:
         loss = ""
         if state.summed_words:  # since the last evaluation
             loss = f", loss {state.summed_loss / state.summed_words:.3f}"
-        shares = []
-        if self._settings.updates is not None:
-            shares.append(state.update / self._settings.updates)
-        if self._settings.minutes is not None:
-            shares.append(state.seconds / (60 * self._settings.minutes))
         self._progress.show(
             f"update {state.update:,}, {per_second:,.0f} {self._examples}/s{loss}",
-            max(shares) if shares else None,
+            self._settings.spent(state.update, state.seconds),
         )

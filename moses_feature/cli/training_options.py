@@ -68,6 +68,29 @@ def run_options(defaults: RunSettings, examples: str, epoch: str) -> Callable[[F
         epoch: updates between evaluations, by default.
     """
     return together(
+        _rate_options(defaults),
+        _budget_options(defaults, examples, epoch),
+        click.option(
+            "--dropout",
+            type=FiniteRange(0, 1, max_open=True),
+            default=defaults.dropout,
+            show_default=True,
+            help="Share of the components of embeddings and of the last layer's units that "
+            "training leaves out.",
+        ),
+        click.option(
+            "--dtype",
+            type=click.Choice(get_args(Dtype)),
+            default=defaults.dtype,
+            show_default=True,
+            help="Of the matrix products in training.",
+        ),
+        click.option("--seed", type=SEED, default=defaults.seed, show_default=True),
+    )
+
+
+def _rate_options(defaults: RunSettings) -> Callable[[F], F]:
+    return together(
         click.option(
             "--optimizer",
             type=click.Choice(list(LEARNING_RATES)),
@@ -98,6 +121,11 @@ def run_options(defaults: RunSettings, examples: str, epoch: str) -> Callable[[F
             help="Share of the budget, at its end, in which the learning rate falls to 0 along a "
             "line; 0.3 is usual.",
         ),
+    )
+
+
+def _budget_options(defaults: RunSettings, examples: str, epoch: str) -> Callable[[F], F]:
+    return together(
         click.option(
             "--batch-size",
             type=BATCH,
@@ -122,22 +150,6 @@ def run_options(defaults: RunSettings, examples: str, epoch: str) -> Callable[[F
             show_default=True,
             help="Stop after so many evaluations in a row without a better held-out loss.",
         ),
-        click.option(
-            "--dropout",
-            type=FiniteRange(0, 1, max_open=True),
-            default=defaults.dropout,
-            show_default=True,
-            help="Share of the components of embeddings and of the last layer's units that "
-            "training leaves out.",
-        ),
-        click.option(
-            "--dtype",
-            type=click.Choice(get_args(Dtype)),
-            default=defaults.dtype,
-            show_default=True,
-            help="Of the matrix products in training.",
-        ),
-        click.option("--seed", type=SEED, default=defaults.seed, show_default=True),
     )
 
 

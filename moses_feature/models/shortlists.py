@@ -25,7 +25,7 @@ class Shortlists:
 
     @classmethod
     def of_counts(cls, source: Counts, target: Counts, size: int, least: int) -> Shortlists:
-        """Choose the most frequent words of each side, of those that occur so often at least."""
+        """Choose `size` words of each side: the most frequent that occur `least` times or more."""
         of_source, of_target = (
             Vocabulary.shortlist_of(counts, size, least) for counts in (source, target)
         )

@@ -70,6 +70,15 @@ class RunSettings:
         if not 0 <= self.dropout < 1:
             raise UsageError(f"dropout: expected 0 or more and below 1, found {self.dropout}")
 
+    def spent(self, updates: int, seconds: float, epochs: float | None = None) -> float | None:
+        """Return the share of the budget that is spent, of the one that is nearest its end.
+
+        None without a budget; that of epochs counts where they are known.
+        """
+        budgets = (updates, self.updates), (seconds / 60, self.minutes), (epochs, self.epochs)
+        shares = [done / of for done, of in budgets if done is not None and of is not None]
+        return max(shares, default=None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings(RunSettings):

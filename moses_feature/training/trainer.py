@@ -176,21 +176,12 @@ class Trainer:
             return f"{_counted(settings.minutes, 'minute')} spent"
         return None
 
-    def _spent(self) -> float:
-        """Return the share of the budget that is spent, of the one that is nearest its end."""
-        settings, state = self._settings, self.state
-        budgets = (
-            (state.update, settings.updates),
-            (state.update / self._objective.updates_per_epoch, settings.epochs),
-            (state.seconds / 60, settings.minutes),
-        )
-        return max((spent / budget for spent, budget in budgets if budget), default=0.0)
-
     def _step(self) -> None:
         """Make the optimiser's step, a smaller one in the cooldown."""
-        factor = 1.0
-        if self._settings.cooldown:
-            factor = min(1.0, (1 - self._spent()) / self._settings.cooldown)
+        state, cooldown = self.state, self._settings.cooldown
+        epochs = state.update / self._objective.updates_per_epoch
+        spent = self._settings.spent(state.update, state.seconds, epochs)
+        factor = min(1.0, (1 - spent) / cooldown) if cooldown and spent is not None else 1.0
         [group] = self._optimizer.param_groups
         rate = group["lr"]
         self._rate = group["lr"] = rate * factor
