@@ -43,6 +43,15 @@ class ArpaModel:
         """The length of its longest n-grams."""
         return max(self.counts)
 
+    @property
+    def lacks(self) -> str | None:
+        """What is missing from the file; None if it is whole."""
+        for n in sorted({*self.counts, *self.found}):
+            promised, found = self.counts.get(n, 0), self.found.get(n, 0)
+            if found != promised:
+                return f"{found:,} {n}-grams in place of {promised:,}"
+        return None if self.is_whole else "no \\end\\"
+
 
 def read_arpa(path: Path) -> ArpaModel | None:
     """Return what is in an ARPA file; None if it is something else."""
@@ -90,7 +99,6 @@ def _check_model(
     references: Sequence[list[bytes]],
     say: Callable[[str], None],
 ) -> Iterator[Finding]:
-    where = f"{ini.path} at line {feature.line_number}"
     try:
         if is_binary(path):
             say(f"{path}: a binary model, not looked into")
@@ -109,19 +117,11 @@ def _check_model(
         )
         return
     say(f"{path}: order {model.order}, {len(model.words):,} words")
-    if model.counts != model.found or not model.is_whole:
-        short = next((n for n in model.counts if model.found.get(n) != model.counts[n]), None)
-        lacks = (
-            "no \\end\\"
-            if short is None
-            else (
-                f"{model.found.get(short, 0):,} {short}-grams in place of {model.counts[short]:,}"
-            )
-        )
+    if model.lacks:
         yield Finding(
             "problem",
             str(path),
-            f"not whole: {lacks}",
+            f"not whole: {model.lacks}",
             "Moses stops while it reads the model",
             "make the model again: writing it has failed, or the file was cut",
         )
@@ -129,11 +129,17 @@ def _check_model(
     if said is not None and said != str(model.order):
         yield Finding(
             "warning",
-            where,
+            f"{ini.path} at line {feature.line_number}",
             f"order={said}, but {path} is of order {model.order}",
             "KenLM takes the order of the file; scripts that read the ini take the other",
             f"write order={model.order}",
         )
+    yield from _unknown_words(path, model, references)
+
+
+def _unknown_words(
+    path: Path, model: ArpaModel, references: Sequence[list[bytes]]
+) -> Iterator[Finding]:
     words = [word for sentence in references for word in sentence]
     unknown = sum(word not in model.words for word in words)
     if words and unknown > MOST_UNKNOWN * len(words):

@@ -42,6 +42,11 @@ def check_text(path: str) -> Iterator[Finding]:
     if not any(line.strip() for line in lines):
         yield Finding("problem", path, "no word", "nothing can be translated", "see the file")
         return
+    yield from _check_bytes(path, lines)
+    yield from _check_lengths(path, lines)
+
+
+def _check_bytes(path: str, lines: Sequence[bytes]) -> Iterator[Finding]:
     if lines[0].startswith(b"\xef\xbb\xbf"):
         yield Finding(
             "warning",
@@ -68,6 +73,9 @@ def check_text(path: str) -> Iterator[Finding]:
             "words of another encoding than the table's are unknown",
             "iconv -f latin1 -t utf-8, or whatever the encoding is",
         )
+
+
+def _check_lengths(path: str, lines: Sequence[bytes]) -> Iterator[Finding]:
     empty = sum(not line.strip() for line in lines)
     if empty:
         yield Finding(
@@ -77,15 +85,16 @@ def check_text(path: str) -> Iterator[Finding]:
             "they are translated by nothing; some tools lose them, and all lines after them move",
             "see that input and references have the same lines",
         )
-    longest = [(len(tokens(line)), n) for n, line in enumerate(lines, 1)]
-    long = [n for length, n in longest if length > LONGEST]
+    lengths = [len(tokens(line)) for line in lines]
+    long = sum(length > LONGEST for length in lengths)
+    longest = max(lengths)
     if long:
-        many = len(long) > MOST_LONG * len(lines) or max(longest)[0] > MUCH_TOO_LONG
+        many = long > MOST_LONG * len(lines) or longest > MUCH_TOO_LONG
         yield Finding(
             "warning" if many else "note",
-            f"{path} at line {max(longest)[1]}",
-            f"{len(long):,} sentence{'s' if len(long) > 1 else ''} of more than {LONGEST} words, "
-            f"the longest of {max(longest)[0]:,}",
+            f"{path} at line {lengths.index(longest) + 1}",
+            f"{long:,} sentence{'s' if long > 1 else ''} of more than {LONGEST} words, "
+            f"the longest of {longest:,}",
             "decoding takes minutes a sentence, and gigabytes",
             "split them, or leave them out of tuning (clean-corpus-n.perl of Moses)",
         )

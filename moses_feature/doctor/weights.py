@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from moses_feature.doctor.finding import Finding
 from moses_feature.moses.features import UNTUNEABLE
-from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.ini import MosesIni, Weights
 
 LARGEST_USUAL = 10.0
 """Weights are of the order of 1 at most; the unknown word's apart."""
@@ -14,13 +14,8 @@ LARGEST_USUAL = 10.0
 
 def check_weights(ini: MosesIni) -> Iterator[Finding]:
     """Yield what is odd about weights: none, all zero, much too large."""
-    values = [
-        value
-        for name, weights in ini.weights.items()
-        if not name.startswith("UnknownWordPenalty")
-        for value in weights.values
-    ]
     where = str(ini.path)
+    values = [value for _, weights in _usual_weights(ini) for value in weights.values]
     if not values:
         yield Finding(
             "problem",
@@ -38,32 +33,54 @@ def check_weights(ini: MosesIni) -> Iterator[Finding]:
             "tuning whose BLEU was 0 leaves such an ini, with exit code 0",
             "start from other weights, and see that the references are in the target language",
         )
+    yield from _features_without_weights(ini)
+    yield from _weights_of_zero(ini)
+    yield from _large_weights(ini)
+
+
+def _usual_weights(ini: MosesIni) -> list[tuple[str, Weights]]:
+    """Return the weights of all features but those of unknown words, which may be large."""
+    return [
+        (name, weights)
+        for name, weights in ini.weights.items()
+        if not name.startswith("UnknownWordPenalty")
+    ]
+
+
+def _features_without_weights(ini: MosesIni) -> Iterator[Finding]:
     for feature in ini.features:
         if feature.name in ini.weights:
             continue
         if feature.kind != UNTUNEABLE and feature.arguments.get("tuneable") not in ("false", "0"):
             yield Finding(
                 "problem",
-                f"{where} at line {feature.line_number}",
+                f"{ini.path} at line {feature.line_number}",
                 f"no weights for {feature.name}",
                 "mert-tune and mert-moses.pl stop; Moses weighs it with what it has by default",
                 f"write {feature.name}= and its weights into [weight]",
             )
+
+
+def _weights_of_zero(ini: MosesIni) -> Iterator[Finding]:
+    if not any(value for _, weights in _usual_weights(ini) for value in weights.values):
+        return  # said of all of them
     for name, weights in ini.weights.items():
-        if any(values) and weights.values and not any(weights.values):
+        if weights.values and not any(weights.values):
             yield Finding(
                 "warning",
-                f"{where} at line {weights.line_number}",
+                f"{ini.path} at line {weights.line_number}",
                 f"all weights of {name} are 0",
                 "it takes no part until it is tuned",
                 "give it small positive weights to begin with, 0.1 or 0.2",
             )
-        if not name.startswith("UnknownWordPenalty") and max(map(abs, weights.values)) > (
-            LARGEST_USUAL
-        ):
+
+
+def _large_weights(ini: MosesIni) -> Iterator[Finding]:
+    for name, weights in _usual_weights(ini):
+        if max(map(abs, weights.values)) > LARGEST_USUAL:
             yield Finding(
                 "warning",
-                f"{where} at line {weights.line_number}",
+                f"{ini.path} at line {weights.line_number}",
                 f"a weight of {name} is {max(weights.values, key=abs):g}",
                 "one feature decides alone",
                 "weights are of the order of 0.01 to 1",
