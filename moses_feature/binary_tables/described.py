@@ -9,8 +9,8 @@ from moses_feature.errors import FormatError, MosesFeatureError
 from moses_feature.moses.lines import LineReader
 
 DESCRIPTIONS = {
-    "ProbingPT": ("config", re.compile(r"^num_scores\t([0-9]+)$", re.MULTILINE)),
-    "PhraseDictionaryOnDisk": ("Misc.dat", re.compile(r"^NumScores ([0-9]+)$", re.MULTILINE)),
+    "ProbingPT": ("config", re.compile(r"^num_scores\t([0-9]{1,9})$", re.MULTILINE)),
+    "PhraseDictionaryOnDisk": ("Misc.dat", re.compile(r"^NumScores ([0-9]{1,9})$", re.MULTILINE)),
 }
 """By the class in moses.ini: the file in the folder, and what it says of scores."""
 
@@ -22,7 +22,7 @@ PROBING_VERSION = 15
 def probing_version(folder: Path) -> int | None:
     """Return the API_VERSION of a probing table, None where it does not say."""
     content = (folder / "config").read_text(errors="replace")
-    said = re.search(r"^API_VERSION\t([0-9]+)$", content, re.MULTILINE)
+    said = re.search(r"^API_VERSION\t([0-9]{1,9})$", content, re.MULTILINE)
     return int(said[1]) if said else None
 
 

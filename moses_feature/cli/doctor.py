@@ -12,7 +12,7 @@ from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE
 from moses_feature.cli.paths import READ
 from moses_feature.doctor.examine import MOST_LINES, examine
-from moses_feature.errors import UsageError
+from moses_feature.errors import UsageError, printable
 from moses_feature.moses.programs import find_program
 
 
@@ -66,9 +66,9 @@ def doctor_command(
     for severity in ("problem", "warning", "note"):
         for finding in findings:
             if finding.severity == severity:
-                click.echo(str(finding))
+                click.echo(printable(str(finding)))
     for said in looked_at:
-        click.echo(f"looked at {said}")
+        click.echo(printable(f"looked at {said}"))
     told = [f"{count} {name}{'s' if count > 1 else ''}" for name, count in sorted(counts.items())]
     click.echo(f"{ini}: {', '.join(told) or 'nothing found'}")
     if counts["problem"]:

@@ -7,19 +7,21 @@ from pathlib import Path
 
 from moses_feature.doctor.filtered import check_filtered
 from moses_feature.doctor.finding import Finding
-from moses_feature.doctor.known_words import check_known, known_share
+from moses_feature.doctor.known_words import Side, check_known, known_share
 from moses_feature.doctor.language_models import check_language_models
 from moses_feature.doctor.model_files import check_files, file_of
 from moses_feature.doctor.names import check_names
 from moses_feature.doctor.order import check_order, sample_words
 from moses_feature.doctor.programs import check_programs
 from moses_feature.doctor.table_scan import TableScan, Words
-from moses_feature.doctor.texts import Sentence, check_text, is_factored, read_text
+from moses_feature.doctor.texts import Sentence, check_line_count, check_text, is_factored
 from moses_feature.doctor.weights import check_weights
 from moses_feature.errors import MosesFeatureError
 from moses_feature.moses.ini import TABLE_CLASS, Feature, MosesIni
 from moses_feature.tables.features_json import features_json, read_columns
 
+Texts = dict[str, list[Sentence]]
+"""Sentences by the path of their text."""
 FAST_LINES = 5_000
 """Of a table, for what tuning looks at by itself: a fraction of a second."""
 MOST_LINES = 2_000_000
@@ -54,25 +56,19 @@ def examine(
     yield from check_names(ini)
     yield from check_weights(ini)
     yield from check_files(ini)
-    findings = [found for path in (text, *references) if path for found in check_text(path)]
-    yield from findings
-    if any(found.severity == "problem" for found in findings):
-        return
-    sentences = read_text(text) if text is not None else []
-    translated = {path: read_text(path) for path in references}
+    of_input = yield from _read_texts([text] if text is not None else [])
+    of_references = yield from _read_texts(references)
+    for sentences in of_input.values():
+        for path, translated in of_references.items():
+            yield from check_line_count(path, sentences, translated)
     scans: list[TableScan] = []
     for table in ini.tables():
-        scan = yield from _scan(ini, table, most_lines, sentences)
+        scan = yield from _scan(ini, table, most_lines, _all(of_input))
         if scan is not None:
             scans.append(scan)
             say(f"{scan.path}: {scan.lines:,} lines{'' if scan.whole else ', the first of more'}")
     if scans and len(scans) == len(ini.tables()) and all(scan.whole for scan in scans):
-        words = Words.of_tables(scans)
-        yield from _check_texts(words, text, sentences, translated)
-        if text is not None:
-            say(f"{text}: {100 * known_share(sentences, words.source):.1f}% of its words are known")
-        for path, of_text in translated.items():
-            say(f"{path}: {100 * known_share(of_text, words.target):.1f}% of its words are known")
+        yield from _compare(Words.of_tables(scans), of_input, of_references, say)
     elif text is not None:
         yield Finding(
             "note",
@@ -83,8 +79,7 @@ def examine(
             if scans and len(scans) == len(ini.tables())
             else "look at an ini that reads the text table",
         )
-    all_references = [sentence for of_text in translated.values() for sentence in of_text]
-    yield from check_language_models(ini, all_references, say)
+    yield from check_language_models(ini, _all(of_references), say)
 
 
 def _read(path: str | Path) -> Generator[Finding, None, MosesIni | None]:
@@ -113,6 +108,20 @@ def _read(path: str | Path) -> Generator[Finding, None, MosesIni | None]:
         )
         return ini if ini.features else None
     return ini
+
+
+def _read_texts(paths: Sequence[str]) -> Generator[Finding, None, Texts]:
+    """Read texts, and yield what is wrong with each by itself; leave out those of no use."""
+    texts = {}
+    for path in paths:
+        sentences = yield from check_text(path)
+        if sentences is not None:
+            texts[path] = sentences
+    return texts
+
+
+def _all(texts: Texts) -> list[Sentence]:
+    return [sentence for sentences in texts.values() for sentence in sentences]
 
 
 def _scan(
@@ -196,22 +205,25 @@ def _check_columns(ini: MosesIni, table: Feature, scan: TableScan) -> Iterator[F
         )
 
 
-def _check_texts(
-    words: Words,
-    text: str | None,
-    sentences: Sequence[Sentence],
-    references: dict[str, list[Sentence]],
+def _compare(
+    words: Words, of_input: Texts, of_references: Texts, say: Callable[[str], None]
 ) -> Iterator[Finding]:
     """Compare texts with tables that were read whole, unless one of both has factors."""
-    texts = [sentences, *references.values()]
-    if words.factored or any(map(is_factored, texts)):
-        return
+    factored = words.factored or any(
+        map(is_factored, (*of_input.values(), *of_references.values()))
+    )
     findings: list[Finding] = []
-    if text is not None:
-        findings += check_known(text, sentences, words, "source")
-    for path, translated in references.items():
-        findings += check_known(path, translated, words, "target")
+    sides: tuple[tuple[Texts, Side], ...] = ((of_input, "source"), (of_references, "target"))
+    for texts, side in sides:
+        for path, sentences in texts.items():
+            share = known_share(sentences, words.source if side == "source" else words.target)
+            say(f"{path}: {100 * share:.1f}% of its words are known")
+            if not factored:
+                findings += check_known(path, sentences, words, side)
     yield from findings
-    if text is not None and not findings:
-        for path, translated in references.items():
-            yield from check_order(words, path, sentences, translated)
+    if factored or findings:
+        return
+    for sentences in of_input.values():
+        for path, translated in of_references.items():
+            if len(translated) == len(sentences):
+                yield from check_order(words, path, sentences, translated)

@@ -18,7 +18,7 @@ def check_filtered(scan: TableScan, sentences: Sequence[Sentence]) -> Iterator[F
         b" ".join(sentence[first : first + length])
         for sentence in sentences
         for first in range(len(sentence))
-        for length in range(1, longest + 1)
+        for length in range(1, min(longest, len(sentence) - first) + 1)
     }
     others = sum(source not in phrases for source in scan.sources)
     if others:

@@ -10,6 +10,7 @@ from moses_feature.doctor.table_scan import Words
 from moses_feature.doctor.texts import Sentence
 from moses_feature.moses.words import escape, unescape
 
+Side = Literal["source", "target"]
 FEW_KNOWN = 0.85
 """Share of known words below which a text is looked at; in real systems it is 0.9 to 1."""
 ALL_KNOWN = 0.98
@@ -26,7 +27,7 @@ def known_share(sentences: Sequence[Sentence], known: Collection[bytes]) -> floa
 
 
 def check_known(
-    path: str, sentences: Sequence[Sentence], tables: Words, side: Literal["source", "target"]
+    path: str, sentences: Sequence[Sentence], tables: Words, side: Side
 ) -> Iterator[Finding]:
     """Yield why words of a text are unknown to the side of the tables that it should be like."""
     known, other = tables.source, tables.target

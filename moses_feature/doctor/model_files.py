@@ -16,6 +16,8 @@ from moses_feature.errors import FormatError, MosesFeatureError
 from moses_feature.moses.ini import TABLE_CLASS, Feature, MosesIni
 from moses_feature.moses.lines import LineReader
 
+OF_ONE_FILE = frozenset(("KENLM", "LexicalReordering", "OpSequenceModel"))
+"""Classes that read a file, and no folder."""
 WITH_FILES = frozenset(
     (
         TABLE_CLASS,
@@ -43,10 +45,31 @@ def file_of(ini: MosesIni, path: str) -> Path | None:
     if not path:
         return None
     for place in (Path(path), Path(f"{path}.gz"), ini.path.parent / path):
-        if place.exists():
+        if _exists(place):
             return place
     with_gz = ini.path.parent / f"{path}.gz"
-    return with_gz if with_gz.exists() else None
+    return with_gz if _exists(with_gz) else None
+
+
+def file_read_by(ini: MosesIni, feature: Feature) -> Path | None:
+    """Return the file or folder that a feature reads; None if there is none.
+
+    Compact tables may be named without their endings; KenLM reads what is named, and nothing else.
+    """
+    ending = {"PhraseDictionaryCompact": ".minphr", "LexicalReordering": ".minlexr"}
+    found = file_of(ini, feature.path)
+    if feature.kind == "KENLM" and found is not None and found.name != Path(feature.path).name:
+        return None
+    if found is None and feature.path and feature.kind in ending:
+        return file_of(ini, feature.path + ending[feature.kind])
+    return found
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name that is too long
+        return False
 
 
 def check_files(ini: MosesIni) -> Iterator[Finding]:
@@ -68,7 +91,7 @@ def check_files(ini: MosesIni) -> Iterator[Finding]:
                 "filter-model-given-input.pl fails on it, and with it mert-moses.pl",
                 "rename the folder or file",
             )
-        file = _written(ini, feature, path)
+        file = file_read_by(ini, feature)
         if file is None:
             yield Finding(
                 "problem",
@@ -89,15 +112,6 @@ def check_files(ini: MosesIni) -> Iterator[Finding]:
         yield from _check_file(file, feature, where)
 
 
-def _written(ini: MosesIni, feature: Feature, path: str) -> Path | None:
-    """Return the file; on-disk and compact tables may be named without their endings."""
-    ending = {"PhraseDictionaryCompact": ".minphr", "LexicalReordering": ".minlexr"}
-    found = file_of(ini, path)
-    if found is None and feature.kind in ending:
-        return file_of(ini, path + ending[feature.kind])
-    return found
-
-
 def _check_file(file: Path, feature: Feature, where: str) -> Iterator[Finding]:
     if not os.access(file, os.R_OK):
         yield Finding(
@@ -109,10 +123,18 @@ def _check_file(file: Path, feature: Feature, where: str) -> Iterator[Finding]:
         )
     elif feature.kind == TABLE_CLASS:
         yield from _check_text_table(file, where)
-    elif feature.is_table:
-        yield from _check_binary_table(file, feature, where)
     elif file.is_file() and file.stat().st_size == 0:
         yield Finding("problem", str(file), "an empty file", "Moses stops", "make it again")
+    elif feature.is_table:
+        yield from _check_binary_table(file, feature, where)
+    elif feature.kind in OF_ONE_FILE and file.is_dir():
+        yield Finding(
+            "problem",
+            where,
+            f"{file} is a folder, {feature.kind} reads a file",
+            "Moses stops",
+            "write the path of the file in it",
+        )
 
 
 def _check_text_table(file: Path, where: str) -> Iterator[Finding]:

@@ -98,12 +98,13 @@ def check_names(ini: MosesIni) -> Iterator[Finding]:
 def _check(name: str, known: frozenset[str], where: str, what: str) -> Iterator[Finding]:
     if name in known:
         return
-    close = get_close_matches(name, known, n=1, cutoff=CLOSE)
+    in_lower_case = {of_moses.lower(): of_moses for of_moses in known}
+    close = get_close_matches(name.lower(), in_lower_case, n=1, cutoff=CLOSE)
     if close:
         yield Finding(
             "problem",
             where,
             f"no {what} of Moses is called {name}",
             "Moses stops (`is not registered`, `Unknown parameter`)",
-            f"is it {close[0]}?",
+            f"is it {in_lower_case[close[0]]}?",
         )

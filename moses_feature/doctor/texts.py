@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 from moses_feature.doctor.finding import Finding
 from moses_feature.errors import MosesFeatureError
@@ -19,31 +19,46 @@ MOST_SENTENCES = 2000
 Sentence = list[bytes]
 
 
-def read_text(path: str) -> list[Sentence]:
-    """Return the sentences of a text as tokens."""
-    with LineReader(path) as reader:
-        return [tokens(line) for line in reader]
-
-
 def is_factored(sentences: Sequence[Sentence]) -> bool:
     """Return whether most words have factors."""
     words = [word for sentence in sentences[:MOST_SENTENCES] for word in sentence]
     return sum(b"|" in word.strip(b"|") for word in words) > len(words) / 2
 
 
-def check_text(path: str) -> Iterator[Finding]:
-    """Yield what is wrong with a text by itself."""
+def check_text(path: str) -> Generator[Finding, None, list[Sentence] | None]:
+    """Yield what is wrong with a text by itself.
+
+    Returns:
+        its sentences as tokens; None if it is of no use.
+    """
     try:
         with LineReader(path) as reader:
             lines = list(reader)
     except MosesFeatureError as error:
-        yield Finding("problem", path, str(error), "nothing can be translated", "see the file")
-        return
+        what = str(error).removeprefix(f"{path}: ")
+        yield Finding("problem", path, what, "nothing can be translated", "see the file")
+        return None
     if not any(line.strip() for line in lines):
         yield Finding("problem", path, "no word", "nothing can be translated", "see the file")
-        return
+        return None
     yield from _check_bytes(path, lines)
-    yield from _check_lengths(path, lines)
+    sentences = [tokens(line) for line in lines]
+    yield from _check_lengths(path, sentences)
+    return sentences
+
+
+def check_line_count(
+    path: str, sentences: Sequence[Sentence], references: Sequence[Sentence]
+) -> Iterator[Finding]:
+    """Yield whether a reference, read from `path`, has another number of lines than the input."""
+    if len(references) != len(sentences):
+        yield Finding(
+            "problem",
+            path,
+            f"{len(references):,} lines, the input has {len(sentences):,}",
+            "sentences are compared with references of others",
+            "see which lines are missing; empty ones count",
+        )
 
 
 def _check_bytes(path: str, lines: Sequence[bytes]) -> Iterator[Finding]:
@@ -60,7 +75,7 @@ def _check_bytes(path: str, lines: Sequence[bytes]) -> Iterator[Finding]:
         yield Finding(
             "warning",
             path,
-            f"{ends:,} lines that end as on Windows (CR LF)",
+            f"CR LF, as on Windows, at the end of {ends:,} line{'s' if ends > 1 else ''}",
             "for Moses, CR belongs to the last word, which is then unknown",
             f"sed -i 's/\\r$//' {path}",
         )
@@ -75,21 +90,21 @@ def _check_bytes(path: str, lines: Sequence[bytes]) -> Iterator[Finding]:
         )
 
 
-def _check_lengths(path: str, lines: Sequence[bytes]) -> Iterator[Finding]:
-    empty = sum(not line.strip() for line in lines)
+def _check_lengths(path: str, sentences: Sequence[Sentence]) -> Iterator[Finding]:
+    lengths = [len(sentence) for sentence in sentences]
+    empty = lengths.count(0)
     if empty:
         yield Finding(
             "note",
             path,
-            f"{empty:,} empty lines",
+            f"{empty:,} empty line{'s' if empty > 1 else ''}",
             "they are translated by nothing; some tools lose them, and all lines after them move",
             "see that input and references have the same lines",
         )
-    lengths = [len(tokens(line)) for line in lines]
     long = sum(length > LONGEST for length in lengths)
     longest = max(lengths)
     if long:
-        many = long > MOST_LONG * len(lines) or longest > MUCH_TOO_LONG
+        many = long > MOST_LONG * len(sentences) or longest > MUCH_TOO_LONG
         yield Finding(
             "warning" if many else "note",
             f"{path} at line {lengths.index(longest) + 1}",

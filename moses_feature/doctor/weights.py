@@ -40,32 +40,32 @@ def check_weights(ini: MosesIni) -> Iterator[Finding]:
 
 def _usual_weights(ini: MosesIni) -> list[tuple[str, Weights]]:
     """Return the weights of all features but those of unknown words, which may be large."""
+    of_unknown_words = {feature.name for feature in ini.features if feature.kind == UNTUNEABLE}
     return [
-        (name, weights)
-        for name, weights in ini.weights.items()
-        if not name.startswith("UnknownWordPenalty")
+        (name, weights) for name, weights in ini.weights.items() if name not in of_unknown_words
     ]
 
 
 def _features_without_weights(ini: MosesIni) -> Iterator[Finding]:
     for feature in ini.features:
-        if feature.name in ini.weights:
+        if feature.name in ini.weights or feature.kind == UNTUNEABLE:
             continue
-        if feature.kind != UNTUNEABLE and feature.arguments.get("tuneable") not in ("false", "0"):
-            yield Finding(
-                "problem",
-                f"{ini.path} at line {feature.line_number}",
-                f"no weights for {feature.name}",
-                "mert-tune and mert-moses.pl stop; Moses weighs it with what it has by default",
-                f"write {feature.name}= and its weights into [weight]",
-            )
+        yield Finding(
+            "problem" if feature.is_tuneable else "warning",
+            f"{ini.path} at line {feature.line_number}",
+            f"no weights for {feature.name}",
+            f"{'mert-tune and mert-moses.pl stop' if feature.is_tuneable else 'mert-tune stops'}; "
+            "Moses weighs it with what it has by default",
+            f"write {feature.name}= and its weights into [weight]",
+        )
 
 
 def _weights_of_zero(ini: MosesIni) -> Iterator[Finding]:
-    if not any(value for _, weights in _usual_weights(ini) for value in weights.values):
+    usual = _usual_weights(ini)
+    if not any(value for _, weights in usual for value in weights.values):
         return  # said of all of them
-    for name, weights in ini.weights.items():
-        if weights.values and not any(weights.values):
+    for name, weights in usual:
+        if not any(weights.values):
             yield Finding(
                 "warning",
                 f"{ini.path} at line {weights.line_number}",

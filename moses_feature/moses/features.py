@@ -191,10 +191,6 @@ def _function(ini: MosesIni, feature: Feature) -> FeatureFunction:
         weights = (1.0,)  # Moses' default
     else:
         raise ini.error(feature.line_number, f"weights for {feature.name}", "none in [weight]")
-    if feature.kind == UNTUNEABLE or feature.arguments.get("tuneable") in ("false", "0"):
-        return FeatureFunction(feature.name, weights, (False,) * len(weights))
-    components = feature.arguments.get("tuneable-components")
-    if components is None:
-        return FeatureFunction(feature.name, weights, (True,) * len(weights))
-    flags = tuple(flag in ("true", "1") for flag in components.split(","))
-    return FeatureFunction(feature.name, weights, flags)
+    tuneable = feature.is_tuneable and feature.kind != UNTUNEABLE
+    flags = feature.tuneable_components if tuneable else None
+    return FeatureFunction(feature.name, weights, flags or (tuneable,) * len(weights))

@@ -7,12 +7,13 @@ changed stays as it was, byte for byte.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from moses_feature.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.errors import FormatError, MosesFeatureError, UsageError, shown
 from moses_feature.files import write_whole
 from moses_feature.moses.phrase_table import NUMBER
 
@@ -45,7 +46,8 @@ _SINGLE_SCORES = frozenset(
         "WordPenalty",
     )
 )
-_BOOLEANS = frozenset(("true", "false", "1", "0"))
+_TRUE, _FALSE = ("yes", "y", "true", "1"), ("no", "n", "false", "0")
+"""In any case of letters (`Scan<bool>` in `moses/Util.cpp`)."""
 _NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 _VERSION_1 = frozenset(("ttable-file", "lmodel-file", "weight-t", "weight-d", "weight-l"))
 _SECTION = re.compile(rb"\[([^\]]*)\]")
@@ -76,6 +78,19 @@ class Feature:
     def path(self) -> str:
         """Its file or folder, empty if it has none."""
         return self.arguments.get("path", "")
+
+    @property
+    def is_tuneable(self) -> bool:
+        """Whether some of its weights may be tuned."""
+        return self.arguments.get("tuneable", "true").lower() in _TRUE
+
+    @property
+    def tuneable_components(self) -> tuple[bool, ...] | None:
+        """Which of its weights may be tuned, where the ini says so of each."""
+        values = self.arguments.get("tuneable-components")
+        if values is None:
+            return None
+        return tuple(value.lower() in _TRUE for value in values.split(","))
 
     @property
     def score_count(self) -> int:
@@ -313,12 +328,12 @@ class MosesIni:
             )
 
     def _add_feature(self, text: str, line_number: int) -> None:
-        kind, *pieces = text.split() or [text]
+        kind, *pieces = re.split("[ \t]+", text)
         arguments: dict[str, str] = {}
         for piece in pieces:
             key, equals, value = piece.partition("=")
             if not (equals and value):
-                raise self.error(line_number, "key=value", repr(piece))
+                raise self.error(line_number, "key=value", _shown(piece))
             if key in arguments:
                 raise self.error(line_number, "each key once", f"{key} twice")
             arguments[key] = value
@@ -346,31 +361,36 @@ class MosesIni:
             for key in ("num-features",) if combined else ("num-features", "path"):
                 if key not in arguments:
                     raise self.error(line_number, f"{key}=… for {feature.name}", "none")
+        self._check_tuneable(feature)
+
+    def _check_tuneable(self, feature: Feature) -> None:
+        line_number, arguments = feature.line_number, feature.arguments
+        said = arguments.get("tuneable", "true")
+        if said.lower() not in (*_TRUE, *_FALSE):
+            raise self.error(line_number, "tuneable=true or false", _shown(said))
         components = arguments.get("tuneable-components")
-        if components is not None:
-            if arguments.get("tuneable") == "false":
-                raise self.error(
-                    line_number, "tuneable-components or tuneable=false", "both of them"
-                )
-            values = components.split(",")
-            if len(values) != feature.score_count or not _BOOLEANS.issuperset(values):
-                raise self.error(
-                    line_number,
-                    f"{count} tuneable-components, true or false, as num-features says",
-                    components,
-                )
+        if components is None:
+            return
+        if not feature.is_tuneable:
+            raise self.error(line_number, "tuneable-components or tuneable=false", "both of them")
+        values = components.lower().split(",")
+        if len(values) != feature.score_count or not {*_TRUE, *_FALSE}.issuperset(values):
+            raise self.error(
+                line_number,
+                f"{feature.score_count} tuneable-components, true or false, as num-features says",
+                _shown(components),
+            )
 
     def _add_weights(self, text: str, line_number: int) -> None:
         name, equals, rest = text.partition("=")
-        if not equals or " " in name or not rest[:1].isspace():
-            raise self.error(line_number, "a line like Name= 0.2 0.2", repr(text))
+        if not equals or " " in name or rest[:1] not in (" ", "\t"):
+            raise self.error(line_number, "a line like Name= 0.2 0.2", _shown(text))
         if name in self.weights:
             raise self.error(line_number, "the weights of each feature once", f"{name} twice")
-        if not all(
-            NUMBER.fullmatch(value.encode(errors="surrogateescape")) for value in rest.split()
-        ):
-            raise self.error(line_number, "weights (finite numbers)", repr(rest.strip()))
-        values = tuple(float(value) for value in rest.split())
+        written = rest.encode(errors="surrogateescape").split()
+        values = tuple(float(value) for value in written if NUMBER.fullmatch(value))
+        if len(values) != len(written) or not all(map(math.isfinite, values)) or not values:
+            raise self.error(line_number, "weights (finite numbers)", _shown(rest.strip()))
         self.weights[name] = Weights(line_number, values)
 
     def _check_weights(self) -> None:
@@ -405,6 +425,10 @@ def moses_path(path: Path) -> str:
             f"{absolute}: Moses cannot read a path with white space or # from its ini"
         )
     return absolute
+
+
+def _shown(text: str) -> str:
+    return shown(text.encode(errors="surrogateescape"))
 
 
 def _with_argument(line: bytes, key: str, value: str) -> bytes:

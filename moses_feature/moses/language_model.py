@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ BINARY = b"mmap lm http://kheafield.com/code"
 """How a binary model begins."""
 LOG_10 = math.log(10.0)
 """KenLM's scores are logs to the base 10."""
+_REASON = re.compile(r"\(\S+:[0-9]+ in .* threw \w+(?: because `[^']*')?\.\s(.*)\)", re.DOTALL)
+"""Of an error of KenLM, what is left without the place in its source."""
 _TRIAL = """
 import kenlm, sys
 config = kenlm.Config()
@@ -25,11 +28,15 @@ kenlm.Model(sys.argv[1], config).score("a b c d e f g")
 """
 
 
-def load_kenlm(path: str | Path) -> Any:
+def load_kenlm(path: str | Path, *, lazy: bool = False) -> Any:
     """Read a model, ARPA or binary.
 
     A binary file is mapped into memory as it is, and a damaged one can end the process: it is first
     tried in another one.
+
+    Args:
+        path: of the model.
+        lazy: read of a binary one only what is asked for, when it is.
 
     Raises:
         MosesFeatureError: the file cannot be read, or is no model.
@@ -44,11 +51,24 @@ def load_kenlm(path: str | Path) -> Any:
     config = kenlm.Config()
     config.show_progress = False
     config.arpa_complain = kenlm.ARPALoadComplain.NONE
+    if lazy:
+        config.load_method = kenlm.LoadMethod.LAZY
     try:
         return kenlm.Model(str(path), config)
     except (OSError, RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise MosesFeatureError(f"{path}: expected a language model for KenLM: {reason}") from None
+        raise MosesFeatureError(
+            f"{path}: expected a language model for KenLM: {_reason(error)}"
+        ) from None
+
+
+def _reason(error: Exception) -> str:
+    """Return what KenLM says, in one line."""
+    text = str(error)
+    if isinstance(error, UnicodeDecodeError):  # it cites the file
+        text = f"({error.object.decode(errors='replace')})"
+    if said := _REASON.search(text):
+        text = said[1]
+    return " ".join(text.split())[:300]
 
 
 def is_binary(path: Path) -> bool:

@@ -51,10 +51,15 @@ def read_columns(table: str | Path) -> dict[str, int]:
     """
     path = features_json(table)
     what = "a description of columns"
-    columns = {
-        member(column, "name", str, path, what): member(column, "index", int, path, what)
-        for column in read_features(table)["columns"]
-    }
+    columns: dict[str, int] = {}
+    for column in read_features(table)["columns"]:
+        name = member(column, "name", str, path, what)
+        index = member(column, "index", int, path, what)
+        if name in columns or index < 0:
+            raise FormatError(
+                path, what, f"{name!r} twice" if name in columns else f"index {index}"
+            )
+        columns[name] = index
     if not columns:
         raise FormatError(path, what, "no column")
     return columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,7 +106,7 @@ def test_nothing_is_found_in_a_healthy_system(run):
     assert last == "moses.ini: nothing found"
     assert any(line.endswith("table.gz: 80 lines") for line in looked_at)
     assert "looked at dev.en: 100.0% of its words are known" in looked_at
-    assert any(line.endswith("lm.arpa: order 2, 43 words") for line in looked_at)
+    assert any(line.endswith("lm.arpa: order 2") for line in looked_at)
 
 
 def nan_score() -> None:
@@ -320,6 +321,91 @@ def cut_model() -> None:
     Path("lm.arpa").write_text(text[: text.index("\\2-grams")])
 
 
+def a_section_that_is_not_promised() -> None:
+    change("lm.arpa", "\\end\\", "\\3-grams:\n\n\\end\\")
+
+
+def a_promise_of_nothing() -> None:
+    change("lm.arpa", "ngram 2=1", "ngram 2=1\nngram 3=0")
+
+
+def a_promise_without_bounds() -> None:
+    change("lm.arpa", "ngram 2=1", f"ngram 2={'9' * 5000}")
+
+
+def a_head_alone() -> None:
+    text = Path("lm.arpa").read_text()
+    Path("lm.arpa").write_text(text[: text.index("\\1-grams")])
+
+
+def an_end_is_missing() -> None:
+    change("lm.arpa", "\\end\\\n", "")
+
+
+def a_likely_word() -> None:
+    change("lm.arpa", "-0.5\t<s>", "0.5\t<s>")
+
+
+def no_sentence_begins() -> None:
+    change("lm.arpa", "<s>", "<b>")
+
+
+def a_model_named_without_gz() -> None:
+    Path("lm.arpa.gz").write_bytes(gzip.compress(Path("lm.arpa").read_bytes()))
+    Path("lm.arpa").unlink()
+
+
+def a_folder_for_a_model() -> None:
+    Path("models").mkdir()
+    change("moses.ini", "/lm.arpa", "/models")
+
+
+def an_empty_compact_table() -> None:
+    Path("pt.minphr").touch()
+    change("moses.ini", "PhraseDictionaryMemory", "PhraseDictionaryCompact")
+    change("moses.ini", "/table.gz", "/pt")
+
+
+def other_letters_of_a_class() -> None:
+    change("moses.ini", "KENLM", "KenLM")
+
+
+def a_name_that_is_too_long() -> None:
+    change("moses.ini", "/lm.arpa", f"/{'l' * 300}")
+
+
+def unequal_lengths_of_unknown_words() -> None:
+    shorter_reference()
+    lower_cased()
+
+
+def reference_of_another_text_from_somewhere_on() -> None:
+    lines = Path("dev.fr").read_text().splitlines(keepends=True)
+    Path("dev.fr").write_text("".join(lines[:20] + lines[:19:-1]))
+
+
+def an_infinite_weight() -> None:
+    change("moses.ini", "LM0= 0.5", "LM0= 1e999")
+
+
+def a_weight_of_another_space() -> None:
+    change("moses.ini", "LM0= 0.5", "LM0=\N{NO-BREAK SPACE}0.5")
+
+
+def no_weights_that_are_tuned() -> None:
+    change("moses.ini", "order=2", "order=2 tuneable=No")
+    change("moses.ini", "LM0= 0.5\n", "")
+
+
+def description_of_no_column() -> None:
+    columns = [{"name": "p", "index": -1}]
+    Path("table.features.json").write_text(json.dumps({"columns": columns}))
+
+
+def a_text_that_is_not_there() -> None:
+    Path("dev.en").unlink()
+
+
 def no_weight_of_the_model() -> None:
     change("moses.ini", "LM0= 0.5\n", "")
 
@@ -364,7 +450,30 @@ FAILURES = [
     (full_stops, "warning", "would be known without punctuation at their ends"),
     (wrong_class, "problem", "no feature function of Moses is called KENML"),
     (wrong_section, "problem", "no section of Moses is called distorsion-limit"),
-    (cut_model, "problem", "not whole: 0 2-grams in place of 1"),
+    (cut_model, "problem", "not whole: no 2-grams in place of 1"),
+    (a_section_that_is_not_promised, "problem", "not whole: 0 3-grams that its head does not"),
+    (a_promise_of_nothing, "problem", "not whole: no 3-grams in place of 0"),
+    (a_promise_without_bounds, "problem", "not whole: 1 2-grams that its head does not promise"),
+    (a_head_alone, "problem", "not whole: no 1-grams in place of 43"),
+    (an_end_is_missing, "problem", "not whole: no \\end\\"),
+    (a_likely_word, "problem", "lm.arpa: expected a language model for KenLM: Positive log prob"),
+    (no_sentence_begins, "problem", "The ARPA file is missing <s>"),
+    (a_model_named_without_gz, "problem", "lm.arpa, which is not there"),
+    (a_folder_for_a_model, "problem", "models is a folder, KENLM reads a file"),
+    (an_empty_compact_table, "problem", "pt.minphr: an empty file"),
+    (other_letters_of_a_class, "problem", "no feature function of Moses is called KenLM"),
+    (a_name_that_is_too_long, "problem", "which is not there"),
+    (unequal_lengths_of_unknown_words, "problem", "59 lines, the input has 60"),
+    (
+        reference_of_another_text_from_somewhere_on,
+        "problem",
+        "from about here, its lines do not be",
+    ),
+    (an_infinite_weight, "problem", "line 10: expected weights (finite numbers), found '1e999'"),
+    (a_weight_of_another_space, "problem", "line 10: expected a line like Name= 0.2 0.2"),
+    (no_weights_that_are_tuned, "warning", "no weights for LM0"),
+    (description_of_no_column, "warning", "expected a description of columns, found index -1"),
+    (a_text_that_is_not_there, "problem", "dev.en: No such file or directory"),
     (no_weight_of_the_model, "problem", "no weights for LM0"),
     (a_weight_of_zero, "warning", "all weights of LM0 are 0"),
     (a_long_sentence, "warning", "dev.en at line 60: 1 sentence of more than 100 words"),
@@ -398,14 +507,14 @@ FAILURES = [
     (moved_reference, "problem", "do not belong to those of the input; moved by 1, they do"),
     (shuffled_reference, "problem", "its lines do not belong to those of the input"),
     (shorter_reference, "problem", "59 lines, the input has 60"),
-    (windows_lines, "warning", "60 lines that end as on Windows"),
+    (windows_lines, "warning", "CR LF, as on Windows, at the end of 60 lines"),
     (byte_order_mark, "warning", "a byte order mark"),
     (latin_1, "warning", "bytes that are not UTF-8"),
     (long_sentences, "warning", "60 sentences of more than 100 words, the longest of 120"),
     (empty_text, "problem", "dev.en: no word"),
     (order_of_the_model, "warning", "order=5, but"),
     (language_model_of_other_text, "warning", "100% of the words of the references are unknown"),
-    (no_language_model, "problem", "neither an ARPA file nor a binary model of KenLM"),
+    (no_language_model, "problem", 'for KenLM: first non-empty line was "what" not \\data\\'),
     (description_of_another_table, "problem", "it says that column 4 (counted from 0) is a new"),
     (two_tables_of_one_name, "problem", "expected each feature name once, found TM0 twice"),
     (old_format, "problem", "convert-moses-ini-to-v2.perl"),
@@ -509,3 +618,28 @@ def test_a_table_that_combines_others_has_no_file():
     )
     change("moses.ini", "LM0= 0.5", "LM0= 0.5\nMM0= 1 1 1 1")
     assert [finding.severity for finding in found()] == ["note"]
+
+
+@pytest.mark.usefixtures("system")
+def test_texts_are_read_once_so_that_they_may_be_pipes():
+    read, write = os.pipe()
+    os.write(write, Path("dev.en").read_bytes())
+    os.close(write)
+    assert list(examine("moses.ini", f"/dev/fd/{read}", ["dev.fr"])) == []
+    os.close(read)
+
+
+@pytest.mark.usefixtures("system")
+def test_a_text_of_no_use_does_not_hide_what_is_wrong_elsewhere():
+    empty_text()
+    cut_model()
+    shorter_reference()
+    assert [finding.where.rpartition("/")[2] for finding in found()] == ["dev.en", "lm.arpa"]
+
+
+@pytest.mark.usefixtures("system")
+@pytest.mark.parametrize("weight", ["0", "100"])
+def test_unknown_words_may_have_any_weight_whatever_their_feature_is_called(weight):
+    change("moses.ini", "UnknownWordPenalty\n", "UnknownWordPenalty name=U\n")
+    change("moses.ini", "UnknownWordPenalty0= 1", f"U= {weight}")
+    assert found() == []

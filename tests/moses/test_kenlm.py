@@ -20,6 +20,9 @@ def test_a_model_and_what_is_none(tmp_path):
         (tmp_path / "lm").write_bytes(content)
         with pytest.raises(MosesFeatureError, match=r"lm: expected a"):
             load_kenlm(tmp_path / "lm")
+    (tmp_path / "lm").write_bytes(b"\x28\xb5\x2f\xfd\n")  # Zstandard
+    with pytest.raises(MosesFeatureError, match=r"for KenLM: first non-empty line was"):
+        load_kenlm(tmp_path / "lm", lazy=True)
     with pytest.raises(MosesFeatureError, match="none: No such file"):
         load_kenlm(tmp_path / "none")
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.tables.add_to_ini import add_to_ini
 
@@ -123,6 +124,10 @@ REFUSED = {
         b"num-features=4 tuneable=false tuneable-components=true,true,true,true",
         "line 12: .*both of them",
     ),
+    "tuneable, perhaps": (b"order=3", b"order=3 tuneable=maybe", "line 13: expected tuneable=true"),
+    "no finite weight": (b"LM0= 0.5", b"LM0= 1e999", "line 4: expected weights .finite numbers."),
+    "no weight": (b"LM0= 0.5", b"LM0= \f", "line 4: expected weights .finite numbers."),
+    "another space": (b"LM0= 0.5", b"LM0=\xc2\xa00.5", "line 4: expected a line like Name= 0.2"),
 }
 
 
@@ -136,6 +141,20 @@ def test_what_moses_would_refuse(case):
         return
     with pytest.raises(FormatError, match=message):
         ini(changed).check_names()
+
+
+def test_tuneable_as_moses_reads_it():
+    for value in ("No", "n", "FALSE", "0"):
+        read = ini(INI.replace(b"order=3", b"order=3 tuneable=" + value.encode()))
+        assert "LM0_0" not in FeatureSet.of_ini(read).names
+    assert "LM0_0" in FeatureSet.of_ini(ini(INI.replace(b"order=3", b"tuneable=YES"))).names
+    components = INI.replace(b"num-features=4", b"num-features=4 tuneable-components=y,NO,Yes,1")
+    assert ini(components).table().tuneable_components == (True, False, True, True)
+
+
+def test_only_blanks_and_tabs_part_the_arguments_of_a_feature():
+    read = ini(INI.replace(b"/old/table.gz", "/old\N{NO-BREAK SPACE}/table.gz".encode()))
+    assert read.table().path == "/old\N{NO-BREAK SPACE}/table.gz"
 
 
 def two_tables() -> bytes:
