@@ -325,7 +325,8 @@ class Readers:
         """A system and a text, damaged somewhere: findings, and no error."""
         content = {
             "table": TABLE,
-            "lm": b"\\data\\\nngram 1=2\n\n\\1-grams:\n-1\tA\n-2\tB\n\n\\end\\\n",
+            "lm": b"\\data\\\nngram 1=5\n\n\\1-grams:\n-9\t<unk>\n-9\t<s>\n-9\t</s>\n-1\tA\n-2\tB\n"
+            b"\n\\end\\\n",
             "ini": INI.replace(b"path=table", f"path={folder}/table".encode()).replace(
                 b"Distortion\n[", f"KENLM name=Distortion0 path={folder}/lm\n[".encode()
             ),
