@@ -14,6 +14,7 @@ from mert.nbest import read_nbest
 from mert.pools.choice import NO_LATTICES
 from mert.tuning_state import LATTICE_MERT, TuningSettings
 from moses_feature.doctor.examine import examine_fast
+from moses_feature.doctor.neural_models import check_neural_models
 from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.metrics.bleu import References
 from moses_feature.moses.features import FeatureSet
@@ -39,6 +40,9 @@ def check_chain(
     if tuning.optimizer == LATTICE_MERT and settings.decoder != "embedded":
         raise UsageError(NO_LATTICES)
     fatal, others = examine_fast(ini)
+    sentences = [list(sentence) for sentence in corpus.sentences]
+    references = [list(of_sentence[0]) for of_sentence in corpus.references]
+    fatal += check_neural_models(ini, sentences, references)
     for finding in others:
         logger.warning("%s", finding)
     if fatal:

@@ -260,18 +260,20 @@ class _Run:
         if self._tuned_ini.exists():
             return
         self._log_search_errors(tuned)
+        self._evidence.write(self._directory)
+        weights = tuned.by_name()
+        what = "weights"
+        if not weights.keys() <= {feature.name for feature in self._ini.features}:
+            write_weights(self._directory / RESCORING_WEIGHTS, tuned)
+            weights = {}  # they order the lists; the search keeps its own
+            what = f"{RESCORING_WEIGHTS}, by which lists of this search are put in order,"
         comments = [
-            f"weights tuned by moses-feature {__version__} ({self._settings.optimizer}, seed "
+            f"{what} tuned by moses-feature {__version__} ({self._settings.optimizer}, seed "
             f"{self._settings.seed}): {self._metric.label} {self._metric.shown(best.quality):.2f} "
             f"on {self._corpus.paths[0]} in "
             f"iteration {number} of {len(state.iterations)}",
             *([f"command: {command}"] if command else []),
         ]
-        self._evidence.write(self._directory)
-        weights = tuned.by_name()
-        if not weights.keys() <= {feature.name for feature in self._ini.features}:
-            write_weights(self._directory / RESCORING_WEIGHTS, tuned)
-            weights = {}  # they order the lists; the search keeps its own
         self._ini.with_weights(weights, comments).write(self._tuned_ini)
 
 

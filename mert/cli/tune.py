@@ -100,9 +100,12 @@ def mert_tune(
         decoder.close()
     of = METRICS[tuning.metric]
     shown = f"{of.label} {of.shown(state.best.quality):.2f}"
-    click.echo(f"{Path(work_dir) / TUNED_INI}: {shown} on {dev}")
-    if decoder_choice.rescoring:
-        click.echo(
-            f"{Path(work_dir) / RESCORING_WEIGHTS}: for moses-feature rescore --weights",
-            err=True,
-        )
+    ini_path = Path(work_dir) / TUNED_INI
+    if not decoder_choice.rescoring:
+        click.echo(f"{ini_path}: {shown} on {dev}")
+        return
+    click.echo(f"{Path(work_dir) / RESCORING_WEIGHTS}: {shown} on {dev}, as lists are rescored")
+    click.echo(
+        f"they are for moses-feature rescore --weights, and lists of the search of {ini_path}",
+        err=True,
+    )

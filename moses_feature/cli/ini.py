@@ -69,7 +69,7 @@ def ini_add_command(
 ) -> None:
     """Rewrite a moses.ini for an augmented table, or with one more neural model.
 
-    All else stays as it is, to the byte.
+    All else stays as it is, to the byte. OUTPUT may be INI itself.
 
     \b
     Example:

@@ -186,5 +186,8 @@ def _report(outcome: Outcome) -> None:
     if outcome.bleu_before is None:
         click.echo(changed, err=True)
     else:
+        if outcome.missing:
+            said = f"{outcome.missing:,} sentences of the references have no list: BLEU takes them"
+            click.echo(f"{said} for translations without a word", err=True)
         bleu = f"BLEU {outcome.bleu_before:.2f} before, {outcome.bleu_after:.2f} after"
         click.echo(f"{bleu}; {changed}")

@@ -28,6 +28,7 @@ from moses_feature.cli.training_options import (
 )
 from moses_feature.errors import UsageError
 from moses_feature.files import STANDARD_STREAM, open_output
+from moses_feature.models.known_words import KnownWords
 from moses_feature.models.reading import Reading
 from moses_feature.models.sizes import SEARCH_PRESETS, SearchSizes
 from moses_feature.moses.lines import LineReader
@@ -155,6 +156,9 @@ def train_command(
     from moses_feature.search.training import train_search
 
     on = device.prepare()
+    texts = Path(source), Path(target)
+    if all(text.exists() for text in texts) and texts[0].samefile(texts[1]):
+        raise UsageError(f"{source} and {target}: expected two texts, found one")
     settings, directory = training.settings(on), Path(model_directory)
     train_and_show(
         train_search,
@@ -197,17 +201,22 @@ def translate_command(model: str, beam: int, alignments: str | None) -> None:
     if alignments == STANDARD_STREAM:
         raise UsageError("alignments are written to a file, found -")
     scorer = SearchScorer(Path(model))
+    known = KnownWords(model, "the text to translate")
     with ExitStack() as stack:
         reader = stack.enter_context(LineReader(STANDARD_STREAM))
         file = stack.enter_context(open_output(Path(alignments))) if alignments else None
         sentences = (tokens(line) for line in reader)
         while some := list(islice(sentences, SENTENCES_TOGETHER)):
-            found = translate(scorer.network, [scorer.source.ids(words) for words in some], beam)
+            ids = [scorer.source.ids(words) for words in some]
+            for sentence in ids:
+                known.add(sentence)
+            found = translate(scorer.network, ids, beam)
             for source, translations in zip(some, found, strict=True):
                 words = words_of(scorer, translations[0], source) if source else []
                 click.echo(b" ".join(words))
                 if file is not None:
                     _write_alignment(file, source, words, translations[0], scorer)
+        known.check()
 
 
 def _write_alignment(

@@ -355,7 +355,7 @@ training_options = Gathered(
         is_flag=True,
         help="Learn p(source | target); source phrases are then target phrases, below.",
     ),
-    self_normalisation_option("in tables (not rnnsearch)"),
+    self_normalisation_option("in tables; with rnnsearch, in rescored lists alone"),
     sample_option(),
     held_out_option(DEFAULTS, "source phrases"),
     click.option(

@@ -11,6 +11,7 @@ from moses_feature.doctor.known_words import Side, check_known, known_share
 from moses_feature.doctor.language_models import check_language_models
 from moses_feature.doctor.model_files import check_files, file_of
 from moses_feature.doctor.names import check_names
+from moses_feature.doctor.neural_models import check_alignments, check_neural_models
 from moses_feature.doctor.order import check_order, sample_words
 from moses_feature.doctor.programs import check_programs
 from moses_feature.doctor.table_scan import TableScan, Words
@@ -80,6 +81,7 @@ def examine(
             else "look at an ini that reads the text table",
         )
     yield from check_language_models(ini, _all(of_references), say)
+    yield from check_neural_models(ini, _all(of_input), _all(of_references), say)
 
 
 def _read(path: str | Path) -> Generator[Finding, None, MosesIni | None]:
@@ -138,6 +140,7 @@ def _scan(
         return None
     yield from scan.findings()
     yield from _check_columns(ini, table, scan)
+    yield from check_alignments(ini, scan)
     if sentences:
         yield from check_filtered(scan, sentences)
     return scan
@@ -158,7 +161,7 @@ def examine_fast(ini: MosesIni) -> tuple[list[Finding], list[Finding]]:
                 scan = TableScan(path, FAST_LINES)
             except MosesFeatureError:
                 continue  # said by the decoder
-            fatal += _check_columns(ini, table, scan)
+            fatal += [*_check_columns(ini, table, scan), *check_alignments(ini, scan)]
             others += scan.findings()
     others += [finding for finding in fatal if finding.severity != "problem"]
     return (

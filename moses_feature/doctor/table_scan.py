@@ -8,7 +8,14 @@ from pathlib import Path
 
 from moses_feature.doctor.finding import Finding
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.phrase_table import SCORES, SEPARATOR, SOURCE, TARGET, tokens
+from moses_feature.moses.phrase_table import (
+    ALIGNMENT,
+    SCORES,
+    SEPARATOR,
+    SOURCE,
+    TARGET,
+    tokens,
+)
 from moses_feature.tables.check import TableChecker
 
 DIRECT, INVERSE = 2, 0
@@ -51,6 +58,7 @@ class TableScan:
         source, target: the words of both sides.
         translations: of the wanted words, the words of their likely targets.
         sources: source phrases, each as it stands in the table.
+        has_alignments: whether a line has word alignments.
     """
 
     def __init__(self, path: Path, most: int | None = None, wanted: Collection[bytes] = ()) -> None:
@@ -60,6 +68,7 @@ class TableScan:
         self.source: set[bytes] = set()
         self.target: set[bytes] = set()
         self.sources: list[bytes] = []
+        self.has_alignments = False
         self.translations: dict[bytes, set[bytes]] = {word: set() for word in wanted}
         self._checker = TableChecker(path)
         self._groups = self._too_much = self._inverse_too_much = 0
@@ -90,6 +99,7 @@ class TableScan:
             self.source.update(source)
             self.sources.append(b" ".join(source))
         self.target.update(target)
+        self.has_alignments |= len(fields) > ALIGNMENT and bool(fields[ALIGNMENT].strip())
         scores = fields[SCORES].split()
         if len(source) == 1 and source[0] in self.translations and _is_likely(scores):
             self.translations[source[0]].update(target)

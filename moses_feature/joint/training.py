@@ -86,7 +86,8 @@ def _training_set(data: JointData, settings: LmSettings, command: str) -> _Train
     text = AlignedText(data)
     if not len(text):
         raise MosesFeatureError(
-            f"{data.source}: expected sentence pairs with word alignments, found none"
+            f"{data.source}, {data.alignment}: expected sentence pairs with word alignments, "
+            "found none"
         )
     counts = text.source.counts(), text.target.counts()
     shortlists = Shortlists.of_counts(*counts, data.shortlist, data.min_count)

@@ -42,8 +42,12 @@ class Reading:
 
     def sides(self, source: Sequence[T], target: Sequence[T]) -> tuple[list[T], list[T]]:
         """Return what the network reads and what it writes, in its order."""
-        read, written = (target, source) if self.reverse else (source, target)
+        read, written = self.texts(source, target)
         return list(read), list(reversed(written) if self.right_to_left else written)
+
+    def texts(self, source: T, target: T) -> tuple[T, T]:
+        """Return the text that the network reads and the one that it writes."""
+        return (target, source) if self.reverse else (source, target)
 
     def places(self, source: Integers, target: Integers, words: int) -> tuple[Integers, Integers]:
         """Return the places of linked words in what the network reads and in what it writes.
@@ -53,7 +57,7 @@ class Reading:
             target: in the target side.
             words: how many words the network writes.
         """
-        read, written = (target, source) if self.reverse else (source, target)
+        read, written = self.texts(source, target)
         return read, words - 1 - written if self.right_to_left else written
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from moses_feature.arrays import Integers
 from moses_feature.joint.affiliation import affiliations
 from moses_feature.joint.scorer import JointModel
+from moses_feature.models.known_words import KnownWords
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.rescoring.nbest import AnyTranslation, BadTranslationError
 from moses_feature.rescoring.source import SourceText
@@ -31,15 +32,23 @@ class JointFeature:
         self.name = name
         self._model = JointModel.load(Path(directory))
         self._source = source
+        self._known = KnownWords(directory, source.name), KnownWords(directory, "the translations")
 
     def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
         """Return log p of each translation.
 
         Raises:
             BadTranslationError: one has no word alignment, or a bad one.
+            MosesFeatureError: the model knows too few words.
         """
         model = self._model
         source = tokens(self._source.sentence(sentence))
+        for known, ids in zip(
+            self._known,
+            (model.source.ids(source), model.ids(translations[0].words if translations else ())),
+            strict=True,
+        ):
+            known.add(ids)
         (windows,) = model.read([source])
         before = model.order - 1
         contexts, words = [], []
@@ -73,5 +82,7 @@ class JointFeature:
             raise BadTranslationError(number, *error.args) from None
 
     def finish(self) -> None:
-        """Check that the source has no more sentences than the lists."""
+        """Check that lists, source and model belong together."""
         self._source.finish()
+        for known in self._known:
+            known.check()

@@ -16,6 +16,7 @@ import numpy as np
 
 from moses_feature.errors import FormatError, UsageError, shown
 from moses_feature.lm.scorer import NeuralLM
+from moses_feature.models.known_words import KnownWords
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest import EXPECTED, NAME, TOTAL, VALUES, NbestLine, labelled_values
@@ -71,7 +72,11 @@ class SentenceScorer(Protocol):
         """
 
     def finish(self) -> None:
-        """Check, after the last sentence, that lists and model belong together."""
+        """Check, after the last sentence, that lists and model belong together.
+
+        Raises:
+            MosesFeatureError: they do not.
+        """
 
 
 class CslmScorer:
@@ -80,14 +85,22 @@ class CslmScorer:
     def __init__(self, name: str, model: NeuralLM) -> None:
         self.name = name
         self._model = model
+        self._known = KnownWords(name, "the translations")
 
     def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:  # noqa: ARG002
-        """Return log p of each translation."""
+        """Return log p of each translation.
+
+        Raises:
+            MosesFeatureError: the model knows too few words.
+        """
+        for of in translations[:1]:
+            self._known.add(self._model.ids(of.words))
         found = self._model.sentence_log_probs([of.words for of in translations])
         return [float(log_probs.sum(dtype=np.float64)) for log_probs in found]
 
     def finish(self) -> None:
-        """Check nothing: any lists will do."""
+        """Check that the model knows most words of the translations."""
+        self._known.check()
 
 
 def named(text: str, default: str) -> tuple[str, str]:
@@ -156,7 +169,9 @@ def rescore(
         FormatError: a line that is not of an n-best list, has one of the features already, or
             has features without weights.
     """
+    is_empty = True
     for sentence, lines in groupby(_lines(reader), key=lambda line: line.sentence):
+        is_empty = False
         group = list(lines)
         for place, line in enumerate(group):
             line.place = place
@@ -172,6 +187,8 @@ def rescore(
                 line.weigh(weights)
             group.sort(key=lambda line: -line.total)  # stable
         yield group
+    if is_empty:
+        raise FormatError(reader.path, "n-best lists", "an empty file")
     for scorer in scorers:
         scorer.finish()
 
@@ -231,7 +248,7 @@ class Translation:
         for name in sorted({*values, *weights}):
             here, there = len(values.get(name, ())), len(weights.get(name, ()))
             if here and not there:
-                raise self.error(f"a weight of {name}", "none in the weights")
+                raise self.error(f"a weight of {name}", "none in those of --weights")
             if not here and name not in UNTUNEABLE:
                 raise self.error(f"a value of {name}, of which there are weights", "none")
             if here and here != there:

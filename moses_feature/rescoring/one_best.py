@@ -22,12 +22,14 @@ class Outcome:
 
     Attributes:
         sentences: that have a list.
-        changed: of them, whose best translation is not the first of the decoder.
+        missing: sentences of the references that have none.
+        changed: of them that have one, whose best translation is not the first of the decoder.
         bleu_before, bleu_after: 0 to 100, of the decoder's first and of the best translations of
             all sentences of the references; None without references.
     """
 
     sentences: int
+    missing: int
     changed: int
     bleu_before: float | None
     bleu_after: float | None
@@ -110,9 +112,10 @@ class OneBest:
     def outcome(self) -> Outcome:
         """Return what has changed, after the last list."""
         if not self._name:
-            return Outcome(self._lists, self._changed, None, None)
+            return Outcome(self._lists, 0, self._changed, None, None)
         for sentence in range(self._next, len(self._references)):
             self._count(sentence, (), ())
         self._next = max(self._next, len(self._references))
         bleu = [100 * corpus_bleu(counts) for counts in (self._before, self._after)]
-        return Outcome(self._lists, self._changed, bleu[0], bleu[1])
+        missing = len(self._references) - self._lists
+        return Outcome(self._lists, missing, self._changed, bleu[0], bleu[1])

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from moses_feature.errors import UsageError
+from moses_feature.models.known_words import KnownWords
 from moses_feature.models.table_words import TableWords
 from moses_feature.rescoring.nbest import AnyTranslation
+from moses_feature.rescoring.own_source import OwnSource
 from moses_feature.rescoring.source import SourceText
 from moses_feature.search.scorer import SearchScorer
 
@@ -33,6 +35,14 @@ class SearchFeature:
         self._networks = [SearchScorer(Path(directory)) for directory in directories]
         self._words = [TableWords().words(network) for network in self._networks]
         self._source = source
+        self._own = OwnSource(name, source.name)
+        self._known = [
+            tuple(
+                KnownWords(directory, text)
+                for text in network.reading.texts(source.name, "the translations")
+            )
+            for directory, network in zip(directories, self._networks, strict=True)
+        ]
         first = self._networks[0].reading
         for directory, network in zip(directories, self._networks, strict=True):
             if network.reading != first:
@@ -42,20 +52,42 @@ class SearchFeature:
                 )
 
     def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
-        """Return log p of each translation, or of the source given it."""
-        source = self._source.sentence(sentence)
+        """Return log p of each translation, or of the source given it.
+
+        Raises:
+            BadTranslationError: the first one is aligned to words that the source has not.
+            MosesFeatureError: a network knows too few words.
+        """
+        source = self._source.translated(sentence, translations)
         texts = [b" ".join(of.words) for of in translations]
         found = []
-        for network, words in zip(self._networks, self._words, strict=True):
+        for network, words, known in zip(self._networks, self._words, self._known, strict=True):
             pairs = [network.ids(*words.pair(source, text)) for text in texts]
+            for of_side, ids in zip(known, pairs[0] if pairs else (), strict=bool(pairs)):
+                of_side.add(ids)
             found.append(network.word_log_probs(pairs))
+        if texts and not self._own.is_done:
+            self._compare(sentence, source, texts[0], found[0][0])
         if len(found) == 1:
             return [float(of_words.sum()) for of_words in found[0]]
         return [_mean(of_networks) for of_networks in zip(*found, strict=True)]
 
+    def _compare(self, sentence: int, source: bytes, text: bytes, own: np.ndarray) -> None:
+        """Compare what a translation scores with its own sentence, and with the one beside it."""
+        beside = self._source.beside(sentence)
+        if text and source.strip() and beside.strip() and source != beside:
+            network = self._networks[0]
+            ids = network.ids(*self._words[0].pair(beside, text))
+            (other,) = network.word_log_probs([ids])
+            self._own.add(float(own.mean()), float(other.mean()))
+
     def finish(self) -> None:
-        """Check that the source has no more sentences than the lists."""
+        """Check that lists, source and networks belong together."""
         self._source.finish()
+        for sides in self._known:
+            for side in sides:
+                side.check()
+        self._own.finish()
 
 
 def _mean(of_networks: Sequence[np.ndarray]) -> float:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from moses_feature.errors import MosesFeatureError
 from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import tokens
+from moses_feature.rescoring.nbest import AnyTranslation, BadTranslationError
+
+_LINKS = re.compile(rb"(?:[0-9]{1,9}-[0-9]{1,9}(?: |$))+")
 
 
 class SourceText:
@@ -15,11 +20,14 @@ class SourceText:
     Args:
         sentences: as bytes, without line ends.
         name: of the text, for error messages.
+
+    Attributes:
+        name: see above.
     """
 
     def __init__(self, sentences: Iterable[bytes], name: str) -> None:
         self._sentences = list(sentences)
-        self._name = name
+        self.name = name
         self._asked: set[int] = set()
 
     @classmethod
@@ -39,11 +47,32 @@ class SourceText:
         """
         if not 0 <= number < len(self._sentences):
             raise MosesFeatureError(
-                f"{self._name}: expected a sentence {number} (from 0), found "
+                f"{self.name}: expected a sentence {number} (from 0), found "
                 f"{len(self._sentences)} lines"
             )
         self._asked.add(number)
         return self._sentences[number]
+
+    def translated(self, number: int, translations: Sequence[AnyTranslation]) -> bytes:
+        """Return a sentence; see that the word alignment of its first translation fits, if any.
+
+        Raises:
+            MosesFeatureError: there is no such sentence.
+            BadTranslationError: a link to a word that the sentence has not.
+        """
+        sentence = self.sentence(number)
+        links = translations[0].links if translations else None
+        if links is not None and _LINKS.fullmatch(links):
+            last = max(int(link.partition(b"-")[0]) for link in links.split())
+            words = len(tokens(sentence))
+            if last >= words:
+                where = f"sentence {number} (from 0) of {self.name}"
+                raise BadTranslationError(0, f"links to the {words} words of {where}", f"{last}")
+        return sentence
+
+    def beside(self, number: int) -> bytes:
+        """Return the sentence before one, and of the first one that after it."""
+        return self._sentences[number - 1] if number else b"".join(self._sentences[1:2])
 
     def finish(self) -> None:
         """Check that no sentence comes after the last one asked for, but for empty ones.
@@ -54,7 +83,7 @@ class SourceText:
         in_lists = max(self._asked, default=-1) + 1
         if any(number >= in_lists for number in self.unasked()):
             raise MosesFeatureError(
-                f"{self._name}: expected {in_lists} sentences as in the n-best lists, found "
+                f"{self.name}: expected {in_lists} sentences as in the n-best lists, found "
                 f"{len(self._sentences)}: is it the text that was translated?"
             )
 

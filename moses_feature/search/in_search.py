@@ -64,8 +64,7 @@ class SearchInSearch:
 
     def read(self, sentences: Sequence[Sequence[bytes]]) -> None:
         """Take the sentences of a source text."""
-        pairs = (self._words.pair(b" ".join(sentence), b"") for sentence in sentences)
-        self._sentences = [self._scorer.source.ids(source) for source, _ in pairs]
+        self._sentences = [self.source_ids(sentence) for sentence in sentences]
         self.forget()
 
     def forget(self) -> None:
@@ -74,6 +73,10 @@ class SearchInSearch:
         self._count = 0
         self._after = np.zeros(0, dtype=np.int32)
         self._reached: list[NDArray[np.integer]] = []
+
+    def source_ids(self, words: Sequence[bytes]) -> list[int]:
+        """Return the ids of source words."""
+        return self._scorer.source.ids(self._words.pair(b" ".join(words), b"")[0])
 
     def ids(self, words: Sequence[bytes]) -> list[int]:
         """Return the ids of target words."""

@@ -134,6 +134,9 @@ def test_rescored_lists(task, tmp_path):
     state = state_of(tmp_path / "w")
     best = max(iteration["quality"] for iteration in state["iterations"])
     assert best >= state["iterations"][0]["quality"]
+    assert result.stdout.startswith(f"{tmp_path / 'w' / 'rescoring.weights'}: BLEU ")
+    head = (tmp_path / "w" / "moses.ini").read_text()
+    assert "# rescoring.weights, by which lists of this search are put in order, tuned by" in head
     again = invoke(mert_tune, rescored)
     assert again.stdout == result.stdout
 

@@ -1,0 +1,169 @@
+"""Models of other languages, and lists of another text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.models import SEARCH_SIZES, random_model
+from helpers.toy import random_neural_lm
+
+from moses_feature.errors import MosesFeatureError
+from moses_feature.lm.sizes import LM_ARCHITECTURE
+from moses_feature.models.files import write_model_files
+from moses_feature.models.known_words import ENOUGH, FEWEST, KnownWords
+from moses_feature.models.phrase_model import save_model
+from moses_feature.models.reading import Reading
+from moses_feature.models.vocabulary import UNKNOWN
+from moses_feature.rescoring.own_source import OwnSource
+from moses_feature.rescoring.search import SearchFeature
+from moses_feature.rescoring.source import SourceText
+from moses_feature.search.scorer import SearchScorer
+
+SOURCE, TARGET = b"the dog a b zzz", b"le chien un zzz"
+PAIRS = 30
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> None:
+    """Save networks of both directions, and a phrase network."""
+    save_model(tmp_path / "forward", random_model(SEARCH_SIZES))
+    save_model(tmp_path / "reverse", random_model(SEARCH_SIZES, reading=Reading(reverse=True)))
+    save_model(tmp_path / "phrases", random_model())
+
+
+def write(folder: Path, source: bytes, target: bytes, links: str = "") -> None:
+    """Write a text and its n-best lists."""
+    (folder / "source").write_bytes(PAIRS * (source + b"\n"))
+    line = "{} ||| " + target.decode() + "  ||| LM0= -2 ||| -3.5" + links + "\n"
+    (folder / "lists").write_text("".join(line.format(number) for number in range(PAIRS)))
+
+
+@pytest.mark.usefixtures("models")
+@pytest.mark.parametrize("model", ["--rnnsearch=forward", "--rnnsearch=reverse", "--rnn=phrases"])
+def test_models_of_another_language_are_refused(tmp_path, run, model):
+    arguments = ("rescore", "lists", "out", model, "--source", "source")
+    write(tmp_path, SOURCE, TARGET)
+    run(*arguments)
+    (tmp_path / "out").unlink()
+    for source, target, text in (
+        (TARGET, SOURCE, ""),
+        (TARGET, TARGET, "source"),
+        (SOURCE, SOURCE, "the translations"),
+    ):
+        write(tmp_path, source, target)
+        said = run(*arguments, exit_code=1).stderr
+        assert f"expected a model that knows most words of {text}" in said
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_language_model_of_another_language_is_refused(tmp_path, run):
+    write_model_files(tmp_path / "lm", LM_ARCHITECTURE, random_neural_lm(np.random.default_rng(1)))
+    words = (tmp_path / "lm" / "words.vocab").read_text().split()[2:]
+    for target, exit_code in ((" ".join(words[:5]), 0), ("p q r s t", 1)):
+        write(tmp_path, SOURCE, target.encode())
+        said = run("rescore", "lists", "out", "--cslm", "X=lm", exit_code=exit_code).stderr
+        assert ("X: expected a model that knows most words" in said) == bool(exit_code)
+
+
+@pytest.mark.usefixtures("models")
+def test_translating_another_language(run):
+    """After the first words that say so: what was printed until then is there."""
+    assert run("search", "translate", "forward", stdin=PAIRS * (SOURCE + b"\n")).stdout
+    said = run("search", "translate", "forward", stdin=PAIRS * b"x y z\n", exit_code=1)
+    assert "most words of the text to translate, found that it knows 0 of 90" in said.stderr
+
+
+def test_few_words_are_not_judged():
+    known = KnownWords("model", "text")
+    known.add([UNKNOWN] * (FEWEST - 1))
+    known.check()
+    known.add([UNKNOWN])
+    with pytest.raises(MosesFeatureError, match="knows 0 of 50"):
+        known.check()
+    known = KnownWords("model", "text")
+    with pytest.raises(MosesFeatureError, match="model: expected a model that knows most words"):
+        known.add([UNKNOWN] * ENOUGH)
+    known = KnownWords("model", "text")
+    known.add([UNKNOWN, 2] * ENOUGH)
+    assert known.share == 0.5
+
+
+@pytest.mark.usefixtures("models")
+@pytest.mark.parametrize("model", ["--rnnsearch=forward", "--rnn=phrases"])
+def test_word_alignments_of_another_text_are_refused(tmp_path, run, model):
+    arguments = ("rescore", "lists", "out", model, "--source", "source")
+    for links in ("0-0 4-3", "5", ""):  # the second is none
+        write(tmp_path, SOURCE, TARGET, f" ||| {links}")
+        run(*arguments)
+    (tmp_path / "out").unlink()
+    write(tmp_path, SOURCE, TARGET, " ||| 0-0 5-1")
+    said = run(*arguments, exit_code=1).stderr
+    expected = "lists at line 1: expected links to the 5 words of sentence 0 (from 0) of source"
+    assert f"{expected}, found 5" in said
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("models")
+@pytest.mark.parametrize(("shift", "warned"), [(0, False), (1, True)])
+def test_lists_of_another_text_are_noticed(tmp_path, monkeypatch, caplog, shift, warned):
+    """By a network that knows which target word belongs to which source word."""
+
+    def word_log_probs(self, pairs):  # noqa: ARG001
+        return [np.array([-1.0 if s[0] == t[0] else -9.0, -1.0]) for s, t in pairs]
+
+    monkeypatch.setattr(SearchScorer, "word_log_probs", word_log_probs)
+    words = b"a b c d the dog".split()
+    translations = b"A B C D le chien".split()
+    text = SourceText([words[(n + shift) % 6] for n in range(60)], "source")
+    feature = SearchFeature("S", [str(tmp_path / "forward")], text)
+
+    class Translation:
+        links = None
+
+        def __init__(self, word: bytes) -> None:
+            self.words = [word]
+
+    for n in range(60):
+        feature.scores(n, [Translation(translations[n % 6])])
+    feature.finish()
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == warned
+    assert all("do the lists belong to source" in message for message in messages)
+
+
+@pytest.mark.parametrize(("tried", "better", "said"), [(19, 0, 0), (20, 13, 1), (20, 14, 0)])
+def test_when_it_is_said(caplog, tried, better, said):
+    own = OwnSource("S", "source")
+    for number in range(tried):
+        own.add(-1.0, -2.0 if number < better else -0.5)
+    for _ in range(2):
+        own.finish()
+    assert len(caplog.records) == said
+
+
+def test_an_empty_file_of_lists(tmp_path, run):
+    save_model(tmp_path / "forward", random_model(SEARCH_SIZES))
+    write(tmp_path, SOURCE, TARGET)
+    (tmp_path / "lists").write_bytes(b"")
+    options = ("--rnnsearch", "forward", "--source", "source")
+    said = run("rescore", "lists", "out", *options, exit_code=1).stderr
+    assert "lists: expected n-best lists, found an empty file" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_references_of_sentences_without_a_list(tmp_path, run):
+    write(tmp_path, SOURCE, TARGET)
+    (tmp_path / "weights").write_text("LM0= 1\n")
+    (tmp_path / "reference").write_bytes((PAIRS + 2) * (TARGET + b"\n"))
+    options = ("--weights", "weights", "--reference", "reference")
+    said = run("rescore", "lists", "out", *options).stderr
+    assert "2 sentences of the references have no list" in said
+
+
+def test_the_same_text_twice_is_refused(tmp_path, run):
+    (tmp_path / "text").write_bytes(b"a b\n" * 40)
+    said = run("search", "train", "text", "text", "model", exit_code=2).stderr
+    assert "text and text: expected two texts, found one" in said
+    assert not (tmp_path / "model").exists()
