@@ -201,16 +201,15 @@ def translate_command(model: str, beam: int, alignments: str | None) -> None:
     if alignments == STANDARD_STREAM:
         raise UsageError("alignments are written to a file, found -")
     scorer = SearchScorer(Path(model))
-    known = KnownWords(model, "the text to translate")
+    known = KnownWords(model, "the text to translate", scorer.source, scorer.target)
     with ExitStack() as stack:
         reader = stack.enter_context(LineReader(STANDARD_STREAM))
         file = stack.enter_context(open_output(Path(alignments))) if alignments else None
         sentences = (tokens(line) for line in reader)
         while some := list(islice(sentences, SENTENCES_TOGETHER)):
-            ids = [scorer.source.ids(words) for words in some]
-            for sentence in ids:
-                known.add(sentence)
-            found = translate(scorer.network, ids, beam)
+            for words in some:
+                known.add(words)
+            found = translate(scorer.network, [scorer.source.ids(words) for words in some], beam)
             for source, translations in zip(some, found, strict=True):
                 words = words_of(scorer, translations[0], source) if source else []
                 click.echo(b" ".join(words))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from moses_feature.doctor.finding import Finding
@@ -14,12 +14,37 @@ from moses_feature.errors import MosesFeatureError
 from moses_feature.joint.scorer import JointModel
 from moses_feature.lm.scorer import NeuralLM
 from moses_feature.models.known_words import KnownWords
+from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.words import LONGEST_PHRASE, WordOptions
 from moses_feature.search.in_search import SearchInSearch
 
-Ids = Callable[[Sentence], Sequence[int]]
 SENTENCES = 2000
 """Of each text, whose words are looked up."""
+SOURCE, REFERENCES = "the text to translate", "the references"
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What a neural model knows.
+
+    Attributes:
+        target: words of the target language.
+        source: words of the source language; None if it reads none.
+        words: what makes words out of tokens.
+    """
+
+    target: Vocabulary
+    source: Vocabulary | None = None
+    words: WordOptions = field(default_factory=WordOptions)
+
+    def source_words(self, sentence: Sentence) -> list[bytes]:
+        """Return the words of a source sentence."""
+        return self.words.pair(b" ".join(sentence[:LONGEST_PHRASE]), b"")[0]
+
+    def target_words(self, sentence: Sentence) -> list[bytes]:
+        """Return the words of a translation."""
+        return self.words.pair(b"", b" ".join(sentence[:LONGEST_PHRASE]))[1]
 
 
 def check_neural_models(
@@ -36,12 +61,14 @@ def check_neural_models(
         references: their translations.
         say: told what was looked at.
     """
+    texts = {SOURCE: source, REFERENCES: references}
+    texts = {text: of_text for text, of_text in texts.items() if not is_factored(of_text)}
     for feature in ini.features:
         path = file_read_by(ini, feature)
         if feature.kind not in LOADERS or path is None or not path.is_dir():
             continue
         try:
-            sides = LOADERS[feature.kind](path)
+            model = LOADERS[feature.kind](path)
         except MosesFeatureError as error:
             yield Finding(
                 "problem",
@@ -51,15 +78,13 @@ def check_neural_models(
                 f"see which model {feature.name} should read (moses-feature describe)",
             )
             continue
-        texts = {"the text to translate": source, "the references": references}
         said = []
-        for (text, sentences), ids in zip(texts.items(), sides, strict=True):
-            if ids is None or not sentences or is_factored(sentences):
+        for text, known, words in _sides(model, path):
+            if not texts.get(text):
                 continue
-            known = KnownWords(str(path), text)
             try:
-                for sentence in islice(sentences, SENTENCES):
-                    known.add(ids(sentence))
+                for sentence in texts[text][:SENTENCES]:
+                    known.add(words(sentence))
                 known.check()
             except MosesFeatureError as error:
                 yield Finding(
@@ -72,6 +97,16 @@ def check_neural_models(
                 )
             said.append(f"{100 * known.share:.1f}% of the words of {text}")
         say(f"{path}: knows {' and '.join(said)}" if said else f"{path}: can be read")
+
+
+def _sides(
+    model: _Model, path: Path
+) -> Iterator[tuple[str, KnownWords, Callable[[Sentence], list[bytes]]]]:
+    """Yield of each language the text, what counts its words, and what makes them of tokens."""
+    name, source, target = str(path), model.source, model.target
+    if source is not None:
+        yield SOURCE, KnownWords(name, SOURCE, source, target), model.source_words
+    yield REFERENCES, KnownWords(name, REFERENCES, target, source), model.target_words
 
 
 def check_alignments(ini: MosesIni, scan: TableScan) -> Iterator[Finding]:
@@ -87,24 +122,24 @@ def check_alignments(ini: MosesIni, scan: TableScan) -> Iterator[Finding]:
         )
 
 
-def _language_model(path: Path) -> tuple[Ids | None, Ids]:
-    return None, NeuralLM.load(path).ids
+def _language_model(path: Path) -> _Model:
+    return _Model(NeuralLM.load(path).vocabulary)
 
 
-def _joint(path: Path) -> tuple[Ids | None, Ids]:
+def _joint(path: Path) -> _Model:
     model = JointModel.load(path)
-    return model.source.ids, model.target.ids
+    return _Model(model.target, model.source)
 
 
-def _search(path: Path) -> tuple[Ids | None, Ids]:
+def _search(path: Path) -> _Model:
     model = SearchInSearch(path)
-    return model.source_ids, model.ids
+    return _Model(model.target, model.source, model.words)
 
 
 JOINT = "BilingualNPLM"
-LOADERS: Mapping[str, Callable[[Path], tuple[Ids | None, Ids]]] = {
+LOADERS: Mapping[str, Callable[[Path], _Model]] = {
     "NeuralLM": _language_model,
     JOINT: _joint,
     "RNNsearch": _search,
 }
-"""By the class of a feature, what gives the ids of source words, and of target words."""
+"""By the class of a feature."""

@@ -46,7 +46,10 @@ class Reading:
         return list(read), list(reversed(written) if self.right_to_left else written)
 
     def texts(self, source: T, target: T) -> tuple[T, T]:
-        """Return the text that the network reads and the one that it writes."""
+        """Return what is of the side that the network reads, and of the one that it writes.
+
+        The other way round, too: of what is read and what is written the source and the target.
+        """
         return (target, source) if self.reverse else (source, target)
 
     def places(self, source: Integers, target: Integers, words: int) -> tuple[Integers, Integers]:

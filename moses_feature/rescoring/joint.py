@@ -10,9 +10,9 @@ import numpy as np
 from moses_feature.arrays import Integers
 from moses_feature.joint.affiliation import affiliations
 from moses_feature.joint.scorer import JointModel
-from moses_feature.models.known_words import KnownWords
+from moses_feature.models.known_words import KnownPairs
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.rescoring.nbest import AnyTranslation, BadTranslationError
+from moses_feature.rescoring.nbest import TRANSLATIONS, AnyTranslation, BadTranslationError
 from moses_feature.rescoring.source import SourceText
 
 
@@ -32,7 +32,9 @@ class JointFeature:
         self.name = name
         self._model = JointModel.load(Path(directory))
         self._source = source
-        self._known = KnownWords(directory, source.name), KnownWords(directory, "the translations")
+        self._known = KnownPairs(
+            directory, (source.name, TRANSLATIONS), (self._model.source, self._model.target)
+        )
 
     def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
         """Return log p of each translation.
@@ -43,12 +45,8 @@ class JointFeature:
         """
         model = self._model
         source = tokens(self._source.sentence(sentence))
-        for known, ids in zip(
-            self._known,
-            (model.source.ids(source), model.ids(translations[0].words if translations else ())),
-            strict=True,
-        ):
-            known.add(ids)
+        for translation in translations[:1]:
+            self._known.add(source, translation.words)
         (windows,) = model.read([source])
         before = model.order - 1
         contexts, words = [], []
@@ -84,5 +82,4 @@ class JointFeature:
     def finish(self) -> None:
         """Check that lists, source and model belong together."""
         self._source.finish()
-        for known in self._known:
-            known.check()
+        self._known.check()

@@ -26,6 +26,9 @@ from moses_feature.nbest_formats.reader import NbestReader
 UNTUNEABLE = ("UnknownWordPenalty0",)
 """Features that Moses leaves out of its n-best lists."""
 
+TRANSLATIONS = "the translations"
+"""What lists hold, for error messages."""
+
 Weights = Mapping[str, Sequence[float]]
 
 
@@ -85,7 +88,7 @@ class CslmScorer:
     def __init__(self, name: str, model: NeuralLM) -> None:
         self.name = name
         self._model = model
-        self._known = KnownWords(name, "the translations")
+        self._known = KnownWords(name, TRANSLATIONS, model.vocabulary)
 
     def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:  # noqa: ARG002
         """Return log p of each translation.
@@ -94,7 +97,7 @@ class CslmScorer:
             MosesFeatureError: the model knows too few words.
         """
         for of in translations[:1]:
-            self._known.add(self._model.ids(of.words))
+            self._known.add(of.words)
         found = self._model.sentence_log_probs([of.words for of in translations])
         return [float(log_probs.sum(dtype=np.float64)) for log_probs in found]
 

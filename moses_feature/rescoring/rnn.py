@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 
 from moses_feature.models.cross_fitting import load_any_model
-from moses_feature.models.known_words import KnownWords
+from moses_feature.models.known_words import KnownPairs
 from moses_feature.models.table_words import TableWords
-from moses_feature.rescoring.nbest import AnyTranslation
+from moses_feature.rescoring.nbest import TRANSLATIONS, AnyTranslation
 from moses_feature.rescoring.source import SourceText
 from moses_feature.scoring.of_model import scorer_of
 
@@ -31,23 +31,19 @@ class RnnScorer:
         self._scorer = scorer_of(model, device)
         self._words = TableWords().words(model)
         self._source = source
-        self._model = model
-        texts = model.reading.texts(source.name, "the translations")
-        self._known = KnownWords(directory, texts[0]), KnownWords(directory, texts[1])
+        vocabularies = model.reading.texts(model.source, model.target)
+        self._known = KnownPairs(directory, (source.name, TRANSLATIONS), vocabularies)
 
     def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
         """Return log p of each translation."""
         source = self._source.translated(sentence, translations)
         pairs = [self._words.pair(source, b" ".join(of.words)) for of in translations]
         for pair in pairs[:1]:
-            read, written = self._model.reading.texts(*pair)
-            self._known[0].add(self._model.source.ids(read))
-            self._known[1].add(self._model.target.ids(written))
+            self._known.add(*pair)
         found: list[float] = self._scorer.score(pairs).log_probs.tolist()
         return found
 
     def finish(self) -> None:
         """Check that lists, source and network belong together."""
         self._source.finish()
-        for known in self._known:
-            known.check()
+        self._known.check()

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from moses_feature.errors import UsageError
-from moses_feature.models.known_words import KnownWords
+from moses_feature.models.known_words import KnownPairs
 from moses_feature.models.table_words import TableWords
-from moses_feature.rescoring.nbest import AnyTranslation
+from moses_feature.rescoring.nbest import TRANSLATIONS, AnyTranslation
 from moses_feature.rescoring.own_source import OwnSource
 from moses_feature.rescoring.source import SourceText
 from moses_feature.search.scorer import SearchScorer
@@ -37,9 +37,10 @@ class SearchFeature:
         self._source = source
         self._own = OwnSource(name, source.name)
         self._known = [
-            tuple(
-                KnownWords(directory, text)
-                for text in network.reading.texts(source.name, "the translations")
+            KnownPairs(
+                directory,
+                (source.name, TRANSLATIONS),
+                network.reading.texts(network.source, network.target),
             )
             for directory, network in zip(directories, self._networks, strict=True)
         ]
@@ -62,10 +63,10 @@ class SearchFeature:
         texts = [b" ".join(of.words) for of in translations]
         found = []
         for network, words, known in zip(self._networks, self._words, self._known, strict=True):
-            pairs = [network.ids(*words.pair(source, text)) for text in texts]
-            for of_side, ids in zip(known, pairs[0] if pairs else (), strict=bool(pairs)):
-                of_side.add(ids)
-            found.append(network.word_log_probs(pairs))
+            pairs = [words.pair(source, text) for text in texts]
+            for pair in pairs[:1]:
+                known.add(*pair)
+            found.append(network.word_log_probs([network.ids(*pair) for pair in pairs]))
         if texts and not self._own.is_done:
             self._compare(sentence, source, texts[0], found[0][0])
         if len(found) == 1:
@@ -84,9 +85,8 @@ class SearchFeature:
     def finish(self) -> None:
         """Check that lists, source and networks belong together."""
         self._source.finish()
-        for sides in self._known:
-            for side in sides:
-                side.check()
+        for known in self._known:
+            known.check()
         self._own.finish()
 
 

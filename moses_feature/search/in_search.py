@@ -39,6 +39,8 @@ class SearchInSearch:
     """Scores words after the nodes of a tree: natural logs of p(word | beginning, source).
 
     Attributes:
+        source, target: words and ids.
+        words: what makes words out of tokens.
         end: the id of the end of a sentence.
 
     Args:
@@ -56,15 +58,16 @@ class SearchInSearch:
                 f"{scorer.reading}: rescore n-best lists with it"
             )
         self.end = END
-        self._scorer = scorer
+        self.source, self.target = scorer.source, scorer.target
+        self.words = TableWords().words(scorer)
         self._network = scorer.network
-        self._words = TableWords().words(scorer)
         self._sentences: list[list[int]] = []
         self.forget()
 
     def read(self, sentences: Sequence[Sequence[bytes]]) -> None:
         """Take the sentences of a source text."""
-        self._sentences = [self.source_ids(sentence) for sentence in sentences]
+        pairs = (self.words.pair(b" ".join(sentence), b"") for sentence in sentences)
+        self._sentences = [self.source.ids(source) for source, _ in pairs]
         self.forget()
 
     def forget(self) -> None:
@@ -74,14 +77,10 @@ class SearchInSearch:
         self._after = np.zeros(0, dtype=np.int32)
         self._reached: list[NDArray[np.integer]] = []
 
-    def source_ids(self, words: Sequence[bytes]) -> list[int]:
-        """Return the ids of source words."""
-        return self._scorer.source.ids(self._words.pair(b" ".join(words), b"")[0])
-
     def ids(self, words: Sequence[bytes]) -> list[int]:
         """Return the ids of target words."""
-        of_words = [self._words.pair(b"", word)[1] for word in words]
-        return [self._scorer.target.ids(word)[0] if word else END for word in of_words]
+        of_words = [self.words.pair(b"", word)[1] for word in words]
+        return [self.target.ids(word)[0] if word else END for word in of_words]
 
     def guesses(self, words: Integers) -> Floats:
         """Return about what words (n,) score, wherever they stand."""

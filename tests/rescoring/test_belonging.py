@@ -15,7 +15,7 @@ from moses_feature.models.files import write_model_files
 from moses_feature.models.known_words import ENOUGH, FEWEST, KnownWords
 from moses_feature.models.phrase_model import save_model
 from moses_feature.models.reading import Reading
-from moses_feature.models.vocabulary import UNKNOWN
+from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.rescoring.own_source import OwnSource
 from moses_feature.rescoring.search import SearchFeature
 from moses_feature.rescoring.source import SourceText
@@ -48,13 +48,14 @@ def test_models_of_another_language_are_refused(tmp_path, run, model):
     run(*arguments)
     (tmp_path / "out").unlink()
     for source, target, text in (
-        (TARGET, SOURCE, ""),
-        (TARGET, TARGET, "source"),
-        (SOURCE, SOURCE, "the translations"),
+        (TARGET, SOURCE, "source, and 90 of them as words of its other language"),
+        (SOURCE, SOURCE, "the translations, and 120 of them as words of its other language"),
+        (b"x y z", TARGET, "source"),
+        (SOURCE, b"x y z", "the translations"),
     ):
         write(tmp_path, source, target)
         said = run(*arguments, exit_code=1).stderr
-        assert f"expected a model that knows most words of {text}" in said
+        assert f"words of {text}" in said
         assert not (tmp_path / "out").exists()
 
 
@@ -64,7 +65,8 @@ def test_a_language_model_of_another_language_is_refused(tmp_path, run):
     for target, exit_code in ((" ".join(words[:5]), 0), ("p q r s t", 1)):
         write(tmp_path, SOURCE, target.encode())
         said = run("rescore", "lists", "out", "--cslm", "X=lm", exit_code=exit_code).stderr
-        assert ("X: expected a model that knows most words" in said) == bool(exit_code)
+        expected = "X: expected a model of the language of the translations, found that it knows 0"
+        assert (expected in said) == bool(exit_code)
 
 
 @pytest.mark.usefixtures("models")
@@ -72,22 +74,40 @@ def test_translating_another_language(run):
     """After the first words that say so: what was printed until then is there."""
     assert run("search", "translate", "forward", stdin=PAIRS * (SOURCE + b"\n")).stdout
     said = run("search", "translate", "forward", stdin=PAIRS * b"x y z\n", exit_code=1)
-    assert "most words of the text to translate, found that it knows 0 of 90" in said.stderr
+    expected = "forward: expected a model of the language of the text to translate, found that it"
+    assert f"{expected} knows 0 of 90" in said.stderr
 
 
 def test_few_words_are_not_judged():
-    known = KnownWords("model", "text")
-    known.add([UNKNOWN] * (FEWEST - 1))
+    vocabulary = Vocabulary((b"a", b"b"))
+    known = KnownWords("model", "text", vocabulary)
+    known.add([b"x"] * (FEWEST - 1))
     known.check()
-    known.add([UNKNOWN])
+    known.add([b"x"])
     with pytest.raises(MosesFeatureError, match="knows 0 of 50"):
         known.check()
-    known = KnownWords("model", "text")
-    with pytest.raises(MosesFeatureError, match="model: expected a model that knows most words"):
-        known.add([UNKNOWN] * ENOUGH)
-    known = KnownWords("model", "text")
-    known.add([UNKNOWN, 2] * ENOUGH)
+    known = KnownWords("model", "text", vocabulary)
+    with pytest.raises(MosesFeatureError, match="model: expected a model of the language of text"):
+        known.add([b"x"] * ENOUGH)
+    known = KnownWords("model", "text", vocabulary)
+    known.add([b"x", b"b"] * ENOUGH)
     assert known.share == 0.5
+
+
+@pytest.mark.parametrize(("of_other", "refused"), [(9, False), (10, False), (11, True)])
+def test_languages_that_share_many_words(of_other, refused):
+    """Swapped, a model may still know most words, and knows more as those of the other side."""
+    vocabularies = Vocabulary((b"1", b".")), Vocabulary((b"1", b".", b"le"))
+    known = KnownWords("model", "text", *vocabularies)
+    known.add([b"1"] * (100 - of_other) + [b"le"] * of_other)
+    if refused:
+        with pytest.raises(MosesFeatureError, match="it is of these two the other way round"):
+            known.check()
+    else:
+        known.check()
+    known = KnownWords("model", "text", *vocabularies[::-1])
+    known.add([b"1", b"le"] * 50)
+    known.check()
 
 
 @pytest.mark.usefixtures("models")
