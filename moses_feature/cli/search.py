@@ -155,10 +155,10 @@ def train_command(
     from moses_feature.cli.training_run import train_and_show
     from moses_feature.search.training import train_search
 
-    on = device.prepare()
     texts = Path(source), Path(target)
     if all(text.exists() for text in texts) and texts[0].samefile(texts[1]):
         raise UsageError(f"{source} and {target}: expected two texts, found one")
+    on = device.prepare()
     settings, directory = training.settings(on), Path(model_directory)
     train_and_show(
         train_search,

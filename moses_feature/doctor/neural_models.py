@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,33 +70,39 @@ def check_neural_models(
         try:
             model = LOADERS[feature.kind](path)
         except MosesFeatureError as error:
-            yield Finding(
-                "problem",
-                str(path),
-                str(error).removeprefix(f"{path}: "),
-                "the decoder stops",
-                f"see which model {feature.name} should read (moses-feature describe)",
-            )
+            remedy = f"see which model {feature.name} should read (moses-feature describe)"
+            yield _problem(path, error, "the decoder stops", remedy)
             continue
-        said = []
-        for text, known, words in _sides(model, path):
-            if not texts.get(text):
-                continue
-            try:
-                for sentence in texts[text][:SENTENCES]:
-                    known.add(words(sentence))
-                known.check()
-            except MosesFeatureError as error:
-                yield Finding(
-                    "problem",
-                    str(path),
-                    str(error).removeprefix(f"{path}: "),
-                    "its scores tell nothing of translations",
-                    "give a model of these languages, trained on text that is tokenised, cased and "
-                    "escaped like the table",
-                )
-            said.append(f"{100 * known.share:.1f}% of the words of {text}")
+        said = yield from _check_words(model, path, texts)
         say(f"{path}: knows {' and '.join(said)}" if said else f"{path}: can be read")
+
+
+def _check_words(
+    model: _Model, path: Path, texts: Mapping[str, Sequence[Sentence]]
+) -> Generator[Finding, None, list[str]]:
+    """Yield which texts are of another language; return how much of each the model knows."""
+    said = []
+    for text, known, words in _sides(model, path):
+        if not texts.get(text):
+            continue
+        try:
+            for sentence in texts[text][:SENTENCES]:
+                known.add(words(sentence))
+            known.check()
+        except MosesFeatureError as error:
+            yield _problem(
+                path,
+                error,
+                "its scores tell nothing of translations",
+                "give a model of these languages, trained on text that is tokenised, cased and "
+                "escaped like the table",
+            )
+        said.append(f"{100 * known.share:.1f}% of the words of {text}")
+    return said
+
+
+def _problem(path: Path, error: MosesFeatureError, effect: str, remedy: str) -> Finding:
+    return Finding("problem", str(path), f"{error}".removeprefix(f"{path}: "), effect, remedy)
 
 
 def _sides(

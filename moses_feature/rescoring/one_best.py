@@ -22,8 +22,8 @@ class Outcome:
 
     Attributes:
         sentences: that have a list.
-        missing: sentences of the references that have none.
-        changed: of them that have one, whose best translation is not the first of the decoder.
+        missing: sentences that have none, though a reference has words.
+        changed: of those that have one, whose best translation is not the first of the decoder.
         bleu_before, bleu_after: 0 to 100, of the decoder's first and of the best translations of
             all sentences of the references; None without references.
     """
@@ -64,7 +64,7 @@ class OneBest:
             )
         self._sentences = sentences or len(self._references)
         self._before = self._after = np.zeros(STATISTICS, np.int64)
-        self._next = self._lists = self._changed = 0
+        self._next = self._lists = self._missing = self._changed = 0
 
     def add(self, translations: Sequence[Translation]) -> bytes:
         """Take the list of a sentence.
@@ -86,7 +86,7 @@ class OneBest:
             )
         missing = sentence - self._next
         for number in range(self._next, sentence):
-            self._count(number, (), ())
+            self._count_missing(number)
         self._count(sentence, first.words, best.words)
         self._next = sentence + 1
         self._lists += 1
@@ -105,6 +105,10 @@ class OneBest:
         self._before = self._before + both[0]
         self._after = self._after + both[1]
 
+    def _count_missing(self, sentence: int) -> None:
+        self._count(sentence, (), ())
+        self._missing += bool(self._name) and any(self._references[sentence])
+
     def rest(self) -> bytes:
         """Return empty lines for the sentences after the last list, as far as they are known."""
         return b"\n" * max(0, self._sentences - self._next)
@@ -114,8 +118,7 @@ class OneBest:
         if not self._name:
             return Outcome(self._lists, 0, self._changed, None, None)
         for sentence in range(self._next, len(self._references)):
-            self._count(sentence, (), ())
+            self._count_missing(sentence)
         self._next = max(self._next, len(self._references))
         bleu = [100 * corpus_bleu(counts) for counts in (self._before, self._after)]
-        missing = len(self._references) - self._lists
-        return Outcome(self._lists, missing, self._changed, bleu[0], bleu[1])
+        return Outcome(self._lists, self._missing, self._changed, bleu[0], bleu[1])

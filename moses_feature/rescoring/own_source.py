@@ -21,18 +21,16 @@ class OwnSource:
     Args:
         feature: the name of what explains them.
         source: the name of the text that was translated.
+
+    Attributes:
+        is_done: whether enough was tried.
     """
 
     def __init__(self, feature: str, source: str) -> None:
         self._names = feature, source
         self._tried = self._better = 0
         self._lock = Lock()
-        self._said = False
-
-    @property
-    def is_done(self) -> bool:
-        """Whether enough was tried."""
-        return self._said
+        self.is_done = False
 
     def add(self, own: float, other: float) -> None:
         """Count a translation.
@@ -50,9 +48,9 @@ class OwnSource:
     def finish(self) -> None:
         """Say it, if too few were explained better; once."""
         with self._lock:
-            if self._said:
+            if self.is_done:
                 return
-            self._said = True
+            self.is_done = True
         if self._tried >= FEWEST and self._better < LEAST_BETTER * self._tried:
             feature, source = self._names
             logger.warning(

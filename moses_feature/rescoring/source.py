@@ -8,10 +8,12 @@ from pathlib import Path
 
 from moses_feature.errors import MosesFeatureError
 from moses_feature.moses.lines import LineReader
+from moses_feature.moses.links import links_of
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.rescoring.nbest import AnyTranslation, BadTranslationError
 
 _LINKS = re.compile(rb"(?:[0-9]{1,9}-[0-9]{1,9}(?: |$))+")
+"""What other decoders may write behind the total is no word alignment."""
 
 
 class SourceText:
@@ -58,16 +60,17 @@ class SourceText:
 
         Raises:
             MosesFeatureError: there is no such sentence.
-            BadTranslationError: a link to a word that the sentence has not.
+            BadTranslationError: a link to a word that the sentence, or the translation, has not.
         """
         sentence = self.sentence(number)
         links = translations[0].links if translations else None
         if links is not None and _LINKS.fullmatch(links):
-            last = max(int(link.partition(b"-")[0]) for link in links.split())
-            words = len(tokens(sentence))
-            if last >= words:
-                where = f"sentence {number} (from 0) of {self.name}"
-                raise BadTranslationError(0, f"links to the {words} words of {where}", f"{last}")
+            try:
+                links_of(links, len(tokens(sentence)), len(translations[0].words))
+            except ValueError as error:
+                expected, found = error.args
+                of = f"as sentence {number} (from 0) of {self.name} has them"
+                raise BadTranslationError(0, f"{expected}, {of}", found) from None
         return sentence
 
     def beside(self, number: int) -> bytes:

@@ -120,8 +120,8 @@ def test_word_alignments_of_another_text_are_refused(tmp_path, run, model):
     (tmp_path / "out").unlink()
     write(tmp_path, SOURCE, TARGET, " ||| 0-0 5-1")
     said = run(*arguments, exit_code=1).stderr
-    expected = "lists at line 1: expected links to the 5 words of sentence 0 (from 0) of source"
-    assert f"{expected}, found 5" in said
+    expected = "lists at line 1: expected links between 5 source and 4 target words"
+    assert f"{expected}, as sentence 0 (from 0) of source has them, found " in said
     assert not (tmp_path / "out").exists()
 
 
@@ -176,7 +176,7 @@ def test_an_empty_file_of_lists(tmp_path, run):
 def test_references_of_sentences_without_a_list(tmp_path, run):
     write(tmp_path, SOURCE, TARGET)
     (tmp_path / "weights").write_text("LM0= 1\n")
-    (tmp_path / "reference").write_bytes((PAIRS + 2) * (TARGET + b"\n"))
+    (tmp_path / "reference").write_bytes((PAIRS + 2) * (TARGET + b"\n") + b"\n")
     options = ("--weights", "weights", "--reference", "reference")
     said = run("rescore", "lists", "out", *options).stderr
     assert "2 sentences of the references have no list" in said
