@@ -45,8 +45,9 @@ from moses_feature.models.sizes import PRESETS, FeedForwardSizes, Sizes
 from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
-from moses_feature.scoring.computation import BLOCK_ROWS, WORDS_TOGETHER
+from moses_feature.scoring.computation import ROWS
 from moses_feature.scoring.of_model import scorer_of
+from moses_feature.scoring.output_layer import WORDS_TOGETHER
 from moses_feature.scoring.packing import Packed, WordPair
 from moses_feature.scoring.scorer import Scorer
 from moses_feature.tables.augment import LINES_PER_PART
@@ -317,8 +318,8 @@ def best_rate(inner: int, width: int, dtype: torch.dtype) -> float:
     """
     threads = torch.get_num_threads()
     rates = []
-    for rows in (BLOCK_ROWS["cpu"], 4096):
-        columns = min(width, WORDS_TOGETHER["cpu"]) if inner < width // 8 else width
+    for rows in (ROWS, 4096):
+        columns = min(width, WORDS_TOGETHER) if inner < width // 8 else width
         weight = torch.randn(inner, columns, dtype=dtype)
 
         def multiply(rows: int = rows, weight: torch.Tensor = weight) -> float:

@@ -11,11 +11,9 @@ from pathlib import Path
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
 from mert.nbest import read_nbest
-from mert.pools.choice import NO_LATTICES
-from mert.tuning_state import LATTICE_MERT, TuningSettings
 from moses_feature.doctor.examine import examine_fast
 from moses_feature.doctor.neural_models import check_neural_models
-from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.errors import MosesFeatureError
 from moses_feature.metrics.bleu import References
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
@@ -26,19 +24,14 @@ PROBES = 40
 """Sentences, spread over the text, that are translated to see that all fits together."""
 
 
-def check_chain(
-    ini: MosesIni, corpus: Corpus, settings: DecoderSettings, tuning: TuningSettings
-) -> None:
+def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> None:
     """Look at the system, translate a few sentences and compare them with their references.
 
     Raises:
-        UsageError: the decoder has not got what the optimiser wants.
         MosesFeatureError: files are missing or of other systems, the decoder fails, its features
             are not those of the ini, or the translations share no two words in a row with the
             references.
     """
-    if tuning.optimizer == LATTICE_MERT and settings.decoder != "embedded":
-        raise UsageError(NO_LATTICES)
     fatal, others = examine_fast(ini)
     sentences = [list(sentence) for sentence in corpus.sentences]
     references = [list(of_sentence[0]) for of_sentence in corpus.references]

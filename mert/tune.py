@@ -1,10 +1,9 @@
 """Tune the weights of a system: decode, merge what was found, optimise, and again (Och 2003).
 
 A work directory holds everything: `state.json`, the n-best list of each iteration as Moses writes
-it (`run1.best100.out.gz`) or its lattices, at the end all hypotheses of the lists as feature and
-score files for Moses' own optimisers, and `moses.ini` with the best weights. Each step is on disk
-when it is done. Numbers are read back from these files, so that a run that was killed goes on to
-the very same weights.
+it (`run1.best100.out.gz`), at the end all hypotheses as feature and score files for Moses' own
+optimisers, and `moses.ini` with the best weights. Each step is on disk when it is done. Numbers are
+read back from these files, so that a run that was killed goes on to the very same weights.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from mert.corpus import Corpus
 from mert.decoders.decoder import Decoder
 from mert.moses_files import write_weights
 from mert.optimisers.space import SearchSpace, normalised
-from mert.pools.choice import evidence_of
-from mert.pools.evidence import Evidence
+from mert.pools.nbest_lists import NbestLists
 from mert.tuning_state import (
     STATE,
     TUNED_INI,
@@ -121,15 +119,15 @@ class _Run:
         self._report = report
         self._features: FeatureSet = decoder.features
         self._metric = metric(settings.metric)
-        self._evidence: Evidence = evidence_of(decoder, corpus, settings)
+        self._pool = NbestLists(decoder, corpus, settings)
         self.state = read_state(directory, {**identity, "settings": asdict(settings)})
         if self.state.iterations and not (self.state.stopped and self._tuned_ini.exists()):
             self._read_earlier()
 
     def _read_earlier(self) -> None:
         """Read what the iterations that are done have found."""
-        for number, iteration in enumerate(self.state.iterations, 1):
-            self._evidence.add(self._lists(number), np.array(iteration.weights))
+        for number in range(1, len(self.state.iterations) + 1):
+            self._pool.add(self._lists(number))
         logger.info("going on after iteration %d", len(self.state.iterations))
 
     @property
@@ -151,7 +149,7 @@ class _Run:
         if not path.exists():
             self._decode(number, start, path)
         decoded = time.monotonic()
-        added = self._evidence.add(path, start)
+        added = self._pool.add(path)
         iteration = Iteration(
             start.tolist(), corpus_quality(added.statistics), added.new, added.total
         )
@@ -159,7 +157,7 @@ class _Run:
             self._check_quality(added.statistics)
         state.iterations.append(iteration)
         if number == 1:
-            state.constants = self._evidence.constants()
+            state.constants = self._pool.constants()
             for name in state.constants:
                 logger.warning(
                     "%s is the same for all translations of every sentence: its weight does "
@@ -167,13 +165,11 @@ class _Run:
                     name,
                 )
         if added.new == 0:
-            state.stopped = self._evidence.nothing_new
+            state.stopped = "no new hypotheses"
         elif number >= settings.max_iterations:
             state.stopped = f"{number} iterations done"
         else:
-            optimum = self._evidence.optimum(
-                SearchSpace.around(start), settings.seed * 1000 + number
-            )
+            optimum = self._pool.optimum(SearchSpace.around(start), settings.seed * 1000 + number)
             change = np.abs(normalised(optimum.weights) - normalised(start)).max()
             iteration.next_weights = optimum.weights.tolist()
             iteration.optimised_quality = optimum.quality
@@ -183,7 +179,7 @@ class _Run:
                 state.stopped = f"no weight changed by more than {settings.settled:g}"
         iteration.seconds = (round(decoded - began, 2), round(time.monotonic() - decoded, 2))
         write_json(self._directory / STATE, asdict(state))
-        self._log(number, iteration, added.said)
+        self._log(number, iteration)
 
     def _decode(self, number: int, weights: Floats, path: Path) -> None:
         """Write what an iteration finds."""
@@ -191,7 +187,7 @@ class _Run:
             with whole_file(path) as temporary:
                 shutil.copyfile(self._first_lists, temporary)
             return
-        self._evidence.decode(
+        self._pool.decode(
             self._features.with_weights(weights),
             path,
             lambda done: self._report(f"iteration {number}: decoding", done),
@@ -200,7 +196,7 @@ class _Run:
     def _check_quality(self, statistics: Integers) -> None:
         """Check that there is something to tune; if not, leave the directory to another run."""
         try:
-            _check_quality(self._metric, statistics, self._evidence.has_matches(), self._force)
+            _check_quality(self._metric, statistics, self._pool.has_matches(), self._force)
         except MosesFeatureError:
             for path in (self._lists(1), self._directory / STATE):
                 path.unlink(missing_ok=True)
@@ -211,13 +207,14 @@ class _Run:
         weights: np.ndarray = self._features.weights[self._features.tuneable]
         return weights
 
-    def _log(self, number: int, iteration: Iteration, said: str) -> None:
+    def _log(self, number: int, iteration: Iteration) -> None:
         logger.info(
-            "iteration %d: %s %.2f; %s; decoded in %.1f s",
+            "iteration %d: %s %.2f; %d new hypotheses of %d; decoded in %.1f s",
             number,
             self._metric.label,
             self._metric.shown(iteration.quality),
-            said,
+            iteration.new,
+            iteration.hypotheses,
             iteration.seconds[0],
         )
         if iteration.optimised_quality is not None:
@@ -260,7 +257,7 @@ class _Run:
         if self._tuned_ini.exists():
             return
         self._log_search_errors(tuned)
-        self._evidence.write(self._directory)
+        self._pool.write(self._directory)
         weights = tuned.by_name()
         what = "weights"
         if not weights.keys() <= {feature.name for feature in self._ini.features}:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from mert.decoders.decoder import Decoder
 from mert.decoders.rescored import RescoredDecoder
 from mert.tune import tune
 from mert.tuning_state import (
-    LATTICE_MERT,
     SEARCH,
     TUNED_INI,
     TuningSettings,
@@ -77,8 +75,6 @@ def tune_system(
     tuned = MosesIni.read(directory / SEARCH / TUNED_INI)
     decoder.search_with(tuned)
     logger.info("tuning the order of its lists")
-    if settings.optimizer == LATTICE_MERT:  # what rescores lists sees no lattices
-        settings = replace(settings, optimizer=TuningSettings.optimizer)
     return tune(tuned, corpus, decoder, directory, settings, identity=identity, **options)
 
 

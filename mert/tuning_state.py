@@ -26,15 +26,8 @@ SEARCH = "search"
 """The folder of the run that tunes a decoder by itself, before its lists are rescored."""
 
 
-LATTICE_MERT = "lattice-mert"
-TUNERS = (*OPTIMIZERS, LATTICE_MERT)
-"""What finds the weights: on n-best lists, or on lattices."""
-
-
 def lists_name(iteration: int, settings: TuningSettings) -> str:
     """Return the name of the file that an iteration decodes into, counted from 1."""
-    if settings.optimizer == LATTICE_MERT:
-        return f"run{iteration}.lattices.gz"
     return f"run{iteration}.best{settings.n_best}.out.gz"
 
 
@@ -43,12 +36,12 @@ class TuningSettings:
     """How to tune; every default is written here alone.
 
     Attributes:
-        optimizer: one of `TUNERS`.
+        optimizer: one of `OPTIMIZERS`.
         metric: what is optimised; one of `moses_feature.metrics.metric.METRICS`.
-        n_best: distinct translations of each sentence in an iteration; unless there are lattices.
+        n_best: distinct translations of each sentence in an iteration.
         max_iterations: decoding runs at most.
         settled: the tuning ends when no weight, all normalised, changes by more.
-        restarts: random start points of `mert` and `lattice-mert`.
+        restarts: random start points of `mert`.
         random_directions: of these, tried when no single feature brings anything.
         seed: of everything that is random.
     """
@@ -63,8 +56,8 @@ class TuningSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if self.optimizer not in TUNERS:
-            valid = ", ".join(TUNERS)
+        if self.optimizer not in OPTIMIZERS:
+            valid = ", ".join(OPTIMIZERS)
             raise UsageError(f"unknown optimizer {self.optimizer!r}: expected one of {valid}")
         metric(self.metric)
         if self.n_best < 2 or self.max_iterations < 1:
@@ -78,9 +71,8 @@ class Iteration:
     Attributes:
         weights: of the tuneable features, that were decoded with.
         quality: 0 to 1, of the first translations: BLEU, or what the metric makes of them.
-        new: hypotheses that no earlier iteration had found; on lattices, sentences with a path
-            that is better than any before.
-        hypotheses: of all iterations so far; on lattices, edges.
+        new: hypotheses that no earlier iteration had found.
+        hypotheses: of all iterations so far.
         next_weights: what the optimiser made of it; empty in the last iteration.
         optimised_quality: of the next weights, on all hypotheses so far.
         change: the greatest change of a weight, all normalised.

@@ -13,7 +13,7 @@ from mert.decoders.choice import DECODERS, DecoderSettings
 from mert.decoders.embedded.decoder import DEFAULT_POPS, DEFAULT_STACK, SearchLimits
 from mert.decoders.moses import MosesSettings
 from mert.optimisers.choice import OPTIMIZERS
-from mert.tuning_state import TUNERS, TuningSettings
+from mert.tuning_state import TuningSettings
 from moses_feature.cli.option_types import (
     ABOVE_ZERO,
     NOT_NEGATIVE,
@@ -170,7 +170,7 @@ restarts_option = click.option(
     type=NOT_NEGATIVE,
     default=TUNING.restarts,
     show_default=True,
-    help="Random start points of mert and lattice-mert.",
+    help="Random start points of mert.",
 )
 
 tuning_options = Gathered(
@@ -180,11 +180,10 @@ tuning_options = Gathered(
     click.option(
         "--algorithm",
         "optimizer",
-        type=click.Choice(TUNERS),
+        type=click.Choice(OPTIMIZERS),
         default=TUNING.optimizer,
         show_default=True,
-        help="That finds the weights: on n-best lists, or (lattice-mert) on all that the search "
-        "has looked at, which the embedded decoder alone can tell.",
+        help="That finds the weights.",
     ),
     metric_option,
     click.option(
@@ -192,7 +191,7 @@ tuning_options = Gathered(
         type=WholeRange(2, MOST_TRANSLATIONS),
         default=TUNING.n_best,
         show_default=True,
-        help="Distinct translations of each sentence, unless there are lattices.",
+        help="Distinct translations of each sentence.",
     ),
     click.option(
         "--max-iterations",

@@ -68,7 +68,7 @@ def mert_tune(
 ) -> None:
     """Tune the weights of a system; writes WORK-DIR/moses.ini.
 
-    Each iteration translates the development set into n-best lists (or lattices), merges them with
+    Each iteration translates the development set into n-best lists, merges them with
     the earlier ones, and optimises BLEU. The weights whose first translations have the best BLEU
     are kept.
 
@@ -80,7 +80,7 @@ def mert_tune(
     corpus = Corpus.read(dev, dev_reference)
     rescoring = tuple(named_model(text) for text in rescore)
     decoder_choice = replace(decoder_choice, rescoring=rescoring)
-    check_chain(system, corpus, decoder_choice, tuning)
+    check_chain(system, corpus, decoder_choice)
     identity = {**identity_of(system, corpus), "decoder": decoder_choice.identity()}
     decoder = decoder_choice.make(system, corpus.sentences)
     try:

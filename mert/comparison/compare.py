@@ -83,7 +83,7 @@ def compare(
     texts = [(output.name, finished.read_outputs(output, test)) for output in outputs]
     found: list[tuple[str, tuple[Run, ...], Seconds]] = []
     with locked_directory(directory, "comparing"):
-        _check_new(candidates, dev, test, directory, decoder, tuning)
+        _check_new(candidates, dev, test, directory, decoder)
         _check_directory(directory, dev, test, decoder)
         left = TimeLeft(len(candidates) * runs)
         task = Task(names, dev, test, directory, decoder, seeds, command, force, left, report)
@@ -129,14 +129,13 @@ def _check_new(
     test: Corpus,
     directory: Path,
     decoder: DecoderSettings,
-    tuning: TuningSettings,
 ) -> None:
     """Try the systems that no earlier run in the directory has begun with, in seconds."""
     for candidate in candidates:
         if not any((directory / candidate.name).glob("*")):
             for corpus in (dev, test) if candidate == candidates[0] else (dev,):
                 if corpus is not None:
-                    check_chain(candidate.ini, corpus, candidate.decoder(decoder), tuning)
+                    check_chain(candidate.ini, corpus, candidate.decoder(decoder))
 
 
 def _check_directory(

@@ -101,12 +101,6 @@ class ClusterDecoder:
         """Translate all sentences; see `Decoder`."""
         self._write(path, report, "write_nbest", features, count)
 
-    def write_lattices(
-        self, features: FeatureSet, path: Path, report: Callable[[int], None] = lambda _: None
-    ) -> None:
-        """Translate all sentences and write the lattices; see `LatticeDecoder`."""
-        self._write(path, report, "write_lattices", features)
-
     def _write(self, path: Path, report: Callable[[int], None], *asked: Any) -> None:
         """Write what a method of the workers' decoders writes, given some arguments."""
         started = [shard.start(*asked) for shard in self._shards]
@@ -147,7 +141,7 @@ def _retried(part: Future[bytes], shard: _Shard, *asked: Any) -> bytes:
 
 
 class ShardWorker:
-    """What an actor does: weights in, n-best lists or lattices out.
+    """What an actor does: weights in, n-best lists out.
 
     Args:
         directory: where the command was started; relative paths in an ini hold from there.

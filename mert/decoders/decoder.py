@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 from moses_feature.moses.features import FeatureSet
 
@@ -52,19 +52,3 @@ class Decoder(Protocol):
 
     def close(self) -> None:
         """Free what the decoder holds: processes, scratch directories."""
-
-
-@runtime_checkable
-class LatticeDecoder(Decoder, Protocol):
-    """A decoder that tells all that its searches looked at."""
-
-    def write_lattices(
-        self, features: FeatureSet, path: Path, report: Callable[[int], None] = lambda _: None
-    ) -> None:
-        """Translate the whole text and write its lattices; see `mert.lattices.files`.
-
-        Args:
-            features: whose weights to use.
-            path: the file; it appears when it is whole.
-            report: told now and then how many sentences are done.
-        """

@@ -7,12 +7,11 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 
 from mert.optimisers.candidates import Candidates
-from mert.optimisers.line_search import LineSearch, Step
+from mert.optimisers.line_search import LineSearch
 from mert.optimisers.space import Optimum, SearchSpace, normalised
 from moses_feature.arrays import Floats, Integers
 
@@ -20,51 +19,9 @@ SMALLEST_GAIN = 1e-5
 """Quality that a step must bring for the search to go on."""
 RANDOM_DIRECTIONS, MOVING = 24, 3
 """Random directions that are tried, and features that each moves."""
-SENTENCES_OF_A_PART = 100
-"""Restarts climb on a part of the sentences first, if each part has so many."""
-
-
-@dataclass(frozen=True)
-class Thrift:
-    """What random restarts save.
-
-    Attributes:
-        parts: of the sentences at most; restarts first climb on one of them each.
-        finalists: restarts that go on.
-    """
-
-    parts: int = 2
-    finalists: int = 6
-
-
-class Lines(Protocol):
-    """Lines through the weights, along which a metric is known without a grid.
-
-    Scores (n,) are those of what weights choose among: hypotheses, or the edges of lattices.
-    """
-
-    def __len__(self) -> int:
-        """Return the number of sentences."""
-
-    def part(self, number: int, parts: int) -> Lines:
-        """Return those of every `parts`-th sentence, from a number on."""
-
-    def scores(self, weights: Floats) -> Floats:
-        """Return the scores (n,) under weights (d,)."""
-
-    def chosen(self, scores: Floats) -> Integers:
-        """Return the rows (sentences,) of the best translations by scores (n,)."""
-
-    def quality_of_rows(self, rows: Integers) -> float:
-        """Return the quality, 0 to 1, of one translation of each sentence."""
-
-    def line(self, direction: Floats) -> Any:
-        """Return the line in a direction (d,); its `slopes` say how much each score grows."""
-
-    def along(
-        self, scores: Floats, chosen: Integers, line: Any, lowest: float, highest: float
-    ) -> Step:
-        """Return the best place on a line; γ is 0 where the scores are."""
+PARTS, SENTENCES_OF_A_PART, FINALISTS = 2, 100, 6
+"""Random restarts are pruned: where there are so many sentences for each part, a restart first
+climbs on one of the parts, and only so many restarts go on with all sentences."""
 
 
 def mert(
@@ -73,19 +30,6 @@ def mert(
     restarts: int = 20,
     random_directions: int = RANDOM_DIRECTIONS,
     seed: int = 1,
-) -> Optimum:
-    """Search n-best lists from the start weights and from random ones; see `search_lines`."""
-    lines = LineSearch(candidates.distinct())
-    return search_lines(lines, space, restarts, random_directions, seed)
-
-
-def search_lines(
-    lines: Lines,
-    space: SearchSpace,
-    restarts: int,
-    random_directions: int,
-    seed: int,
-    thrift: Thrift = Thrift(),
 ) -> Optimum:
     """Search from the start weights and from random ones, and return the best weights found.
 
@@ -96,6 +40,7 @@ def search_lines(
     where they come to go on. Of equally good places the first is taken. The searches run in
     threads; what they find does not depend on how many.
     """
+    lines = LineSearch(candidates.distinct())
     search = _Search(lines, space)
     generators = [np.random.default_rng([seed, restart]) for restart in range(restarts + 1)]
     starts = [search.scaled(space.start)]
@@ -103,7 +48,7 @@ def search_lines(
         drawn = generator.uniform(space.draw_lowest, space.draw_highest)
         starts.append(search.scaled(np.where(space.fixed, space.start, drawn)))
     parts = [search]
-    count = min(thrift.parts, len(lines) // SENTENCES_OF_A_PART)
+    count = min(PARTS, len(lines) // SENTENCES_OF_A_PART)
     if count > 1:
         parts = [_Search(lines.part(part, count), space) for part in range(count)]
     ended = threading.Event()
@@ -121,7 +66,7 @@ def search_lines(
         try:
             places = list(pool.map(first_climb, range(len(starts))))
             ranked = sorted(range(1, len(places)), key=lambda restart: -places[restart].quality)
-            going_on = [0, *sorted(ranked[: thrift.finalists if len(parts) > 1 else restarts])]
+            going_on = [0, *sorted(ranked[: FINALISTS if len(parts) > 1 else restarts])]
             for restart, place in zip(going_on, pool.map(climb, going_on), strict=True):
                 places[restart] = place
         except BaseException:
@@ -154,7 +99,7 @@ class _Place:
 class _Search:
     """Climbs from points until nothing more is gained; several threads may climb at once."""
 
-    def __init__(self, lines: Lines, space: SearchSpace) -> None:
+    def __init__(self, lines: LineSearch, space: SearchSpace) -> None:
         self._lines = lines
         self._space = space
         self._free = np.flatnonzero(~space.fixed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,24 +15,35 @@ from mert.nbest import read_nbest
 from mert.optimisers.candidates import Candidates
 from mert.optimisers.choice import optimizer
 from mert.optimisers.space import Optimum, SearchSpace
-from mert.pools.evidence import Added
 from mert.pools.pool import Pool
 from mert.tuning_state import TuningSettings
-from moses_feature.arrays import Floats
+from moses_feature.arrays import Integers
 from moses_feature.metrics.metric import metric
 from moses_feature.moses.features import FeatureSet
 
 
+class Added(NamedTuple):
+    """What an iteration added.
+
+    Attributes:
+        new: hypotheses that no earlier iteration had found; 0 ends the tuning.
+        total: hypotheses there are now.
+        statistics: (width,) of the best translations of all sentences, summed.
+    """
+
+    new: int
+    total: int
+    statistics: Integers
+
+
 class NbestLists:
-    """The n-best lists of all iterations; see `Evidence`.
+    """The n-best lists of all iterations of a tuning run.
 
     Args:
         decoder: that makes them.
         corpus: the development set.
         settings: of the tuning run.
     """
-
-    nothing_new = "no new hypotheses"
 
     def __init__(self, decoder: Decoder, corpus: Corpus, settings: TuningSettings) -> None:
         self._decoder = decoder
@@ -48,14 +60,12 @@ class NbestLists:
         """Write n-best lists."""
         self._decoder.write_nbest(features, self._count, path, report)
 
-    def add(self, path: Path, weights: Floats) -> Added:  # noqa: ARG002
+    def add(self, path: Path) -> Added:
         """Add the lists of a file."""
         lists = read_nbest(path, self._decoder.features, self._sentences)
         new, first = self._pool.add(lists)
         self._candidates = None
-        total = self._pool.hypotheses
-        said = f"{new} new hypotheses of {total}"
-        return Added(new, total, said, first.sum(axis=0))
+        return Added(new, self._pool.hypotheses, first.sum(axis=0))
 
     def has_matches(self) -> bool:
         """Return whether any hypothesis has a match in its references."""

@@ -25,7 +25,6 @@ COMMANDS = {
     "joint": "moses_feature.cli.joint:joint_group",
     "merge": "moses_feature.cli.merge:merge_command",
     "propose": "moses_feature.cli.propose:propose_command",
-    "prune": "moses_feature.cli.prune:prune_command",
     "refine": "moses_feature.cli.refine:refine_command",
     "report": "moses_feature.cli.report:report_command",
     "rescore": "moses_feature.cli.rescore:rescore_command",

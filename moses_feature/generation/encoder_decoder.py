@@ -15,7 +15,6 @@ from moses_feature.generation.blocks import ROWS, in_blocks
 from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import END
-from moses_feature.scoring.elementwise import elementwise_for
 from moses_feature.scoring.steps import FoldedNetwork, Sources, Steps
 
 CPU = torch.device("cpu")
@@ -29,8 +28,7 @@ class PhraseWriter:
         self.state = network.sizes.state
         self.output = output.weight.detach().t().contiguous()
         self.output_bias = output.bias.detach()
-        folded = FoldedNetwork.of(network, torch.float32, len(output.weight))
-        self.steps = Steps(folded, ROWS, elementwise_for(CPU))
+        self.steps = Steps(FoldedNetwork.of(network, torch.float32), ROWS)
 
     @torch.inference_mode()
     def summaries(self, sources: Sequence[Sequence[int]]) -> Sources:

@@ -20,8 +20,7 @@ from moses_feature.arrays import Integers
 from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import END
-from moses_feature.scoring.computation import Computation
-from moses_feature.scoring.elementwise import elementwise_for
+from moses_feature.scoring.computation import ROWS, Computation
 from moses_feature.scoring.packing import PackedPairs
 from moses_feature.scoring.prefix_tree import Level
 from moses_feature.scoring.steps import FoldedNetwork, Sources, Steps
@@ -45,8 +44,7 @@ class _Arena:
     Fresh memory can cost more time than what is done with it.
     """
 
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
+    def __init__(self) -> None:
         self._memory: dict[str, Tensor] = {}
 
     def tensor(self, name: str, rows: int, width: int) -> Tensor:
@@ -54,30 +52,26 @@ class _Arena:
         memory = self._memory.get(name)
         if memory is None or len(memory) < rows * width:
             self._memory.pop(name, None)
-            memory = self._memory[name] = torch.empty(rows * width, device=self._device)
+            memory = self._memory[name] = torch.empty(rows * width)
         return memory[: rows * width].view(rows, width)
 
 
 class EncoderDecoderScorer:
-    """Scores phrase pairs with one encoder-decoder.
+    """Scores phrase pairs with one encoder-decoder on the CPU.
 
     Args:
-        network: on the device.
+        network: the network.
         computation: where and how.
     """
 
     def __init__(self, network: EncoderDecoder, computation: Computation) -> None:
-        device = self._device = computation.device
-        self._rows = computation.rows
         self._sizes = network.sizes
-        self._network = FoldedNetwork.of(
-            network, computation.dtype, computation.words, computation.normalised
-        )
+        self._network = FoldedNetwork.of(network, computation.dtype, computation.normalised)
         self._executor = computation.executor
-        self._arena = _Arena(device)
+        self._arena = _Arena()
         self._steps: SimpleQueue[Steps] = SimpleQueue()
         for _ in range(computation.workers):
-            self._steps.put(Steps(self._network, self._rows, elementwise_for(device)))
+            self._steps.put(Steps(self._network, ROWS))
         nothing = Phrases.pack([[]])
         self.word_log_probs(PackedPairs.of_ids(nothing, nothing))  # compiled functions are read now
 
@@ -105,7 +99,7 @@ class EncoderDecoderScorer:
         """Encode the distinct source phrases, in the order in which they end."""
         phrases = sum(int(np.count_nonzero(~level.grows)) for level in levels)
         last = self._arena.tensor("start", phrases, self._sizes.state)
-        states = torch.zeros(1, self._sizes.state, device=self._device)
+        states = torch.zeros(1, self._sizes.state)
         state_of_node = np.zeros(1, dtype=np.int64)
         done = 0
         for depth, level in enumerate(levels):
@@ -116,7 +110,7 @@ class EncoderDecoderScorer:
                 _fill(new, block, steps.encode(states, parent, word))  # noqa: B023  # done before
 
             self._for_each_block(encode, state_of_node[level.parent], level.word)
-            ended = torch.from_numpy(np.flatnonzero(~level.grows)).to(self._device)
+            ended = torch.from_numpy(np.flatnonzero(~level.grows))
             torch.index_select(new, 0, ended, out=last[done : done + len(ended)])
             done += len(ended)
             states, state_of_node = new, np.flatnonzero(level.grows)
@@ -156,9 +150,9 @@ class EncoderDecoderScorer:
             sources: see there.
             new: where the nodes' states (n, W) are written.
         """
-        log_probs = torch.empty(len(level.word), device=self._device)
-        edge_words = torch.from_numpy(level.word).to(self._device)
-        edge_parents = torch.from_numpy(level.parent).to(self._device)
+        log_probs = torch.empty(len(level.word))
+        edge_words = torch.from_numpy(level.word)
+        edge_parents = torch.from_numpy(level.parent)
 
         def decode(steps: Steps, block: slice, indices: Tensor) -> None:
             state, features = steps.decode(states, sources, *indices)
@@ -170,7 +164,7 @@ class EncoderDecoderScorer:
             )
 
         self._for_each_block(decode, nodes.parent, nodes.word, nodes.source)
-        return log_probs.cpu().numpy().astype(np.float64)
+        return log_probs.numpy().astype(np.float64)
 
     def _for_each_block(
         self, work: Callable[[Steps, slice, Tensor], None], *columns: Integers
@@ -195,12 +189,12 @@ class EncoderDecoderScorer:
 
     def _blocks(self, columns: Sequence[Integers]) -> Iterator[tuple[slice, Tensor]]:
         size = len(columns[0])
-        padded = np.zeros((len(columns), -(-size // self._rows) * self._rows), dtype=np.int64)
+        padded = np.zeros((len(columns), -(-size // ROWS) * ROWS), dtype=np.int64)
         padded[:, :size] = columns
-        indices = torch.from_numpy(padded).to(self._device)
-        for start in range(0, size, self._rows):
-            block = slice(start, min(start + self._rows, size))
-            yield block, indices[:, start : start + self._rows]
+        indices = torch.from_numpy(padded)
+        for start in range(0, size, ROWS):
+            block = slice(start, min(start + ROWS, size))
+            yield block, indices[:, start : start + ROWS]
 
 
 def _fill(whole: Tensor, block: slice, rows: Tensor) -> None:

@@ -19,34 +19,31 @@ from moses_feature.arrays import Integers
 from moses_feature.models.feed_forward import FeedForwardNetwork
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.vocabulary import END
-from moses_feature.scoring.computation import Computation
-from moses_feature.scoring.elementwise import elementwise_for
+from moses_feature.scoring.computation import ROWS, Computation
 from moses_feature.scoring.output_layer import OutputLayer, OutputWeights
 from moses_feature.scoring.packing import PackedPairs
 from moses_feature.scoring.prefix_tree import Level, phrases_of
 
 
 class FeedForwardScorer:
-    """Scores phrase pairs with one feed-forward network.
+    """Scores phrase pairs with one feed-forward network on the CPU.
 
     Args:
-        network: on the device.
+        network: the network.
         computation: where and how.
     """
 
     def __init__(self, network: FeedForwardNetwork, computation: Computation) -> None:
-        device, rows, words = computation.device, computation.rows, computation.words
         self._network = network.eval()
-        self._device, self._rows, self._executor = device, rows, computation.executor
-        of_products = computation.dtype, words, computation.normalised
+        self._executor = computation.executor
+        of_products = computation.dtype, computation.normalised
         outputs = [
             OutputWeights.of(layer.weight.detach(), layer.bias.detach(), *of_products)
             for layer in map(network.output_at, range(network.sizes.positions + 1))
         ]
         self._layers: SimpleQueue[list[OutputLayer]] = SimpleQueue()
         for _ in range(computation.workers):
-            do = elementwise_for(device)
-            self._layers.put([OutputLayer(output, rows, do) for output in outputs])
+            self._layers.put([OutputLayer(output, ROWS) for output in outputs])
 
     def word_log_probs(self, pairs: PackedPairs) -> NDArray[np.float64]:
         """Return log p of every target word and END, pair after pair."""
@@ -63,18 +60,18 @@ class FeedForwardScorer:
     def _features(self, sources: Phrases) -> Tensor:
         """Return the units (n, R) that the softmaxes read."""
         if not len(sources):
-            return torch.empty(0, self._network.sizes.rank, device=self._device)
+            return torch.empty(0, self._network.sizes.rank)
         words, _ = sources.padded(np.arange(len(sources)), END)
         widest = np.full((len(words), self._network.sizes.positions), END)
         widest[:, : words.shape[1]] = words[:, : widest.shape[1]]
-        rows = torch.from_numpy(widest).to(self._device)
+        rows = torch.from_numpy(widest)
 
         @torch.inference_mode()
         def read(first: int) -> Tensor:
-            some = torch.arange(first, first + self._rows, device=self._device)
+            some = torch.arange(first, first + ROWS)
             return self._network.features(rows[some.clamp(max=len(rows) - 1)])
 
-        parts = self._executor.map(read, range(0, len(rows), self._rows))
+        parts = self._executor.map(read, range(0, len(rows), ROWS))
         return torch.cat(list(parts))[: len(rows)]
 
     def _log_probs(
@@ -86,20 +83,19 @@ class FeedForwardScorer:
 
         @torch.inference_mode()
         def score(first: int) -> None:
-            begin, end = np.searchsorted(row, (first, first + self._rows))
-            some = np.minimum(np.arange(first, first + self._rows), len(needed) - 1)
-            block = features[torch.from_numpy(needed[some]).to(self._device)]
+            begin, end = np.searchsorted(row, (first, first + ROWS))
+            some = np.minimum(np.arange(first, first + ROWS), len(needed) - 1)
+            block = features[torch.from_numpy(needed[some])]
             place, word = (
-                torch.from_numpy(array[begin:end]).to(self._device)
-                for array in (row - first, level.word)
+                torch.from_numpy(array[begin:end]) for array in (row - first, level.word)
             )
             layers = self._layers.get()
             try:
                 log_probs = layers[min(position, len(layers) - 1)](block, place, word)
-                found[begin:end] = log_probs.cpu().numpy()
+                found[begin:end] = log_probs.numpy()
             finally:
                 self._layers.put(layers)
 
-        for _ in self._executor.map(score, range(0, len(needed), self._rows)):
+        for _ in self._executor.map(score, range(0, len(needed), ROWS)):
             pass
         return found

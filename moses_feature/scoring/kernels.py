@@ -1,4 +1,4 @@
-"""The element-wise part of a step, compiled for the CPU; `elementwise.py` says what each does.
+"""What a step of a network computes beside its matrix products, compiled for the CPU.
 
 A product leaves its result in the cache of a core. What follows it, the sums of its rows with
 those of some tables and the functions of these sums, is done here in one pass over each row,
@@ -65,7 +65,15 @@ def tanh(x: np.float32) -> np.float32:
 def encoder_gates(
     gates: Floats32, inputs: Floats32, word: Integers, state: Floats32, reset: Floats32
 ) -> None:
-    """See `elementwise.encoder_gates`."""
+    """Turn U_z h, U_r h into z and r, and write r * h to `reset`.
+
+    Args:
+        gates: (K, 2 H); z is left in its first half.
+        inputs: (V, 3 H) the words' products.
+        word: (K,) the word that is read.
+        state: (K, H) h.
+        reset: (K, H).
+    """
     hidden = state.shape[1]
     for row in range(len(state)):
         z, r = gates[row, :hidden], gates[row, hidden:]
@@ -80,7 +88,15 @@ def encoder_gates(
 def encoder_state(
     gates: Floats32, candidate: Floats32, inputs: Floats32, word: Integers, state: Floats32
 ) -> None:
-    """See `elementwise.encoder_state`."""
+    """Turn h into the state after the word.
+
+    Args:
+        gates: (K, 2 H), z in its first half.
+        candidate: (K, H) U (r * h).
+        inputs: (V, 3 H) the words' products.
+        word: (K,) the word that is read.
+        state: (K, H) h.
+    """
     hidden = state.shape[1]
     for row in range(len(state)):
         z, own, of_word, h = gates[row], candidate[row], inputs[word[row]], state[row]
@@ -98,7 +114,16 @@ def decoder_state(
     source: Integers,
     state: Floats32,
 ) -> None:
-    """See `elementwise.decoder_state`."""
+    """Turn h' into the state after the word.
+
+    Args:
+        recurrent: (K, 3 H) U'_z h', U'_r h', U' h'.
+        inputs: (V, 3 H) the words' products.
+        word: (K,) the word before.
+        summaries: (n, 3 H) C_z c, C_r c, C c.
+        source: (K,) the source phrase.
+        state: (K, H) h'.
+    """
     hidden = state.shape[1]
     for row in range(len(state)):
         own, h = recurrent[row], state[row]
@@ -121,7 +146,17 @@ def leaky_state(
     rate: Floats32,
     state: Floats32,
 ) -> None:
-    """See `elementwise.leaky_state`."""
+    """Turn the state of leaky units, or of tanh units, into that after the word.
+
+    Args:
+        products: (K, H) U h.
+        inputs: (V, H) the words' products.
+        word: (K,) the word.
+        summaries: (n, H) C c.
+        source: (K,) the source phrase.
+        rate: (H,) how far a unit goes to its new value.
+        state: (K, H) h.
+    """
     for row in range(len(state)):
         own, h = products[row], state[row]
         of_word, of_source = inputs[word[row]], summaries[source[row]]
@@ -138,7 +173,16 @@ def lstm_state(
     source: Integers,
     state: Floats32,
 ) -> None:
-    """See `elementwise.lstm_state`."""
+    """Turn the state of LSTM into that after the word.
+
+    Args:
+        products: (K, 4 H) of h: input gate, forget gate, output gate, new content.
+        inputs: (V, 4 H) the words' products.
+        word: (K,) the word.
+        summaries: (n, 4 H) of c.
+        source: (K,) the source phrase.
+        state: (K, 2 H) h, then the memory cells.
+    """
     hidden = state.shape[1] // 2
     for row in range(len(state)):
         own, h, memory = products[row], state[row, :hidden], state[row, hidden:]
@@ -162,7 +206,16 @@ def maxout(
     source: Integers,
     units: Floats32,
 ) -> None:
-    """See `elementwise.maxout`."""
+    """Write the larger of each two neighbours of s' to `units`.
+
+    Args:
+        pieces: (K, 2 S) O_h h'.
+        inputs: (V, 2 S) O_y e(y) and the bias.
+        word: (K,) the word before.
+        summaries: (n, 2 S) O_c c.
+        source: (K,) the source phrase.
+        units: (K, S).
+    """
     for row in range(len(units)):
         own, unit = pieces[row], units[row]
         of_word, of_source = inputs[word[row]], summaries[source[row]]
@@ -174,7 +227,7 @@ def maxout(
 
 @_exact
 def tanh_in_place(x: Floats32) -> None:
-    """See `elementwise.tanh_in_place`."""
+    """Turn x (K, H) into its hyperbolic tangent."""
     for row in range(len(x)):
         own = x[row]
         for k in range(len(own)):
@@ -183,7 +236,14 @@ def tanh_in_place(x: Floats32) -> None:
 
 @_exact
 def add_exps(logits: Floats32, bias: Floats32, top: Floats32, total: Floats32) -> None:
-    """See `elementwise.add_exps`."""
+    """Add a part of a sum of exponentials.
+
+    Args:
+        logits: (K, V) of a part of the words, without the bias; may be overwritten.
+        bias: (V,).
+        top: (K,) the largest logit so far.
+        total: (K,) the sum of exp(logit - top) so far.
+    """
     for row in range(len(logits)):
         own = logits[row]
         _raise_top(top, total, row, _add(bias, own))
@@ -211,7 +271,17 @@ def add_exps_of_most(
     best: Floats32,
     best_word: Integers,
 ) -> None:
-    """See `elementwise.add_exps_of_most`; `logits` holds the bits of bfloat16 numbers."""
+    """Add a part of a sum of exponentials, and keep the words with the largest logits.
+
+    Args:
+        logits: (K, V) of a part of the words, without the bias, in bfloat16, as their bits.
+        bias: (V,).
+        first: number of the first word of the part.
+        top: (K,) the largest logit so far.
+        total: (K,) the sum of exp(logit - top) so far.
+        best: (K, kept) the largest logits so far, largest first.
+        best_word: (K, kept) their words.
+    """
     own = np.empty(logits.shape[1], dtype=np.float32)
     for row in range(len(logits)):
         highest = _NO_LOGIT
@@ -300,7 +370,16 @@ def logits_at(
     word: Integers,
     logits: Floats32,
 ) -> None:
-    """See `elementwise.logits_at`."""
+    """Write the logits of single words to `logits`.
+
+    Args:
+        features: (K, R) G_r s.
+        words: (V, R) G_l.
+        bias: (V,).
+        row: (edges,) rows of `features`.
+        word: (edges,) words.
+        logits: (edges,).
+    """
     for edge in range(len(row)):
         f, w = features[row[edge]], words[word[edge]]
         product = F(0.0)

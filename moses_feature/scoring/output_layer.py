@@ -16,11 +16,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from moses_feature.scoring.elementwise import Elementwise
+from moses_feature.scoring import elementwise
 
 BEST = 4
 """Words with the largest logits that are computed again in float32."""
 NO_LOGIT = -1e30
+WORDS_TOGETHER = 1024
+"""Words whose logits are computed at once, and stay in the cache of a core."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,12 @@ class OutputWeights:
 
     @classmethod
     def of(
-        cls, words: Tensor, bias: Tensor, dtype: torch.dtype, together: int, normalised: bool
+        cls,
+        words: Tensor,
+        bias: Tensor,
+        dtype: torch.dtype,
+        normalised: bool = True,
+        together: int = WORDS_TOGETHER,
     ) -> OutputWeights:
         """Cut weights (V, R) and a bias (V,) into parts of `together` words, the last one smaller.
 
@@ -57,9 +64,8 @@ class OutputWeights:
 class OutputLayer:
     """The softmax for blocks of K rows; its buffers are overwritten by each call."""
 
-    def __init__(self, weights: OutputWeights, rows: int, elementwise: Elementwise) -> None:
+    def __init__(self, weights: OutputWeights, rows: int) -> None:
         self._weights = weights
-        self._do = elementwise
         new = weights.bias.new_empty
         widths = [part.shape[1] for part in weights.parts]
         memory = weights.parts[0].new_empty(rows * max(widths))  # the same for all, to stay cached
@@ -93,7 +99,7 @@ class OutputLayer:
         weights = self._weights
         for part, bias, logits in zip(weights.parts, weights.biases, self._logits, strict=True):
             torch.mm(features, part, out=logits)
-            self._do.add_exps(logits, bias, top, total)
+            elementwise.add_exps(logits, bias, top, total)
         return total.log_().add_(top)
 
     def _short_log_sum(self, features: Tensor) -> Tensor:
@@ -105,7 +111,7 @@ class OutputLayer:
         first = 0
         for part, bias, logits in zip(weights.parts, weights.biases, self._logits, strict=True):
             torch.mm(operand, part, out=logits)
-            self._do.add_exps_of_most(logits, bias, first, top, total, best, best_word)
+            elementwise.add_exps_of_most(logits, bias, first, top, total, best, best_word)
             first += len(bias)
         better = self._logits_at(features, self._best_row, best_word.view(-1)).view_as(best)
         better[best == NO_LOGIT] = NO_LOGIT  # of a vocabulary with fewer words
@@ -116,5 +122,5 @@ class OutputLayer:
 
     def _logits_at(self, features: Tensor, row: Tensor, word: Tensor) -> Tensor:
         logits = features.new_empty(len(row))
-        self._do.logits_at(features, self._weights.words, self._weights.bias, row, word, logits)
+        elementwise.logits_at(features, self._weights.words, self._weights.bias, row, word, logits)
         return logits

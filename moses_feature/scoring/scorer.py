@@ -2,8 +2,9 @@
 
 Of a network for the other direction, what it reads is the source here.
 
-How, the module of each kind of network says. On a CPU each thread works on a block of rows of its
-own: products of this size gain little from being shared by threads.
+Each kind of network has its own scorer module for the CPU, where each thread works on a block of
+rows of its own: products of this size gain little from being shared by threads. On a GPU the
+network's own `forward` scores padded batches.
 """
 
 from __future__ import annotations
@@ -12,18 +13,22 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import Protocol, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from moses_feature.arrays import Integers
 from moses_feature.errors import UsageError
 from moses_feature.models.encoder_decoder import EncoderDecoder
 from moses_feature.models.feed_forward import FeedForwardNetwork
 from moses_feature.models.phrase_model import Network
+from moses_feature.models.phrases import Phrases
 from moses_feature.models.rnnsearch import RnnSearch
 from moses_feature.models.sizes import Dtype
+from moses_feature.models.vocabulary import END
 from moses_feature.scoring.computation import Computation
 from moses_feature.scoring.encoder_decoder_scorer import EncoderDecoderScorer
 from moses_feature.scoring.feed_forward_scorer import FeedForwardScorer
@@ -33,6 +38,8 @@ from moses_feature.scoring.search_network import SearchNetwork
 
 THREADS_PER_HELPER = 4
 GPU_HELPERS = max(1, min(4, (os.cpu_count() or 1) - 1))
+PAIRS_TOGETHER = 2048
+"""Phrase pairs that a GPU scores at once."""
 
 
 @dataclass(frozen=True)
@@ -88,19 +95,21 @@ class Scorer:
     ) -> None:
         self.packer = packer
         self.dtype = dtype
-        computation = Computation.on(device, dtype, threads, normalised)
+        computation = Computation.by(threads, dtype, normalised)
         on_cpu = -(-computation.workers // THREADS_PER_HELPER)
         self.helpers = on_cpu if device.type == "cpu" else GPU_HELPERS
-        self._networks: list[EncoderDecoderScorer | FeedForwardScorer | _SearchScorer] = []
+        self._networks: list[_PairScorer] = []
         for network in networks:
-            if isinstance(network, EncoderDecoder):
-                self._networks.append(EncoderDecoderScorer(network.to(device), computation))
-            elif isinstance(network, FeedForwardNetwork):
-                self._networks.append(FeedForwardScorer(network.to(device), computation))
-            elif dtype != "float32":
-                raise UsageError(f"RNNsearch is scored in float32, found {dtype}")
-            else:
+            if isinstance(network, RnnSearch):
+                if dtype != "float32":
+                    raise UsageError(f"RNNsearch is scored in float32, found {dtype}")
                 self._networks.append(_SearchScorer(network, computation.executor))
+            elif device.type != "cpu":
+                self._networks.append(ForwardScorer(network, device, computation))
+            elif isinstance(network, EncoderDecoder):
+                self._networks.append(EncoderDecoderScorer(network, computation))
+            else:
+                self._networks.append(FeedForwardScorer(network, computation))
 
     def score(self, pairs: Sequence[WordPair]) -> Scores:
         """Score phrase pairs, given as source and target words.
@@ -127,6 +136,51 @@ class Scorer:
         return Scores(
             word_log_probs, offsets, log_probs, packed.unknown_source, packed.unknown_target
         )
+
+
+class _PairScorer(Protocol):
+    def word_log_probs(self, pairs: PackedPairs) -> NDArray[np.float64]:
+        """Return log p of every target word and END, pair after pair."""
+
+
+class ForwardScorer:
+    """Scores phrase pairs by the network's own `forward`: on a GPU, and the others' twin."""
+
+    def __init__(
+        self, network: EncoderDecoder | FeedForwardNetwork, device: torch.device, how: Computation
+    ) -> None:
+        self._network = network.to(device).eval()
+        self._device, self._how = device, how
+
+    def word_log_probs(self, pairs: PackedPairs) -> NDArray[np.float64]:
+        """Return log p of every target word and END, pair after pair."""
+        sources = Phrases.pack(phrases_of(pairs.source_levels))
+        lengths = np.diff(pairs.offsets) - 1
+        targets = np.full((len(lengths), len(pairs.target_levels)), END)
+        for position, level in enumerate(pairs.target_levels):
+            targets[level.rows, position] = level.word[level.edge_of_row]
+        found = np.empty(pairs.offsets[-1])
+        ascending = np.argsort(lengths, kind="stable")
+        for first in range(0, len(ascending), PAIRS_TOGETHER):
+            rows = ascending[first : first + PAIRS_TOGETHER]
+            width = lengths[rows[-1]] + 1
+            words = pairs.offsets[rows][:, None] + np.arange(width)
+            given = (
+                *sources.padded(pairs.source_of_row[rows], END),
+                targets[rows, :width],
+                lengths[rows],
+            )
+            real = np.arange(width) <= lengths[rows][:, None]
+            found[words[real]] = self._log_probs([torch.from_numpy(array) for array in given])
+        return found
+
+    @torch.inference_mode()
+    def _log_probs(self, given: Sequence[Tensor]) -> NDArray[np.float64]:
+        short = self._how.dtype != torch.float32
+        with torch.autocast(self._device.type, self._how.dtype, enabled=short):
+            log_probs, log_norms = self._network(*(tensor.to(self._device) for tensor in given))
+        log_probs = log_probs.double() if self._how.normalised else log_probs.double() + log_norms
+        return cast("NDArray[np.float64]", log_probs.cpu().numpy())
 
 
 class _SearchScorer:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from moses_feature.models.encoder_decoder import EncoderDecoder
-from moses_feature.scoring.elementwise import Elementwise
+from moses_feature.scoring import elementwise
 from moses_feature.scoring.output_layer import OutputLayer, OutputWeights
 from moses_feature.scoring.product import Product, matrix
 from moses_feature.scoring.units import FoldedGru, FoldedUnits
@@ -58,14 +58,13 @@ class FoldedNetwork:
     @classmethod
     @torch.no_grad()
     def of(
-        cls, network: EncoderDecoder, dtype: torch.dtype, words: int, normalised: bool = True
+        cls, network: EncoderDecoder, dtype: torch.dtype, normalised: bool = True
     ) -> FoldedNetwork:
-        """Fold a network, on the device where it is.
+        """Fold a network.
 
         Args:
             network: the network.
             dtype: of the large products.
-            words: how many words' logits are to be computed together.
             normalised: whether log Z is subtracted.
         """
         units = FoldedGru if network.sizes.unit == "gru" else FoldedUnits
@@ -85,7 +84,7 @@ class FoldedNetwork:
             maxout_state=matrix(network.maxout_state, dtype),
             output_rank=network.output_rank.weight.detach().t(),
             output=OutputWeights.of(
-                output.weight.detach(), output.bias.detach(), dtype, words, normalised
+                output.weight.detach(), output.bias.detach(), dtype, normalised
             ),
         )
 
@@ -108,24 +107,22 @@ class Steps:
     Args:
         network: the weights.
         rows: K.
-        elementwise: how to compute what follows the products.
     """
 
-    def __init__(self, network: FoldedNetwork, rows: int, elementwise: Elementwise) -> None:
+    def __init__(self, network: FoldedNetwork, rows: int) -> None:
         self._network = network
-        self._do = elementwise
         new = network.maxout_inputs.new_empty
         self._hidden = len(network.summary)
         self._state = new(rows, network.decoder_start.shape[1])
         self._maxout = new(rows, len(network.output_rank))
-        self._units = network.units.steps(rows, elementwise)
+        self._units = network.units.steps(rows)
         self._summary = Product(network.summary, rows, network.summary_bias)
         self._decoder_start = Product(network.decoder_start, rows, network.decoder_start_bias)
         self._decoder_summary = Product(network.decoder_summary, rows)
         self._maxout_summary = Product(network.maxout_summary, rows)
         self._maxout_state = Product(network.maxout_state, rows)
         self._output_rank = Product(network.output_rank, rows)
-        self._output = OutputLayer(network.output, rows, elementwise)
+        self._output = OutputLayer(network.output, rows)
 
     def encode(self, states: Tensor, parent: Tensor, word: Tensor) -> Tensor:
         """Return the encoder's states (K, W) after a word.
@@ -148,9 +145,9 @@ class Steps:
         """
         torch.index_select(states, 0, row, out=self._state)
         c = self._summary(self._state[:, : self._hidden])
-        self._do.tanh_in_place(c)
+        elementwise.tanh_in_place(c)
         start = self._decoder_start(c)
-        self._do.tanh_in_place(start)
+        elementwise.tanh_in_place(start)
         return Sources(start, self._decoder_summary(c), self._maxout_summary(c))
 
     def decode(
@@ -168,7 +165,7 @@ class Steps:
         network, state = self._network, self._state
         torch.index_select(states, 0, parent, out=state)
         self._units.decode(state, word, sources.state, source)
-        self._do.maxout(
+        elementwise.maxout(
             self._maxout_state(state[:, : self._hidden]),
             network.maxout_inputs,
             word,

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from moses_feature.models.encoder_decoder import EncoderDecoder
-from moses_feature.scoring.elementwise import Elementwise
+from moses_feature.scoring import elementwise
 from moses_feature.scoring.product import Product, matrix
 
 
@@ -62,15 +62,14 @@ class FoldedGru:
             matrix(network.decoder_state, dtype),
         )
 
-    def steps(self, rows: int, elementwise: Elementwise) -> UnitSteps:
+    def steps(self, rows: int) -> UnitSteps:
         """Return the steps, with buffers of their own."""
-        return _GruSteps(self, rows, elementwise)
+        return _GruSteps(self, rows)
 
 
 class _GruSteps:
-    def __init__(self, weights: FoldedGru, rows: int, elementwise: Elementwise) -> None:
+    def __init__(self, weights: FoldedGru, rows: int) -> None:
         self._weights = weights
-        self._do = elementwise
         hidden = len(weights.encoder_candidate)
         self._reset = weights.encoder_inputs.new_empty(rows, hidden)
         self._encoder_gates = Product(weights.encoder_gates, rows)
@@ -79,13 +78,13 @@ class _GruSteps:
 
     def encode(self, state: Tensor, word: Tensor) -> None:
         inputs, gates = self._weights.encoder_inputs, self._encoder_gates(state)
-        self._do.encoder_gates(gates, inputs, word, state, self._reset)
+        elementwise.encoder_gates(gates, inputs, word, state, self._reset)
         candidate = self._encoder_candidate(self._reset)
-        self._do.encoder_state(gates, candidate, inputs, word, state)
+        elementwise.encoder_state(gates, candidate, inputs, word, state)
 
     def decode(self, state: Tensor, word: Tensor, summaries: Tensor, source: Tensor) -> None:
         recurrent, inputs = self._decoder_state(state), self._weights.decoder_inputs
-        self._do.decoder_state(recurrent, inputs, word, summaries, source, state)
+        elementwise.decoder_state(recurrent, inputs, word, summaries, source, state)
 
 
 @dataclass(frozen=True)
@@ -111,13 +110,13 @@ class FoldedUnits:
         states = matrix(network.encoder_state, dtype), matrix(network.decoder_state, dtype)
         return cls(*_folded_inputs(network), *states, network.rates)
 
-    def steps(self, rows: int, elementwise: Elementwise) -> UnitSteps:
+    def steps(self, rows: int) -> UnitSteps:
         """Return the steps, with buffers of their own."""
-        return _PlainSteps(self, rows, elementwise)
+        return _PlainSteps(self, rows)
 
 
 class _PlainSteps:
-    def __init__(self, weights: FoldedUnits, rows: int, elementwise: Elementwise) -> None:
+    def __init__(self, weights: FoldedUnits, rows: int) -> None:
         self._weights = weights
         self._encoder_state = Product(weights.encoder_state, rows)
         self._decoder_state = Product(weights.decoder_state, rows)

@@ -34,7 +34,6 @@ COMMANDS = [
     ["joint", "train"],
     ["joint", "export-nplm"],
     ["propose"],
-    ["prune"],
     ["refine"],
     ["report"],
     ["rescore"],

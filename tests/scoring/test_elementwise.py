@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
+from helpers import elementwise as in_torch
 from torch import Tensor
 
+from moses_feature.scoring import elementwise as compiled
 from moses_feature.scoring import kernels
-from moses_feature.scoring.elementwise import COMPILED, IN_TORCH, Elementwise
 from moses_feature.scoring.output_layer import BEST, NO_LOGIT, OutputLayer, OutputWeights
 
 ROWS, HIDDEN, WORDS, SOURCES = 11, 37, 19, 5
@@ -29,7 +31,7 @@ INPUTS, SUMMARIES = normal(WORDS, 3 * HIDDEN), normal(SOURCES, 3 * HIDDEN)
 PIECES, SUMMARY_PIECES = normal(WORDS, 2 * HIDDEN), normal(SOURCES, 2 * HIDDEN)
 
 
-def after(function: str, do: Elementwise, *arguments: Tensor) -> list[np.ndarray]:
+def after(function: str, do: ModuleType, *arguments: Tensor) -> list[np.ndarray]:
     """Call a function on copies; return what it left there."""
     copies = [argument.clone() for argument in arguments]
     getattr(do, function)(*copies)
@@ -104,15 +106,15 @@ RESULTS = {"encoder_gates": (4,), "logits_at": (5,), "maxout": (5,)}  # else the
 @pytest.mark.parametrize("function", CASES)
 def test_compiled_functions(function):
     results = RESULTS.get(function, (-1,))
-    plain, compiled = (after(function, do, *CASES[function]) for do in (IN_TORCH, COMPILED))
+    plain, found = (after(function, do, *CASES[function]) for do in (in_torch, compiled))
     for index in results:
-        np.testing.assert_allclose(compiled[index], plain[index], atol=2e-6, rtol=1e-5)
+        np.testing.assert_allclose(found[index], plain[index], atol=2e-6, rtol=1e-5)
     if function == "encoder_gates":  # z is left in the first half
         half = np.s_[:, :HIDDEN]
-        np.testing.assert_allclose(compiled[0][half], plain[0][half], atol=1e-6)
+        np.testing.assert_allclose(found[0][half], plain[0][half], atol=1e-6)
 
 
-@pytest.mark.parametrize("do", [IN_TORCH, COMPILED])
+@pytest.mark.parametrize("do", [in_torch, compiled])
 def test_states_follow_the_equations(do):
     gates, inputs, word, state, _ = (t.double().numpy() for t in CASES["encoder_gates"])
     word = WORD.numpy()
@@ -151,7 +153,7 @@ def test_exponential():
     assert np.isfinite(kernels.exp(np.float32(1e30)))
 
 
-@pytest.mark.parametrize("do", [IN_TORCH, COMPILED])
+@pytest.mark.parametrize("do", [in_torch, compiled])
 def test_sums_of_exponentials_in_parts(do):
     logits, bias = normal(ROWS, 203, scale=9), normal(203)
     top, total = torch.full((ROWS,), NO_LOGIT), torch.zeros(ROWS)
@@ -162,7 +164,7 @@ def test_sums_of_exponentials_in_parts(do):
     assert torch.equal(top, (logits + bias).amax(1))
 
 
-@pytest.mark.parametrize("do", [IN_TORCH, COMPILED])
+@pytest.mark.parametrize("do", [in_torch, compiled])
 def test_the_largest_logits_are_kept(do):
     logits, bias = normal(ROWS, 203, scale=9).bfloat16(), normal(203)
     top, total = torch.full((ROWS,), NO_LOGIT), torch.zeros(ROWS)
@@ -187,9 +189,8 @@ def test_the_largest_logits_are_kept(do):
     )
 
 
-@pytest.mark.parametrize("do", [IN_TORCH, COMPILED])
 @pytest.mark.parametrize("words", [3, 203])
-def test_output_layer(do, words):
+def test_output_layer(words):
     """Logits of up to 50: bfloat16 alone would be wrong by some tenths."""
     features, weights, bias = normal(ROWS, 31), normal(words, 31, scale=1.5), normal(words)
     row = torch.tensor([0, 0, 3, ROWS - 1, ROWS - 1])
@@ -197,7 +198,7 @@ def test_output_layer(do, words):
     exact = torch.log_softmax((features.double() @ weights.double().t()) + bias, 1)[row, word]
     errors = {}
     for dtype in (torch.float32, torch.bfloat16):
-        layer = OutputLayer(OutputWeights.of(weights, bias, dtype, 64, True), ROWS, do)
+        layer = OutputLayer(OutputWeights.of(weights, bias, dtype, together=64), ROWS)
         for _ in range(2):  # the buffers are used again
             found = layer(features, row, word)
         errors[dtype] = (found - exact).abs().max().item()
@@ -237,11 +238,11 @@ def test_code_from_the_cache_gives_the_same_bits_as_fresh_code(tmp_path):
 def test_short_logits_of_any_size():
     """A sum of exponentials whose largest one grows by the exact computation."""
     words = normal(50, HIDDEN, scale=300.0)
-    weights = OutputWeights.of(words, normal(50), torch.bfloat16, 16, True)
+    weights = OutputWeights.of(words, normal(50), torch.bfloat16, together=16)
     features = normal(ROWS, HIDDEN)
     row = torch.arange(ROWS).repeat_interleave(50)
     word = torch.arange(50).repeat(ROWS)
-    log_probs = OutputLayer(weights, ROWS, COMPILED)(features, row, word).view(ROWS, 50)
+    log_probs = OutputLayer(weights, ROWS)(features, row, word).view(ROWS, 50)
     logits = features.double() @ words.double().t() + weights.bias
     expected = torch.log_softmax(logits, 1)
     assert torch.isfinite(log_probs).all()

@@ -15,12 +15,12 @@ from moses_feature.models.phrase_model import load_model, save_model
 from moses_feature.models.phrases import Phrases
 from moses_feature.models.sizes import Dtype
 from moses_feature.models.vocabulary import END
-from moses_feature.scoring import computation, encoder_decoder_scorer
-from moses_feature.scoring.elementwise import IN_TORCH
-from moses_feature.scoring.of_model import scorer_of
+from moses_feature.scoring import scorer as scorer_module
+from moses_feature.scoring.computation import Computation
+from moses_feature.scoring.of_model import packer_of, scorer_of
 from moses_feature.scoring.packing import pack_ids
 from moses_feature.scoring.prefix_tree import prefix_levels
-from moses_feature.scoring.scorer import Scorer
+from moses_feature.scoring.scorer import ForwardScorer, Scorer
 
 CPU = torch.device("cpu")
 
@@ -63,17 +63,17 @@ def test_threads_are_the_scorers_own(model, pairs):
     assert torch.get_num_threads() == 2
 
 
-def test_the_path_for_gpus_on_the_cpu(model, scorer, pairs, monkeypatch):
-    """All but the device: what follows the products in PyTorch, other blocks."""
-    monkeypatch.setattr(encoder_decoder_scorer, "elementwise_for", lambda _: IN_TORCH)
-    monkeypatch.setitem(computation.BLOCK_ROWS, "cpu", 64)
-    monkeypatch.setitem(computation.WORDS_TOGETHER, "cpu", 5)
-    in_torch = scorer_of(model, CPU)
-    np.testing.assert_allclose(score(in_torch, pairs), score(scorer, pairs), atol=2e-5)
-    alone = [score(in_torch, [pair])[0] for pair in pairs[::17]]
-    assert np.array_equal(score(in_torch, pairs)[::17], alone)
-    short = score(scorer_of(model, CPU, "bfloat16"), pairs)
-    np.testing.assert_allclose(short, score(scorer, pairs), atol=0.1)
+@pytest.mark.parametrize("dtype", get_args(Dtype))
+@pytest.mark.parametrize("normalised", [True, False])
+def test_the_path_for_gpus_on_the_cpu(model, pairs, monkeypatch, dtype, normalised):
+    """The network's own `forward` in small batches, words and pairs in the same order."""
+    monkeypatch.setattr(scorer_module, "PAIRS_TOGETHER", 7)
+    packed = pack_ids(*(Phrases.pack(side) for side in zip(*pairs, strict=True)))
+    scorer = Scorer([model.network], packer_of(model), CPU, normalised=normalised)
+    expected = scorer.score_packed(packed).word_log_probs
+    forward = ForwardScorer(model.network, CPU, Computation.by(1, dtype, normalised))
+    found = forward.word_log_probs(packed.parts[0][1])
+    np.testing.assert_allclose(found, expected, atol=2e-5 if dtype == "float32" else 0.1)
 
 
 def test_bfloat16(model, scorer, pairs):

@@ -105,15 +105,13 @@ def test_rnnsearch_from_right_to_left_backwards(run, tmp_path):
 
 @pytest.mark.usefixtures("models")
 def test_what_reads_such_a_table(run, tmp_path):
-    """Pruning and proposing take the first p(target | source); the ini gets all weights."""
+    """Proposing takes the first p(target | source); the ini gets all weights."""
     table = b"".join(
         b"%b ||| %b ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 9 9 9\n" % pair
         for pair in ((b"a", b"A"), (b"a", b"B"), (b"b", b"B"))
     )
     (tmp_path / "t").write_bytes(table)
     run("augment-phrase-table", "t", "out", *MODELS)
-    run("prune", "out", "small", "--best", 1)
-    assert len((tmp_path / "small").read_bytes().splitlines()) == 2
     (tmp_path / "text").write_bytes(b"a d\n")
     run("propose", "out", "f", "more", "--input", "text", "--least", -9)
     line = next(row for row in (tmp_path / "more").read_bytes().splitlines() if b"2.71828" in row)

@@ -22,7 +22,7 @@ from mert.optimisers import mert as optimiser
 from mert.optimisers.candidates import Candidates
 from mert.optimisers.choice import optimizer
 from mert.optimisers.line_search import LineSearch
-from mert.optimisers.mert import Thrift, mert, search_lines
+from mert.optimisers.mert import mert
 from mert.optimisers.space import SearchSpace, normalised
 from moses_feature.errors import FormatError
 from moses_feature.metrics.bleu import References, corpus_bleu
@@ -191,13 +191,13 @@ def test_bleu_never_falls_and_the_seed_decides():
 @pytest.mark.parametrize("parts", [1, 3])
 def test_the_number_of_threads_does_not_matter(monkeypatch, parts):
     monkeypatch.setattr(optimiser, "SENTENCES_OF_A_PART", 5)
+    monkeypatch.setattr(optimiser, "PARTS", parts)
     candidates = random_candidates(sentences=40, seed=3)
     space = SearchSpace.around(np.ones(5))
     found = []
     for cores in (1, 4):
         monkeypatch.setattr(optimiser, "_cores", lambda cores=cores: cores)
-        lines = LineSearch(candidates)
-        found.append(search_lines(lines, space, 9, 24, 1, Thrift(parts, 6)))
+        found.append(mert(candidates, space, 9, 24, 1))
     assert np.array_equal(found[0].weights, found[1].weights)
     assert found[0].quality_of_restarts == found[1].quality_of_restarts
     assert candidates.quality(found[0].weights) == found[0].quality

@@ -30,9 +30,8 @@ from mert.decoders.embedded.decoder import EmbeddedDecoder
 from mert.decoders.embedded.system import System
 from mert.moses_files import read_candidates
 from mert.nbest import first_translations
-from mert.optimisers.choice import optimizer
+from mert.optimisers.choice import OPTIMIZERS, optimizer
 from mert.optimisers.space import SearchSpace, normalised
-from mert.tuning_state import LATTICE_MERT, TUNERS
 from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.files import locked_directory
 from moses_feature.lm.sizes import LM_ARCHITECTURE
@@ -92,7 +91,7 @@ def state_of(work: Path) -> dict:
     return json.loads((work / "state.json").read_text())
 
 
-@pytest.mark.parametrize("name", TUNERS)
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_tuning_finds_weights_that_translate_like_the_references(task, tmp_path, name):
     """The references are reachable: BLEU rises towards 1, and never falls in the result."""
     result = invoke(mert_tune, arguments(task, tmp_path / "w", "--algorithm", name))
@@ -170,43 +169,19 @@ def test_systems_that_search_alike_are_tuned_once(task, tmp_path):
     assert not list(work.rglob(".searched*"))
 
 
-def test_lattices_tune_the_search_and_lists_what_rescores(task, tmp_path):
-    """The search as it would be tuned alone; the order of its lists, which have no lattices."""
-    write_model_files(tmp_path / "lm", LM_ARCHITECTURE, random_neural_lm(np.random.default_rng(1)))
-    more = ("--algorithm", LATTICE_MERT, "--max-iterations", 2)
-    invoke(mert_tune, arguments(task, tmp_path / "plain", *more))
-    assert not list((tmp_path / "plain").glob("*.dat.gz"))
-    rescore = ("--rescore", f"CSLM9={tmp_path / 'lm'}")
-    for _ in range(2):
-        invoke(mert_tune, arguments(task, tmp_path / "w", *more, *rescore))
-    inis = [tmp_path / "plain" / "moses.ini", tmp_path / "w" / "search" / "moses.ini"]
-    assert weights_of(inis[0]) == weights_of(inis[1])
-    assert state_of(tmp_path / "w")["identity"]["settings"]["optimizer"] == "mert"
-    assert (tmp_path / "w" / "rescoring.weights").exists()
-
-
-def test_lattices_of_another_decoder_are_refused_at_once(task, tmp_path):
-    more = ("--algorithm", LATTICE_MERT, "--decoder", "moses", "--moses", "/nothing/there")
-    result = invoke(mert_tune, arguments(task, tmp_path / "w", *more), exit_code=2)
-    assert "lattice-mert needs lattices: expected --decoder embedded" in result.output
-    assert not (tmp_path / "w").exists()
-
-
-@pytest.mark.parametrize("name", ["mert", LATTICE_MERT])
-def test_nothing_to_tune(task, tmp_path, name):
+def test_nothing_to_tune(task, tmp_path):
     ini = (task / "bad.ini").read_text()
     lines = [
         f"{line} tuneable=false" if " name=" in line or line in PLAIN else line
         for line in ini.splitlines()
     ]
     (tmp_path / "bad.ini").write_text("\n".join(lines) + "\n")
-    words = [tmp_path / "bad.ini", *arguments(task, tmp_path / "w", "--algorithm", name)[1:]]
+    words = [tmp_path / "bad.ini", *arguments(task, tmp_path / "w")[1:]]
     result = invoke(mert_tune, words, exit_code=2)
     assert "expected a weight to tune, found none that is tuneable" in result.output
 
 
-@pytest.mark.parametrize("name", ["mert", LATTICE_MERT])
-def test_force_tunes_where_another_translation_matches(task, tmp_path, name):
+def test_force_tunes_where_another_translation_matches(task, tmp_path):
     """BLEU of the first translation is 0, and that of one that the search has looked at is not."""
     decoder = EmbeddedDecoder(System.of_ini(MosesIni.read(task / "bad.ini")), [b"a b c d".split()])
     first, *others = [h.words for h in decoder.translate(0, 500)]
@@ -220,21 +195,11 @@ def test_force_tunes_where_another_translation_matches(task, tmp_path, name):
     (tmp_path / "in").write_text("a b c d\n")
     (tmp_path / "ref").write_bytes(b" ".join(reference) + b"\n")
     words = [task / "bad.ini", "--dev", tmp_path / "in", "--dev-reference", tmp_path / "ref"]
-    words += ["--algorithm", name, "--max-iterations", 2, "--n-best", 500]
+    words += ["--max-iterations", 2, "--n-best", 500]
     result = invoke(mert_tune, [*words, "--work-dir", tmp_path / "no"], exit_code=1)
     assert "(--force tunes all the same)" in result.output
     invoke(mert_tune, [*words, "--work-dir", tmp_path / "w", "--force"])
     assert max(i["quality"] for i in state_of(tmp_path / "w")["iterations"]) > 0
-
-
-def test_lattices_that_are_damaged_are_named(task, tmp_path):
-    more = ("--algorithm", LATTICE_MERT, "--max-iterations", 2)
-    invoke(mert_tune, arguments(task, tmp_path / "w", *more))
-    lattices = tmp_path / "w" / "run1.lattices.gz"
-    lattices.write_bytes(lattices.read_bytes()[:100])
-    (tmp_path / "w" / "moses.ini").unlink()
-    result = invoke(mert_tune, arguments(task, tmp_path / "w", *more), exit_code=1)
-    assert "run1.lattices.gz: expected the lattices of a tuning run, found damage" in result.output
 
 
 def weights_of(path: Path) -> list[str]:
@@ -286,10 +251,9 @@ def run_until(task: Path, work: Path, lists: int, *more: object) -> None:
     process.wait()
 
 
-@pytest.mark.parametrize("name", ["mert", LATTICE_MERT])
-def test_a_killed_run_ends_with_the_same_weights(task, tmp_path, name):
+def test_a_killed_run_ends_with_the_same_weights(task, tmp_path):
     """Killed with -9 twice, in the middle of what follows decoding."""
-    more = ("--max-iterations", 6, "--algorithm", name)
+    more = ("--max-iterations", 6)
     invoke(mert_tune, arguments(task, tmp_path / "whole", *more))
     for lists in (1, 2):
         run_until(task, tmp_path / "killed", lists, *more)

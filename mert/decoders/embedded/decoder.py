@@ -14,7 +14,6 @@ from xopen import xopen
 from mert.decoders.decoder import SearchErrors
 from mert.decoders.embedded.best_paths import best_paths
 from mert.decoders.embedded.language_model import BUFFER
-from mert.decoders.embedded.lattice import EDGES_OF_A_WORD, features_of_edges, lattice_edges
 from mert.decoders.embedded.leave_one_out import LeaveOneOut
 from mert.decoders.embedded.links import shifted
 from mert.decoders.embedded.path_features import features_of_paths, words_of_paths
@@ -22,8 +21,6 @@ from mert.decoders.embedded.phrase_options import PhraseOptions
 from mert.decoders.embedded.records import Graph, Limits, Options, Task
 from mert.decoders.embedded.search import most_hypotheses, room_for, search
 from mert.decoders.embedded.system import System
-from mert.lattices.files import format_lattice
-from mert.lattices.lattice import BEGINNING
 from mert.nbest import Hypothesis, format_nbest
 from mert.source_phrases import Sentence, surface
 from moses_feature.arrays import Integers, Record
@@ -115,12 +112,6 @@ class EmbeddedDecoder:
 
         self._write(nbest, features, path, report)
 
-    def write_lattices(
-        self, features: FeatureSet, path: Path, report: Callable[[int], None] = lambda _: None
-    ) -> None:
-        """Translate all sentences and write the lattices; see `LatticeDecoder`."""
-        self._write(self._lattice, features, path, report)
-
     def _write(
         self,
         of_sentence: Callable[[int], bytes],
@@ -164,39 +155,6 @@ class EmbeddedDecoder:
         with self._options_of(sentence) as options:
             graph = self._search(sentence, options, np.empty(0, np.int64), forced=False)
             return self._best(sentence, graph, options, count, distinct)
-
-    def _lattice(self, sentence: int) -> bytes:
-        """Return the lattice of a sentence, as it stands in a file."""
-        return deferred(self._format_lattice, sentence)
-
-    def _format_lattice(self, sentence: int) -> bytes:
-        size = int(self._tuneable.sum())
-        if not len(self._options.spans[sentence]):
-            edge, no_words = np.zeros(1, np.int64), np.array([[0, -1]])
-            nothing = np.zeros((1, size))
-            return format_lattice(nothing, edge + BEGINNING, np.arange(2), no_words, edge, [b""])
-        with self._options_of(sentence) as options:
-            graph = self._search(sentence, options, np.empty(0, np.int64), forced=False)
-            most = EDGES_OF_A_WORD * len(self._options.spans[sentence])
-            edges, tails, nodes = lattice_edges(graph, most)
-            beside = self._options.windows[sentence], self._options.roots[sentence]
-            of_edges = partial(
-                features_of_edges, graph, options, edges, tails, nodes, self._options.layout
-            )
-            values = self._options.models.settled(lambda lookups: of_edges(*beside, lookups))
-            chosen = graph.hypotheses[edges]
-            spans = np.column_stack([chosen["start"], chosen["end"]])
-            targets = options.target[chosen["option"]].tolist()
-            numbers: dict[int, int] = {}
-            phrase = np.array([numbers.setdefault(t, len(numbers)) for t in targets], dtype=int)
-            phrases = [self._text(target, options) for target in numbers]
-            return format_lattice(values[:, self._tuneable], tails, nodes, spans, phrase, phrases)
-
-    def _text(self, target: int, options: Options) -> bytes:
-        """Return the words of a target phrase, separated by spaces."""
-        begin, end = options.word_offsets[target], options.word_offsets[target + 1]
-        words = options.words[begin:end].tolist()
-        return b" ".join(self._options.target_words[word] for word in words)
 
     @contextmanager
     def _options_of(self, sentence: int) -> Iterator[Options]:

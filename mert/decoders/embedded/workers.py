@@ -86,12 +86,6 @@ class Workers:
         """Translate all sentences; see `Decoder`."""
         self._write(EmbeddedDecoder.write_nbest, (features, count), path, report)
 
-    def write_lattices(
-        self, features: FeatureSet, path: Path, report: Callable[[int], None] = lambda _: None
-    ) -> None:
-        """Translate all sentences and write the lattices; see `LatticeDecoder`."""
-        self._write(EmbeddedDecoder.write_lattices, (features,), path, report)
-
     def _write(
         self,
         method: Callable[..., None],
