@@ -11,7 +11,6 @@ from helpers.toy import make_toy
 from mert.checks import check_chain
 from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
-from mert.tuning_state import TuningSettings
 from moses_feature.doctor.examine import examine
 from moses_feature.errors import MosesFeatureError
 from moses_feature.models.phrase_model import save_model
@@ -109,4 +108,4 @@ def test_tuning_looks_at_them_too(system):
     with pytest.raises(
         MosesFeatureError, match="network0: expected a model of the same two languages"
     ):
-        check_chain(ini, corpus, DecoderSettings(), TuningSettings())
+        check_chain(ini, corpus, DecoderSettings())
