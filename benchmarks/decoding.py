@@ -18,15 +18,15 @@ from pathlib import Path
 
 import numpy as np
 
-from mert.corpus import Corpus
 from mert.decoders.decoder import Decoder
-from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
-from mert.decoders.embedded.system import System
 from mert.decoders.moses import MosesDecoder, MosesSettings
-from mert.nbest import read_nbest
-from moses_feature.errors import UsageError
+from mert.tuning.corpus import Corpus
+from moses_feature.decoder.decoder import EmbeddedDecoder, SearchLimits
+from moses_feature.decoder.system import System
 from moses_feature.metrics.bleu import References, corpus_bleu
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.nbest_lists import read_nbest
+from moses_feature.runtime.errors import UsageError
 
 
 def timed(decoder: Decoder, corpus: Corpus, path: Path) -> tuple[float, float]:

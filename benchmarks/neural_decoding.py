@@ -23,12 +23,12 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
-from mert.decoders.embedded.language_model import BUFFER
-from mert.decoders.embedded.system import System
-from mert.source_phrases import Sentence
-from moses_feature.lm import feed_forward
-from moses_feature.lm.feed_forward import FeedForward
+from moses_feature.cslm import feed_forward
+from moses_feature.cslm.feed_forward import FeedForward
+from moses_feature.decoder.decoder import EmbeddedDecoder, SearchLimits
+from moses_feature.decoder.language_model import BUFFER
+from moses_feature.decoder.source_phrases import Sentence
+from moses_feature.decoder.system import System
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.texts import read_text
 

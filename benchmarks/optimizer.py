@@ -22,10 +22,9 @@ from pathlib import Path
 import numpy as np
 from xopen import xopen
 
-from mert.moses_files import read_candidates, read_init
-from mert.optimisers.candidates import Candidates
+from mert.optimisers.candidates import Candidates, SearchSpace
 from mert.optimisers.mert import mert
-from mert.optimisers.space import SearchSpace
+from mert.optimisers.moses_files import read_candidates, read_init
 
 RESTARTS = 20
 SEEDS = (1, 2, 3)

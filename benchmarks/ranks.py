@@ -17,7 +17,7 @@ from pathlib import Path
 
 from safetensors import safe_open
 
-from moses_feature.models.sizes import PRESETS
+from moses_feature.phrases.settings import PRESETS
 from moses_feature.training.checkpoint import CHECKPOINT
 
 PAIRS = {"small": 12_800, "paper": 3_200, "supplement": 1_600}

@@ -23,12 +23,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from moses_feature.models.phrase_model import load_model
-from moses_feature.models.phrases import Phrases
-from moses_feature.models.vocabulary import END
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest import NbestLine
-from moses_feature.rescoring.search import SearchFeature
+from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.vocabulary import END
+from moses_feature.phrases.model import load_model
+from moses_feature.rescoring.features import SearchFeature
 from moses_feature.rescoring.source import SourceText
 
 Lists = list[tuple[int, list[list[bytes]]]]

@@ -33,27 +33,22 @@ from torch import nn
 from twin import BATCH, padded, twin_log_probs
 from xopen import xopen
 
-from moses_feature.models.phrase_model import (
-    AnySizes,
-    PhraseModel,
-    load_model,
-    network_of,
-    save_model,
-)
-from moses_feature.models.reading import FORWARD, Reading
-from moses_feature.models.sizes import PRESETS, FeedForwardSizes, Sizes
-from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
-from moses_feature.scoring.computation import ROWS
-from moses_feature.scoring.of_model import scorer_of
-from moses_feature.scoring.output_layer import WORDS_TOGETHER
-from moses_feature.scoring.packing import Packed, WordPair
-from moses_feature.scoring.scorer import Scorer
+from moses_feature.networks.computation import ROWS
+from moses_feature.networks.direction import FORWARD, Reading
+from moses_feature.networks.output_layer import WORDS_TOGETHER
+from moses_feature.networks.pair_network import network_of
+from moses_feature.networks.sizes import PairSizes
+from moses_feature.networks.vocabulary import Vocabulary
+from moses_feature.phrases.model import PhraseModel, load_model, save_model
+from moses_feature.phrases.packing import Packed, WordPair
+from moses_feature.phrases.pairs import PairCollection, read_pairs
+from moses_feature.phrases.scorer import Scorer, scorer_of
+from moses_feature.phrases.settings import PRESETS, FeedForwardSizes, Sizes
 from moses_feature.tables.augment import LINES_PER_PART
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns
 from moses_feature.tables.parts import PartReader
-from moses_feature.training.phrase_pairs import PairCollection, read_pairs
 
 CPU = torch.device("cpu")
 MIB = 1 << 20
@@ -103,7 +98,7 @@ class Table:
             self.collection = PairCollection(read_pairs(reader, WordOptions()))
             self.lines = reader.line_number
 
-    def random_model(self, sizes: AnySizes, reading: Reading = FORWARD) -> PhraseModel:
+    def random_model(self, sizes: PairSizes, reading: Reading = FORWARD) -> PhraseModel:
         """Return a model with the table's shortlists and weights that keep sums of size 1."""
         counts = self.collection.source_counts(), self.collection.target_counts()
         sides = (Vocabulary.most_frequent(side, 15_000) for side in counts)

@@ -23,17 +23,15 @@ import numpy as np
 import torch
 from twin import padded, twin_log_probs
 
-from moses_feature.models.encoder_decoder import EncoderDecoder
-from moses_feature.models.phrase_model import AnySizes
-from moses_feature.models.phrases import Phrases
-from moses_feature.models.sizes import PRESETS, FeedForwardSizes
-from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
-from moses_feature.training.batches import BatchSampler
-from moses_feature.training.phrase_objective import PhraseData, PhraseObjective
-from moses_feature.training.phrase_pairs import PairCollection, PhrasePairs, read_pairs
-from moses_feature.training.settings import TrainingSettings
+from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.sizes import PairSizes
+from moses_feature.networks.vocabulary import Vocabulary
+from moses_feature.phrases.encoder_decoder import EncoderDecoder
+from moses_feature.phrases.objective import BatchSampler, PhraseData, PhraseObjective
+from moses_feature.phrases.pairs import PairCollection, PhrasePairs, read_pairs
+from moses_feature.phrases.settings import PRESETS, FeedForwardSizes, TrainingSettings
 from moses_feature.training.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -96,7 +94,7 @@ def measure(
     print(f"\n{preset}")
     print(f"  naive twin, float32   {size / twin:8,.0f} pairs/s  {words / twin:8,.0f} words/s")
     gru, short = PRESETS[preset], {"dtype": "bfloat16"}
-    cases: dict[str, tuple[AnySizes, dict[str, Any]]] = {
+    cases: dict[str, tuple[PairSizes, dict[str, Any]]] = {
         "float32": (gru, {}),
         "bfloat16": (gru, short),
         "bfloat16, 2,000 words": (gru, {**short, "sample": 2000}),

@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
-from moses_feature.models.encoder_decoder import EncoderDecoder
-from moses_feature.models.vocabulary import END
+from moses_feature.networks.vocabulary import END
+from moses_feature.phrases.encoder_decoder import EncoderDecoder
 
 BATCH = 256
 

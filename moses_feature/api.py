@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.errors import FormatError, shown
-from moses_feature.models.cross_fitting import load_any_model
-from moses_feature.models.table_words import TableWords
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import SCORES, SOURCE, TARGET, count_scores, split_fields
 from moses_feature.moses.words import WordError
-from moses_feature.scoring.of_model import scorer_of
-from moses_feature.training.device import choose_device
+from moses_feature.phrases.cross_fitting import load_any_model
+from moses_feature.phrases.scorer import scorer_of
+from moses_feature.phrases.table_words import TableWords
+from moses_feature.runtime.errors import FormatError, shown
+from moses_feature.training.objective import choose_device
 
 Phrase = str | bytes
 

@@ -22,9 +22,8 @@ from helpers.moses import embedded, stand_in, toy
 
 from moses_feature.cli.augment import augment_phrase_table
 from moses_feature.cli.main import moses_feature
-from moses_feature.models.phrase_model import PhraseModel, load_model, save_model
-from moses_feature.scoring.of_model import scorer_of
-from moses_feature.scoring.scorer import Scorer
+from moses_feature.phrases.model import PhraseModel, load_model, save_model
+from moses_feature.phrases.scorer import Scorer, scorer_of
 
 __all__ = ["embedded", "stand_in", "toy"]  # fixtures
 

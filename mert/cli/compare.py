@@ -12,17 +12,17 @@ from mert.cli.progress import DecodingProgress
 from mert.comparison.candidate import PAGE, Candidate, FinishedOutput
 from mert.comparison.compare import compare
 from mert.comparison.report import as_markdown
-from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
-from mert.tuning_state import TuningSettings
+from mert.tuning.corpus import Corpus
+from mert.tuning.state import TuningSettings
 from moses_feature import __version__
 from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE, POSITIVE
 from moses_feature.cli.paths import READ, READ_NAMED_MODEL, READ_SYSTEM, WRITE_DIRECTORY
 from moses_feature.cli.progress import Progress
-from moses_feature.errors import UsageError
 from moses_feature.moses.ini import MosesIni
-from moses_feature.rescoring.models import named_model
+from moses_feature.rescoring.features import named_model
+from moses_feature.runtime.errors import UsageError
 
 
 @click.command("mert-compare", cls=Command, no_args_is_help=True)

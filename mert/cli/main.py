@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moses_feature.cli.start import start
-from moses_feature.environment import quiet_threads
+from moses_feature.runtime.environment import quiet_threads
 
 
 def compare() -> None:

@@ -10,17 +10,16 @@ import click
 import numpy as np
 
 from mert.cli.options import TUNING, algorithm_option, restarts_option
-from mert.moses_files import read_candidates, read_init
 from mert.optimisers import choice
-from mert.optimisers.candidates import Candidates
-from mert.optimisers.space import SearchSpace
+from mert.optimisers.candidates import Candidates, SearchSpace
+from mert.optimisers.moses_files import read_candidates, read_init
 from moses_feature import __version__
-from moses_feature.arrays import Floats
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE
 from moses_feature.cli.paths import READ, WRITE
-from moses_feature.errors import UsageError
-from moses_feature.files import write_whole
+from moses_feature.runtime.arrays import Floats
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import write_whole
 
 
 @click.command("mert-optimize", cls=Command, no_args_is_help=True)

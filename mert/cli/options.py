@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 import click
 
 from mert.decoders.choice import DECODERS, DecoderSettings
-from mert.decoders.embedded.decoder import DEFAULT_POPS, DEFAULT_STACK, SearchLimits
 from mert.decoders.moses import MosesSettings
 from mert.optimisers.choice import OPTIMIZERS
-from mert.tuning_state import TuningSettings
+from mert.tuning.state import TuningSettings
 from moses_feature.cli.option_types import (
     ABOVE_ZERO,
     NOT_NEGATIVE,
@@ -26,8 +25,9 @@ from moses_feature.cli.option_types import (
     taken,
     together,
 )
-from moses_feature.errors import UsageError
+from moses_feature.decoder.decoder import DEFAULT_POPS, DEFAULT_STACK, SearchLimits
 from moses_feature.metrics.metric import METRICS
+from moses_feature.runtime.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 

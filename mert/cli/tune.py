@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from mert.checks import check_chain
 from mert.cli.options import TUNING, decoder_options, force_option, tuning_options
 from mert.cli.progress import DecodingProgress
-from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
-from mert.tune import RESCORING_WEIGHTS
-from mert.tune_rescored import tune_system
-from mert.tuning_state import TUNED_INI, TuningSettings, identity_of
+from mert.tuning.checks import check_chain
+from mert.tuning.corpus import Corpus
+from mert.tuning.state import TUNED_INI, TuningSettings, identity_of
+from mert.tuning.tune import RESCORING_WEIGHTS
+from mert.tuning.tune_rescored import tune_system
 from moses_feature import __version__
 from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE
@@ -22,7 +22,7 @@ from moses_feature.cli.paths import READ, READ_NAMED_MODEL, WRITE_DIRECTORY
 from moses_feature.cli.progress import Progress
 from moses_feature.metrics.metric import METRICS
 from moses_feature.moses.ini import MosesIni
-from moses_feature.rescoring.models import named_model
+from moses_feature.rescoring.features import named_model
 
 
 @click.command("mert-tune", cls=Command, no_args_is_help=True)

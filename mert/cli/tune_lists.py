@@ -7,19 +7,18 @@ from pathlib import Path
 import click
 
 from mert.cli.options import TUNING, algorithm_option, metric_option, restarts_option
-from mert.moses_files import write_weights
 from mert.optimisers import choice
-from mert.tune_lists import features_of, tune_lists
+from mert.optimisers.moses_files import write_weights
+from mert.tuning.tune_lists import features_of, tune_lists
 from moses_feature import __version__
 from moses_feature.cli.command import Command, debug_option
-from moses_feature.cli.list_format import format_option
-from moses_feature.cli.option_types import NOT_NEGATIVE
+from moses_feature.cli.option_types import NOT_NEGATIVE, format_option
 from moses_feature.cli.paths import READ, WRITE
-from moses_feature.errors import UsageError
-from moses_feature.files import STANDARD_STREAM
 from moses_feature.metrics.metric import METRICS
 from moses_feature.moses.texts import read_parallel
 from moses_feature.rescoring.nbest import read_weights
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import STANDARD_STREAM
 
 
 @click.command("mert-tune-lists", cls=Command, no_args_is_help=True)

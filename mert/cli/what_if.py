@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from mert.cli.options import TUNING, algorithm_option, restarts_option
-from mert.corpus import Corpus
+from mert.comparison.what_if import what_if
 from mert.optimisers import choice
-from mert.what_if import what_if
+from mert.tuning.corpus import Corpus
 from moses_feature import __version__
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE, POSITIVE

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mert.checks import check_chain
-from mert.comparison import finished
+from mert.comparison import candidate as finished
 from mert.comparison.candidate import (
     IDENTITY,
     PAGE,
@@ -29,13 +28,14 @@ from mert.comparison.significance import approximate_randomisation, paired_boots
 from mert.comparison.system_runs import Report, SystemRuns, Task
 from mert.comparison.text_sections import ComparedTexts
 from mert.comparison.times import Seconds, TimeLeft
-from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
-from mert.tuning_state import TuningSettings
-from moses_feature.errors import UsageError
-from moses_feature.files import locked_directory, write_json
-from moses_feature.json_files import read_json
-from moses_feature.run_identity import difference
+from mert.tuning.checks import check_chain
+from mert.tuning.corpus import Corpus
+from mert.tuning.state import TuningSettings
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import locked_directory, write_json
+from moses_feature.runtime.json_files import read_json
+from moses_feature.runtime.run_identity import difference
 
 
 def compare(

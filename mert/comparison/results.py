@@ -10,8 +10,8 @@ import numpy as np
 
 from mert.comparison.times import Seconds
 from moses_feature import __version__
-from moses_feature.files import Json
 from moses_feature.metrics.metric import METRICS, Metric
+from moses_feature.runtime.files import Json
 
 NEAR_ZERO = 0.005
 """Share of the sum of all absolute weights below which a weight does next to nothing."""

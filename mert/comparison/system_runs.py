@@ -13,16 +13,14 @@ import numpy as np
 
 from mert.comparison.candidate import Candidate
 from mert.comparison.results import Run
-from mert.comparison.scorer import Scorer
+from mert.comparison.significance import Scorer
 from mert.comparison.times import TimeLeft, Times
-from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
 from mert.decoders.decoder import Decoder
 from mert.decoders.rescored import RescoredDecoder
-from mert.nbest import first_translations
-from mert.optimisers.space import normalised
-from mert.tune_rescored import tune_system
-from mert.tuning_state import (
+from mert.optimisers.candidates import normalised
+from mert.tuning.corpus import Corpus
+from mert.tuning.state import (
     SEARCH,
     TUNED_INI,
     TuningSettings,
@@ -31,11 +29,13 @@ from mert.tuning_state import (
     lists_name,
     read_iterations,
 )
+from mert.tuning.tune_rescored import tune_system
 from moses_feature import __version__
-from moses_feature.files import write_whole
 from moses_feature.metrics.metric import METRICS, Metric
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.nbest_lists import first_translations
+from moses_feature.runtime.files import write_whole
 
 logger = logging.getLogger(__name__)
 

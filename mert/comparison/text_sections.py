@@ -19,11 +19,10 @@ from mert.comparison.translations import (
     changes,
     words_found,
 )
-from mert.corpus import Corpus
-from mert.nbest import first_translations
+from mert.tuning.corpus import Corpus
 from moses_feature.metrics.metric import corpus_quality
-from moses_feature.report.page import Section, table
-from moses_feature.report.texts import shown_text
+from moses_feature.moses.nbest_lists import first_translations
+from moses_feature.report.page import Section, shown_text, table
 
 LENGTHS = (1, 6, 11, 16, 21, 31, 41)
 FREQUENCIES = (0, 1, 2, 5, 20, 100)

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from moses_feature.files import write_json
-from moses_feature.json_files import read_json, record
+from moses_feature.runtime.files import write_json
+from moses_feature.runtime.json_files import read_json, record
 
 
 @dataclass

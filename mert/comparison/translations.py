@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_feature.arrays import Floats, Integers
-from moses_feature.errors import FormatError, shown
 from moses_feature.metrics.metric import sentence_quality
+from moses_feature.moses.alignments import PhrasePlace, read_segmentation
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine, labelled_values
-from moses_feature.moses.segmentation import PhrasePlace, read_segmentation
+from moses_feature.runtime.arrays import Floats, Integers
+from moses_feature.runtime.errors import FormatError, shown
 
 Words = tuple[bytes, ...]
 

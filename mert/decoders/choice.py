@@ -9,19 +9,19 @@ from functools import partial
 
 from mert.decoders.cluster import ClusterDecoder
 from mert.decoders.decoder import Decoder
-from mert.decoders.embedded.decoder import SearchLimits
-from mert.decoders.embedded.system import SEGMENTATION, System
-from mert.decoders.embedded.workers import embedded_decoder
 from mert.decoders.moses import MosesDecoder, MosesSettings
 from mert.decoders.rescored import RescoredDecoder
-from mert.source_phrases import Sentence, surface
-from moses_feature.errors import UsageError
-from moses_feature.files import Json
-from moses_feature.models.files import file_identity
+from moses_feature.decoder.decoder import SearchLimits
+from moses_feature.decoder.source_phrases import Sentence, surface
+from moses_feature.decoder.system import SEGMENTATION, System
+from moses_feature.decoder.workers import embedded_decoder
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
-from moses_feature.rescoring.models import scorers_of
+from moses_feature.networks.files import file_identity
+from moses_feature.rescoring.features import scorers_of
 from moses_feature.rescoring.source import SourceText
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import Json
 
 DECODERS = ("embedded", "moses")
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from mert.decoders.decoder import Decoder
-from mert.source_phrases import Sentence
 from moses_feature.cluster.actors import ATTEMPTS, ActorPool
 from moses_feature.cluster.connection import Cluster, connected
-from moses_feature.errors import LostProcessError, MosesFeatureError
-from moses_feature.files import whole_file
+from moses_feature.decoder.source_phrases import Sentence
 from moses_feature.moses.features import FeatureSet
+from moses_feature.runtime.errors import LostProcessError, MosesFeatureError
+from moses_feature.runtime.files import whole_file
 
 logger = logging.getLogger(__name__)
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from moses_feature.moses.features import FeatureSet
 
-
-class SearchErrors(NamedTuple):
-    """Of so many sentences, those for which a wider search finds other words of a higher score."""
-
-    found: int
-    sentences: int
+if TYPE_CHECKING:
+    from moses_feature.decoder.decoder import SearchErrors
 
 
 class Decoder(Protocol):

@@ -1,4 +1,7 @@
-"""Real Moses as the decoder: its `moses` binary, run once for each set of weights."""
+"""Real Moses as the decoder: its `moses` binary, run once for each set of weights.
+
+Its tables are cut down to the phrases of the text (`scripts/training/filter-model-given-input.pl`).
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,59 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mert.decoders.filtered import filtered
-from mert.source_phrases import Sentence
-from moses_feature.errors import MosesFeatureError
-from moses_feature.files import whole_file
+from xopen import xopen
+
+from moses_feature.decoder.source_phrases import Sentence, SourcePhrases
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.lines import LineReader
 from moses_feature.moses.programs import find_program, run_program
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.files import whole_file
+
+FILTERED = ("PhraseDictionaryMemory", "LexicalReordering")
+LONGEST = 20
+
+
+def filtered(ini: MosesIni, sentences: Sequence[Sentence], directory: Path) -> Path:
+    """Write the tables of an ini, without the lines that the sentences cannot use, and an ini.
+
+    Args:
+        ini: the system; its tables are text files.
+        sentences: as tokens.
+        directory: a new directory.
+
+    Returns:
+        the path of the new ini, which names the new files by absolute paths.
+
+    Raises:
+        UsageError: a table is in a binary format.
+    """
+    paths = {}
+    sources = SourcePhrases(sentences, LONGEST)
+    for feature in ini.features:
+        if feature.is_table and feature.kind not in FILTERED:
+            raise UsageError(
+                f"{ini.path} at line {feature.line_number}: only tables in text format can be "
+                f"filtered, found {feature.kind}"
+            )
+        if feature.kind in FILTERED:
+            table = Path(feature.path)
+            if not table.is_file():
+                table = Path(f"{table}.gz")
+            paths[feature.name] = directory.absolute() / f"{feature.name}.gz"
+            _filter(table, paths[feature.name], sources)
+    path = directory / "moses.ini"
+    ini.with_paths(paths).write(path)
+    return path
+
+
+def _filter(table: Path, output: Path, sources: SourcePhrases) -> None:
+    with LineReader(table) as reader, xopen(output, "wb", compresslevel=1, threads=0) as file:
+        for block in reader.blocks():
+            lines = sources.lines(block)
+            for begin, end in zip(lines.begin.tolist(), lines.end.tolist(), strict=True):
+                file.write(block[begin:end])
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ import numpy as np
 from xopen import xopen
 
 from mert.decoders.decoder import Decoder
-from mert.nbest import Hypothesis, format_nbest, read_nbest
-from moses_feature.arrays import Floats
-from moses_feature.errors import UsageError
-from moses_feature.files import whole_file
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.nbest_lists import Hypothesis, format_nbest, read_nbest
 from moses_feature.rescoring.nbest import SentenceScorer
+from moses_feature.runtime.arrays import Floats
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import whole_file
 
 START_WEIGHT = 0.1
 FEWEST = 100

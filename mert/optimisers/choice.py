@@ -1,15 +1,38 @@
-"""The optimisers by name, behind one interface."""
+"""The optimisers by name, and weights judged by sentences that they have not seen."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from mert.optimisers.candidates import Candidates
+import numpy as np
+
+from mert.optimisers.candidates import Candidates, Optimum, SearchSpace, normalised
 from mert.optimisers.mert import RANDOM_DIRECTIONS, mert
 from mert.optimisers.mira import mira
 from mert.optimisers.pro import pro
-from mert.optimisers.space import Optimum, SearchSpace
-from moses_feature.errors import UsageError
+from moses_feature.runtime.arrays import Floats, Integers
+from moses_feature.runtime.errors import UsageError
+
+HALVES = 2
+
+
+def cross_optimised(
+    candidates: Candidates, start: Floats, optimizer: Optimizer, seed: int
+) -> tuple[Integers, Floats]:
+    """Return BLEU statistics (sentences, 9) and weights (halves, features).
+
+    Each half of the sentences is chosen from with the weights of the other half.
+    """
+    halves = [candidates.part(half, HALVES) for half in range(HALVES)]
+    statistics = np.empty((len(candidates.offsets) - 1, candidates.statistics.shape[1]), np.int64)
+    found = []
+    for half, part in enumerate(halves):
+        optimum = optimizer(halves[1 - half], SearchSpace.around(start), seed)
+        rows = part.chosen(part.features @ optimum.weights)
+        statistics[half::HALVES] = part.statistics[rows]
+        found.append(normalised(optimum.weights))
+    return statistics, np.array(found)
+
 
 Optimizer = Callable[[Candidates, SearchSpace, int], Optimum]
 """Takes candidates, where weights may be, and a seed."""

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mert.optimisers.candidates import Candidates
-from moses_feature.arrays import Floats, Floats32, Integers
-from moses_feature.compiled import compiler
 from moses_feature.metrics.metric import BLEU, quality_of
+from moses_feature.runtime.arrays import Floats, Floats32, Integers
+from moses_feature.runtime.compiled import compiler
 
 OUTSIDE = 0.1
 """How far beyond the last change γ goes when the best interval has no end (weights sum to 1)."""

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mert.optimisers.candidates import Candidates
+from mert.optimisers.candidates import Candidates, Optimum, SearchSpace, normalised
 from mert.optimisers.line_search import LineSearch
-from mert.optimisers.space import Optimum, SearchSpace, normalised
-from moses_feature.arrays import Floats, Integers
+from moses_feature.runtime.arrays import Floats, Integers
 
 SMALLEST_GAIN = 1e-5
 """Quality that a step must bring for the search to go on."""

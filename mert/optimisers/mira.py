@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mert.optimisers.candidates import Candidates
-from mert.optimisers.space import Optimum, SearchSpace
-from moses_feature.arrays import Floats, Integers
-from moses_feature.compiled import compiled
+from mert.optimisers.candidates import Candidates, Optimum, SearchSpace
 from moses_feature.metrics.metric import BLEU, ERRORS, quality_of
+from moses_feature.runtime.arrays import Floats, Integers
+from moses_feature.runtime.compiled import compiled
 
 EPOCHS = 60
 LARGEST_STEP = 0.01

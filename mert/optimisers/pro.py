@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mert.optimisers.candidates import Candidates
-from mert.optimisers.space import Optimum, SearchSpace, normalised
-from moses_feature.arrays import Floats
-from moses_feature.errors import UsageError
+from mert.optimisers.candidates import Candidates, Optimum, SearchSpace, normalised
 from moses_feature.metrics.metric import sentence_quality
+from moses_feature.runtime.arrays import Floats
+from moses_feature.runtime.errors import UsageError
 
 SAMPLES = 5000
 """Pairs that are drawn for a sentence (Γ)."""

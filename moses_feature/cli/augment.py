@@ -14,7 +14,7 @@ from moses_feature import __version__
 from moses_feature.cli.checks import check_distribution, check_files, check_inis
 from moses_feature.cli.command import Command, command_line, debug_option
 from moses_feature.cli.ini import report_ini
-from moses_feature.cli.option_types import Gathered, taken
+from moses_feature.cli.option_types import Gathered, named_models, taken
 from moses_feature.cli.options import (
     DeviceOptions,
     device_options,
@@ -26,12 +26,11 @@ from moses_feature.cli.paths import READ, READ_NAMED_MODEL, READ_TABLE, WRITE, W
 from moses_feature.cli.progress import AugmentReporter, Progress
 from moses_feature.cli.train import train_model
 from moses_feature.cli.training_options import TrainingOptions, training_options
-from moses_feature.errors import UsageError
-from moses_feature.files import STANDARD_STREAM, without_compression_suffix
-from moses_feature.models.named import named_models
-from moses_feature.models.sizes import Dtype
-from moses_feature.models.table_words import TableWords
 from moses_feature.moses.words import WordOptions
+from moses_feature.networks.sizes import Dtype
+from moses_feature.phrases.table_words import TableWords
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import STANDARD_STREAM, without_compression_suffix
 from moses_feature.tables.add_to_ini import add_to_ini
 from moses_feature.tables.settings import AugmentSettings
 from moses_feature.tables.shards import Shard

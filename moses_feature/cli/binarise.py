@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from moses_feature.binary_tables.binarise import binarise
-from moses_feature.binary_tables.kinds import KINDS
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE, POSITIVE
 from moses_feature.cli.paths import READ, READ_TABLE, WRITE, WRITE_INI
-from moses_feature.errors import UsageError
-from moses_feature.files import STANDARD_STREAM
+from moses_feature.moses.binary_tables.binarise import binarise
+from moses_feature.moses.binary_tables.kinds import KINDS
 from moses_feature.moses.ini import MosesIni
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import STANDARD_STREAM
 
 
 @click.command("binarise", cls=Command, no_args_is_help=True)

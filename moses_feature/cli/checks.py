@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.files import STANDARD_STREAM
 from moses_feature.moses.ini import MosesIni
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.files import STANDARD_STREAM
 from moses_feature.tables.features_json import described_table, features_json
 from moses_feature.tables.writer import TableWriter
 

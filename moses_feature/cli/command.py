@@ -17,7 +17,7 @@ import click
 
 from moses_feature.cli.paths import check_outputs
 from moses_feature.cli.start import INTERRUPTED
-from moses_feature.errors import MosesFeatureError, OutputError, printable
+from moses_feature.runtime.errors import MosesFeatureError, OutputError, printable
 
 TERMINATED = 143
 

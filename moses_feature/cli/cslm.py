@@ -11,19 +11,17 @@ import click
 import numpy as np
 
 from moses_feature.cli.command import Command, debug_option
-from moses_feature.cli.nplm import warn_of_log_norms
 from moses_feature.cli.option_types import WholeRange
-from moses_feature.cli.options import DeviceOptions, device_options
+from moses_feature.cli.options import DeviceOptions, device_options, warn_of_log_norms
 from moses_feature.cli.paths import READ, READ_MODEL, WRITE, WRITE_DIRECTORY
 from moses_feature.cli.training_options import NgramOptions, ngram_options
-from moses_feature.files import STANDARD_STREAM
-from moses_feature.lm.nplm import load_neural_lm, write_nplm
-from moses_feature.lm.scorer import NeuralLM
-from moses_feature.lm.settings import LmData
-from moses_feature.lm.sizes import LARGEST_ORDER, LM_PRESETS
-from moses_feature.models.vocabulary import UNKNOWN
+from moses_feature.cslm.nplm import load_neural_lm, write_nplm
+from moses_feature.cslm.scorer import NeuralLM
+from moses_feature.cslm.settings import LARGEST_ORDER, LM_PRESETS, LmData
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.networks.vocabulary import UNKNOWN
+from moses_feature.runtime.files import STANDARD_STREAM
 
 SENTENCES_TOGETHER = 256
 
@@ -69,7 +67,7 @@ def train_command(
       moses-feature cslm train train.fr french.cslm --dropout 0.2 --self-normalisation 0.1
     """
     from moses_feature.cli.training_run import train_and_show
-    from moses_feature.lm.training import train_language_model
+    from moses_feature.cslm.training import train_language_model
 
     on = device.prepare()
     settings, directory = training.settings(on), Path(model_directory)

@@ -11,17 +11,17 @@ import click
 
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.paths import READ_MODEL
-from moses_feature.files import Json
-from moses_feature.joint.sizes import JOINT_ARCHITECTURE, JointSizes
-from moses_feature.lm.sizes import LM_ARCHITECTURE, LmSizes
-from moses_feature.models.files import CONFIG, architecture_of, trained_self_normalised
+from moses_feature.cslm.settings import LM_ARCHITECTURE, LmSizes
+from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointSizes
+from moses_feature.networks.files import CONFIG, architecture_of, trained_self_normalised
+from moses_feature.runtime.files import Json
 
 if TYPE_CHECKING:
+    from moses_feature.cslm.scorer import NeuralLM
     from moses_feature.joint.scorer import JointModel
-    from moses_feature.lm.scorer import NeuralLM
-    from moses_feature.models.cross_fitting import CrossFittedModel
-    from moses_feature.models.phrase_model import PhraseModel
-    from moses_feature.models.vocabulary import Vocabulary
+    from moses_feature.networks.vocabulary import Vocabulary
+    from moses_feature.phrases.cross_fitting import CrossFittedModel
+    from moses_feature.phrases.model import PhraseModel
 
 
 SIZES = {
@@ -45,9 +45,9 @@ def describe_command(model_directory: str) -> None:
     Example:
       moses-feature describe my.model
     """
+    from moses_feature.cslm.nplm import load_neural_lm
     from moses_feature.joint.scorer import JointModel
-    from moses_feature.lm.nplm import load_neural_lm
-    from moses_feature.models.cross_fitting import load_any_model
+    from moses_feature.phrases.cross_fitting import load_any_model
 
     directory = Path(model_directory)
     is_model = (directory / CONFIG).is_file()
@@ -86,12 +86,13 @@ def _lm_description(
 
 
 def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, Any]]:
-    from moses_feature.models.phrase_model import PhraseModel, architecture_name
+    from moses_feature.networks.architectures import architecture_with
+    from moses_feature.phrases.model import PhraseModel
 
     networks = (model,) if isinstance(model, PhraseModel) else model.networks
     network = networks[0].network
     sizes = network.sizes
-    yield "architecture", architecture_name(sizes)
+    yield "architecture", architecture_with(sizes)
     yield "networks", f"{len(networks)}{', cross-fitted' if len(networks) > 1 else ''}"
     for name, size in vars(sizes).items():
         yield SIZES[name], size

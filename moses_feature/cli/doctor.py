@@ -12,8 +12,8 @@ from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE
 from moses_feature.cli.paths import READ
 from moses_feature.doctor.examine import MOST_LINES, examine
-from moses_feature.errors import UsageError, printable
 from moses_feature.moses.programs import find_program
+from moses_feature.runtime.errors import UsageError, printable
 
 
 @click.command("doctor", cls=Command, no_args_is_help=True)

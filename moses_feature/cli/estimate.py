@@ -17,23 +17,17 @@ from pathlib import Path
 import click
 import torch
 
-from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.files import STANDARD_STREAM
 from moses_feature.moses.lines import LineReader
+from moses_feature.phrases.pairs import PairCollection, PhrasePair, peak_bytes, read_pairs
+from moses_feature.phrases.settings import TrainingData, TrainingSettings
+from moses_feature.phrases.training import train
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.files import STANDARD_STREAM
 from moses_feature.tables.augment import augment
 from moses_feature.tables.column_models import load_column_models
 from moses_feature.tables.pipeline import local_pools
 from moses_feature.tables.settings import AugmentSettings
-from moses_feature.training.control import RunControl
-from moses_feature.training.phrase_pairs import (
-    PairCollection,
-    PhrasePair,
-    peak_bytes,
-    read_pairs,
-)
-from moses_feature.training.phrases import train
-from moses_feature.training.settings import TrainingData, TrainingSettings
-from moses_feature.training.trainer import TrainingState
+from moses_feature.training.trainer import RunControl, TrainingState
 
 SAMPLE_LINES = 100_000
 SECONDS = 10.0

@@ -9,8 +9,8 @@ import click
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import POSITIVE
 from moses_feature.cli.paths import READ_AUGMENTED
-from moses_feature.errors import MosesFeatureError, shown
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.runtime.errors import MosesFeatureError, shown
 from moses_feature.tables.favourites import (
     FEWEST_TARGETS,
     as_text,

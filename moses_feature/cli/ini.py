@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from moses_feature.binary_tables.described import score_count
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import ANY_NUMBER
 from moses_feature.cli.paths import READ, READ_MODEL, READ_TABLE, WRITE_INI
-from moses_feature.errors import FormatError, UsageError
+from moses_feature.moses.binary_tables.kinds import score_count
 from moses_feature.moses.ini import TABLE_CLASS, MosesIni
+from moses_feature.runtime.errors import FormatError, UsageError
 from moses_feature.tables.add_to_ini import START_WEIGHT, add_model, add_to_ini, first_line_scores
 
 

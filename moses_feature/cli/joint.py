@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_feature.cli.command import Command, debug_option
-from moses_feature.cli.nplm import warn_of_log_norms
 from moses_feature.cli.option_types import WholeRange
-from moses_feature.cli.options import DeviceOptions, device_options
+from moses_feature.cli.options import DeviceOptions, device_options, warn_of_log_norms
 from moses_feature.cli.paths import READ, READ_MODEL, WRITE, WRITE_DIRECTORY
 from moses_feature.cli.training_options import NgramOptions, ngram_options
-from moses_feature.errors import UsageError
-from moses_feature.files import STANDARD_STREAM
-from moses_feature.joint.settings import JointData
-from moses_feature.joint.sizes import JOINT_PRESETS
-from moses_feature.lm.sizes import LARGEST_ORDER, LARGEST_WINDOW
+from moses_feature.cslm.settings import LARGEST_ORDER, LARGEST_WINDOW
+from moses_feature.joint.settings import JOINT_PRESETS, JointData
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import STANDARD_STREAM
 
 if TYPE_CHECKING:
     pass

@@ -12,7 +12,7 @@ import click
 
 from moses_feature import __version__
 from moses_feature.cli.start import loading, start
-from moses_feature.environment import quiet_threads
+from moses_feature.runtime.environment import quiet_threads
 
 COMMANDS = {
     "binarise": "moses_feature.cli.binarise:binarise_command",

@@ -1,15 +1,50 @@
-"""What values options take, and how the options of a kind become one object; free of torch."""
+"""Types of options, and options that commands of several groups share; free of torch."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import wraps
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import click
 from click.core import ParameterSource
+
+from moses_feature.moses.nbest import NAME
+from moses_feature.moses.nbest_formats.reader import FORMATS, MOSES
+from moses_feature.runtime.errors import UsageError
+
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default=MOSES,
+    show_default=True,
+    help="Whose lists they are. Those of other decoders get a WordPenalty0, and what orders them.",
+)
+
+
+def named_models(given: Sequence[str]) -> list[tuple[str, list[Path]]]:
+    """Return names and directories of `NAME=DIRECTORY …`; those of one name stand together.
+
+    Raises:
+        UsageError: several without names, or a name that is none.
+    """
+    found: dict[str, list[Path]] = {}
+    for text in given:
+        name, equals, path = ("", "", text) if Path(text).is_dir() else text.rpartition("=")
+        if (equals and not NAME.fullmatch(name)) or not path:
+            raise UsageError(f"{text}: expected NAME=DIRECTORY, the name of letters and digits")
+        found.setdefault(name, []).append(Path(path))
+    if len(given) > 1 and "" in found:
+        raise UsageError(
+            f"{found[''][0]}: several models need names, such as forward={found[''][0]}; those of "
+            "one name are averaged"
+        )
+    return list(found.items())
+
 
 Given = dict[str, Any]
 """The options of a command, as click passes them."""

@@ -15,22 +15,28 @@ from moses_feature.cli.option_types import (
     taken,
     together,
 )
-from moses_feature.lm.settings import LmSettings
-from moses_feature.lm.sizes import LmSizes
-from moses_feature.models.sizes import (
-    Dtype,
-    SearchSizes,
-    Sizes,
-)
-from moses_feature.models.table_words import TableWords
+from moses_feature.cslm.settings import LmSettings, LmSizes
 from moses_feature.moses.words import WordOptions
-from moses_feature.search.settings import SearchSettings
-from moses_feature.training.settings import (
-    TrainingSettings,
-)
+from moses_feature.networks.sizes import Dtype
+from moses_feature.phrases.settings import Sizes, TrainingSettings
+from moses_feature.phrases.table_words import TableWords
+from moses_feature.rnnsearch.settings import SearchSettings, SearchSizes
+from moses_feature.runtime.files import Json
 
 if TYPE_CHECKING:
     import torch
+
+
+def warn_of_log_norms(training: Json) -> None:
+    """Say that Moses will not subtract log Z of a model that was not trained for that."""
+    norm = training.get("mean_absolute_log_norm")
+    known = f"mean |log Z| {norm:.2f}" if isinstance(norm, float) else "log Z is not known"
+    click.echo(
+        f"warning: not trained with --self-normalisation ({known}), and Moses will not "
+        "normalise its scores",
+        err=True,
+    )
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", Sizes, SearchSizes, LmSizes)
@@ -51,7 +57,7 @@ class DeviceOptions:
         """Choose the device and the number of threads."""
         import torch
 
-        from moses_feature.training.device import choose_device
+        from moses_feature.training.objective import choose_device
 
         if self.threads is not None:
             torch.set_num_threads(self.threads)

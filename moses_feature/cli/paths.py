@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from moses_feature.errors import UsageError
-from moses_feature.files import STANDARD_STREAM, is_compressed
-from moses_feature.models.files import is_model_directory
+from moses_feature.networks.files import is_model_directory
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import STANDARD_STREAM, is_compressed
 from moses_feature.tables.features_json import features_json
 from moses_feature.tables.writer import TableWriter
 

@@ -100,7 +100,7 @@ def propose_command(
     Example:
       moses-feature propose augmented.gz augmented.model more.gz --input dev.en --input test.en
     """
-    from moses_feature.generation.of_model import generator_of
+    from moses_feature.phrases.generation.generator import generator_of
 
     settings = ProposeSettings(best, enough, longest, least, beam, lexical)
     generator = generator_of(Path(model_directory))

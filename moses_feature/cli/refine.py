@@ -11,10 +11,10 @@ from moses_feature.cli.option_types import FiniteRange, Gathered, taken
 from moses_feature.cli.options import DeviceOptions, device_options
 from moses_feature.cli.paths import READ, READ_MODEL, WRITE_DIRECTORY
 from moses_feature.cli.training_options import run_options
-from moses_feature.errors import UsageError
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
-from moses_feature.refinement.settings import RefineData, RefineSettings
+from moses_feature.phrases.refinement.settings import RefineData, RefineSettings
+from moses_feature.runtime.errors import UsageError
 from moses_feature.tables.features_json import table_words
 from moses_feature.tables.score_lines import network_column, network_digests
 
@@ -89,7 +89,7 @@ def refine_command(
           --reference train.fr --n-best lists.gz --epochs 3
     """
     from moses_feature.cli.training_run import train_and_show
-    from moses_feature.refinement.refine import refine
+    from moses_feature.phrases.refinement.refine import refine
 
     system = MosesIni.read(ini)
     table = system.table(table_name)

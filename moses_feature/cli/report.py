@@ -9,9 +9,9 @@ import click
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import POSITIVE, SEED
 from moses_feature.cli.paths import READ_AUGMENTED, READ_MODEL, WRITE, WRITE_DIRECTORY
-from moses_feature.errors import UsageError
-from moses_feature.files import STANDARD_STREAM
 from moses_feature.report.settings import ReportSettings
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import STANDARD_STREAM
 
 
 @click.command("report", cls=Command, no_args_is_help=True)

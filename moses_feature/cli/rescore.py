@@ -9,16 +9,13 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.command import Command, debug_option
-from moses_feature.cli.list_format import format_option
+from moses_feature.cli.option_types import format_option
 from moses_feature.cli.options import DeviceOptions, device_options
 from moses_feature.cli.paths import READ, READ_NAMED_MODEL, WRITE
 from moses_feature.cli.progress import Progress
-from moses_feature.errors import UsageError
-from moses_feature.files import STANDARD_STREAM, open_output
-from moses_feature.lm.nplm import load_neural_lm
-from moses_feature.nbest_formats.reader import MOSES, NbestReader
-from moses_feature.rescoring.joint import JointFeature
-from moses_feature.rescoring.models import CSLM, JOINT, RNNSEARCH, search_features
+from moses_feature.cslm.nplm import load_neural_lm
+from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
+from moses_feature.rescoring.features import CSLM, JOINT, RNNSEARCH, JointFeature, search_features
 from moses_feature.rescoring.nbest import (
     CslmScorer,
     SentenceScorer,
@@ -30,6 +27,8 @@ from moses_feature.rescoring.nbest import (
 )
 from moses_feature.rescoring.one_best import OneBest, Outcome
 from moses_feature.rescoring.source import SourceText
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import STANDARD_STREAM, open_output
 
 
 @click.command("rescore", cls=Command, no_args_is_help=True)

@@ -12,12 +12,12 @@ from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import POSITIVE, SEED, FiniteRange, WholeRange
 from moses_feature.cli.options import table_word_options
 from moses_feature.cli.paths import READ_MODEL
-from moses_feature.errors import FormatError, UsageError, shown
-from moses_feature.files import STANDARD_STREAM
-from moses_feature.models.table_words import TableWords
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import WordError, WordOptions
+from moses_feature.phrases.table_words import TableWords
+from moses_feature.runtime.errors import FormatError, UsageError, shown
+from moses_feature.runtime.files import STANDARD_STREAM
 
 PHRASES_TOGETHER = 1024
 MOST = 10_000
@@ -74,7 +74,7 @@ def sample_command(
     Example:
       echo 'the black dog' | moses-feature sample my.model --samples 50
     """
-    from moses_feature.generation.of_model import generator_of
+    from moses_feature.phrases.generation.generator import generator_of
 
     if beam is not None:
         for option in ("samples", "temperature", "seed"):

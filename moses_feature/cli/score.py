@@ -16,12 +16,12 @@ from moses_feature.cli.options import (
     table_word_options,
 )
 from moses_feature.cli.paths import READ_MODEL
-from moses_feature.errors import FormatError, shown
-from moses_feature.files import STANDARD_STREAM
-from moses_feature.models.sizes import Dtype
-from moses_feature.models.table_words import TableWords
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordError, WordOptions
+from moses_feature.networks.sizes import Dtype
+from moses_feature.phrases.table_words import TableWords
+from moses_feature.runtime.errors import FormatError, shown
+from moses_feature.runtime.files import STANDARD_STREAM
 
 
 @click.command("score", cls=Command, no_args_is_help=True)
@@ -59,8 +59,8 @@ def score_command(
     Example:
       printf 'a black dog\\tun chien noir\\n' | moses-feature score my.model --per-word
     """
-    from moses_feature.models.cross_fitting import load_any_model
-    from moses_feature.scoring.of_model import scorer_of
+    from moses_feature.phrases.cross_fitting import load_any_model
+    from moses_feature.phrases.scorer import scorer_of
 
     model = load_any_model(Path(model_directory))
     scorer = scorer_of(model, device.prepare(), scoring_dtype, normalised=normalised)

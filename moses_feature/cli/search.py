@@ -26,16 +26,15 @@ from moses_feature.cli.training_options import (
     shortlist_options,
     size_options,
 )
-from moses_feature.errors import UsageError
-from moses_feature.files import STANDARD_STREAM, open_output
-from moses_feature.models.known_words import KnownWords
-from moses_feature.models.reading import Reading
-from moses_feature.models.sizes import SEARCH_PRESETS, SearchSizes
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.search.scorer import SearchScorer
-from moses_feature.search.settings import SearchData, SearchSettings
-from moses_feature.search.translate import BEAM, Translation, translate, words_of
+from moses_feature.networks.direction import Reading
+from moses_feature.networks.known_words import KnownWords
+from moses_feature.rnnsearch.scorer import SearchScorer
+from moses_feature.rnnsearch.settings import SEARCH_PRESETS, SearchData, SearchSettings, SearchSizes
+from moses_feature.rnnsearch.translate import BEAM, Translation, translate, words_of
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import STANDARD_STREAM, open_output
 from moses_feature.training.settings import RunSettings
 
 DEFAULTS = SearchSettings()
@@ -153,7 +152,7 @@ def train_command(
       moses-feature search train train.en train.fr en-fr.search --dropout 0.2 --minutes 60
     """
     from moses_feature.cli.training_run import train_and_show
-    from moses_feature.search.training import train_search
+    from moses_feature.rnnsearch.training import train_search
 
     texts = Path(source), Path(target)
     if all(text.exists() for text in texts) and texts[0].samefile(texts[1]):

@@ -21,8 +21,8 @@ from moses_feature.cli.option_types import (
 )
 from moses_feature.cli.paths import READ, WRITE_DIRECTORY
 from moses_feature.cli.progress import Progress
-from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.files import STANDARD_STREAM, locked_directory, open_output
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.files import STANDARD_STREAM, locked_directory, open_output
 from moses_feature.selection.selector import (
     EMPTY,
     UNEQUAL,

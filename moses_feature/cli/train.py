@@ -68,7 +68,7 @@ def train_model(
 ) -> None:
     """Train a model, and show how it goes."""
     from moses_feature.cli.training_run import train_and_show
-    from moses_feature.training.phrases import train
+    from moses_feature.phrases.training import train
 
     data, settings = training.data(tables, words), training.settings(device)
     train_and_show(train, data, settings, directory, device, resume, "pairs")

@@ -22,32 +22,25 @@ from moses_feature.cli.option_types import (
     together,
 )
 from moses_feature.cli.paths import READ
-from moses_feature.errors import UsageError
+from moses_feature.cslm.settings import LARGEST_SIZE, LmData, LmSettings, LmSizes
 from moses_feature.joint.settings import JointData
-from moses_feature.lm.settings import LmData, LmSettings
-from moses_feature.lm.sizes import LARGEST_SIZE, LmSizes
-from moses_feature.models.folds import MOST_FOLDS
-from moses_feature.models.reading import Reading
-from moses_feature.models.sizes import (
-    FEED_FORWARD_ARCHITECTURE,
+from moses_feature.moses.words import WordOptions
+from moses_feature.networks.architectures import FEED_FORWARD, RNNSEARCH
+from moses_feature.networks.direction import Reading
+from moses_feature.networks.sizes import Dtype
+from moses_feature.phrases.folds import MOST_FOLDS
+from moses_feature.phrases.settings import (
     FEED_FORWARD_PRESETS,
     PRESETS,
     PRODUCTS,
-    SEARCH_ARCHITECTURE,
-    SEARCH_PRESETS,
-    Dtype,
     FeedForwardSizes,
-    SearchSizes,
     Sizes,
-)
-from moses_feature.moses.words import WordOptions
-from moses_feature.search.settings import SearchData
-from moses_feature.training.settings import (
-    LEARNING_RATES,
-    RunSettings,
     TrainingData,
     TrainingSettings,
 )
+from moses_feature.rnnsearch.settings import SEARCH_PRESETS, SearchData, SearchSizes
+from moses_feature.runtime.errors import UsageError
+from moses_feature.training.settings import LEARNING_RATES, RunSettings
 
 if TYPE_CHECKING:
     import torch
@@ -290,9 +283,9 @@ class TrainingOptions:
     def settings(self, device: torch.device) -> TrainingSettings:
         """Return how to train on a device."""
         sizes: Sizes | FeedForwardSizes | SearchSizes
-        if self.architecture == SEARCH_ARCHITECTURE:
+        if self.architecture == RNNSEARCH:
             sizes = self.size.on(device, SEARCH_PRESETS)
-        elif self.architecture == FEED_FORWARD_ARCHITECTURE:
+        elif self.architecture == FEED_FORWARD:
             sizes = self.size.on(device, FEED_FORWARD_PRESETS)
         else:
             sizes = self.size.on(device, PRESETS)
@@ -316,7 +309,7 @@ training_options = Gathered(
     TrainingOptions.from_options,
     click.option(
         "--architecture",
-        type=click.Choice(["encoder-decoder", SEARCH_ARCHITECTURE, FEED_FORWARD_ARCHITECTURE]),
+        type=click.Choice(["encoder-decoder", RNNSEARCH, FEED_FORWARD]),
         default="encoder-decoder",
         show_default=True,
         help="The paper's network; RNNsearch, which aligns the words of the phrases; or the older "

@@ -16,13 +16,13 @@ import click
 import torch
 
 from moses_feature.cli.command import command_line
-from moses_feature.cli.memory import keep_freed_memory
 from moses_feature.cli.progress import Progress, TrainingReporter
 from moses_feature.cli.start import INTERRUPTED
-from moses_feature.errors import MosesFeatureError
-from moses_feature.training.control import RunControl
+from moses_feature.runtime.environment import keep_freed_memory
+from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.training.ranks import joined
 from moses_feature.training.settings import RunSettings
+from moses_feature.training.trainer import RunControl
 
 logger = logging.getLogger(__name__)
 

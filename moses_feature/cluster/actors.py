@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from moses_feature.cluster.connection import Cluster
-from moses_feature.errors import LostProcessError
+from moses_feature.runtime.errors import LostProcessError
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from moses_feature.environment import of_workers
-from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.environment import of_workers
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
 
 LOCAL = "local"
 """The address of a cluster that is made of this machine alone."""

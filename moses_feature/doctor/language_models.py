@@ -11,10 +11,10 @@ from typing import Any
 from moses_feature.doctor.finding import Finding
 from moses_feature.doctor.model_files import file_read_by
 from moses_feature.doctor.texts import is_factored
-from moses_feature.errors import MosesFeatureError
 from moses_feature.moses.ini import Feature, MosesIni
 from moses_feature.moses.language_model import is_binary, load_kenlm
 from moses_feature.moses.lines import LineReader
+from moses_feature.runtime.errors import MosesFeatureError
 
 MOST_UNKNOWN = 0.1
 """Share of reference words that a language model of the same text hardly ever lacks."""

@@ -6,15 +6,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from moses_feature.binary_tables.described import (
-    PROBING_VERSION,
-    probing_version,
-    score_count,
-)
 from moses_feature.doctor.finding import Finding
-from moses_feature.errors import FormatError, MosesFeatureError
+from moses_feature.moses.binary_tables.kinds import PROBING_VERSION, probing_version, score_count
 from moses_feature.moses.ini import TABLE_CLASS, Feature, MosesIni
 from moses_feature.moses.lines import LineReader
+from moses_feature.runtime.errors import FormatError, MosesFeatureError
 
 OF_ONE_FILE = frozenset(("KENLM", "LexicalReordering", "OpSequenceModel"))
 """Classes that read a file, and no folder."""

@@ -6,18 +6,18 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from moses_feature.cslm.scorer import NeuralLM
 from moses_feature.doctor.finding import Finding
 from moses_feature.doctor.model_files import file_read_by
 from moses_feature.doctor.table_scan import TableScan
 from moses_feature.doctor.texts import Sentence, is_factored
-from moses_feature.errors import MosesFeatureError
 from moses_feature.joint.scorer import JointModel
-from moses_feature.lm.scorer import NeuralLM
-from moses_feature.models.known_words import KnownWords
-from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.words import LONGEST_PHRASE, WordOptions
-from moses_feature.search.in_search import SearchInSearch
+from moses_feature.networks.known_words import KnownWords
+from moses_feature.networks.vocabulary import Vocabulary
+from moses_feature.rnnsearch.decoder_feature import SearchInSearch
+from moses_feature.runtime.errors import MosesFeatureError
 
 SENTENCES = 2000
 """Of each text, whose words are looked up."""

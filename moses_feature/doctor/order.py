@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from moses_feature.arrays import Floats
 from moses_feature.doctor.finding import Finding
 from moses_feature.doctor.table_scan import Words
 from moses_feature.doctor.texts import Sentence
+from moses_feature.runtime.arrays import Floats
 
 COMPARED = 2000
 """Sentences whose order is looked at."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 
 from moses_feature.doctor.finding import Finding
-from moses_feature.errors import MosesFeatureError
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.runtime.errors import MosesFeatureError
 
 LONGEST = 100
 """Words of a sentence: longer ones take a phrase-based decoder minutes."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from moses_feature.arrays import Bytes, Integers
-from moses_feature.compiled import compiled, part
-from moses_feature.moses import links as text_of_links
-from moses_feature.moses.links import PLACES, read_links
+from moses_feature.moses import alignments as text_of_links
+from moses_feature.moses.alignments import PLACES, read_links
+from moses_feature.runtime.arrays import Bytes, Integers
+from moses_feature.runtime.compiled import compiled, part
 
 NO_LINK = -1
 

@@ -14,17 +14,23 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_feature.errors import FormatError, MosesFeatureError, UsageError, shown
-from moses_feature.files import whole_file
+from moses_feature.cslm.nplm import (
+    BEGIN,
+    NULL,
+    NplmNetwork,
+    check_words,
+    read_network,
+    write_network,
+)
+from moses_feature.cslm.settings import LmSizes
 from moses_feature.joint.scorer import JointModel
-from moses_feature.joint.sizes import JointSizes
-from moses_feature.lm.nplm import check_words
-from moses_feature.lm.nplm_format import BEGIN, NULL, NplmNetwork, read_network, write_network
-from moses_feature.lm.sizes import LmSizes
-from moses_feature.models.vocabulary import END, SYMBOLS, UNKNOWN, Vocabulary
+from moses_feature.joint.settings import JointSizes
 from moses_feature.moses.ini import moses_path
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.networks.vocabulary import END, SYMBOLS, UNKNOWN, Vocabulary
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, shown
+from moses_feature.runtime.files import whole_file
 
 END_WORD, UNKNOWN_WORD = SYMBOLS
 SOURCE_SUFFIX, TARGET_SUFFIX = ".source", ".target"

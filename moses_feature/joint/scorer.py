@@ -13,11 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.arrays import Floats32, Integers
-from moses_feature.files import Json
-from moses_feature.joint.sizes import JOINT_ARCHITECTURE, JointSizes
-from moses_feature.lm.feed_forward import ROWS, FeedForward, first_products
-from moses_feature.models.files import (
+from moses_feature.cslm.feed_forward import ROWS, FeedForward, first_products
+from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointSizes
+from moses_feature.networks.files import (
     CONFIG,
     WEIGHTS,
     check_weights,
@@ -25,12 +23,9 @@ from moses_feature.models.files import (
     settings_of,
     trained_self_normalised,
 )
-from moses_feature.models.vocabulary import (
-    END,
-    SOURCE_VOCABULARY,
-    TARGET_VOCABULARY,
-    Vocabulary,
-)
+from moses_feature.networks.vocabulary import END, SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
+from moses_feature.runtime.arrays import Floats32, Integers
+from moses_feature.runtime.files import Json
 
 NO_WINDOW = 0
 """The number of a window of no particular words."""

@@ -7,17 +7,16 @@ from array import array
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.arrays import Flags, Integers
-from moses_feature.errors import FormatError
-from moses_feature.files import Json
+from moses_feature.cslm.ngrams import Ngrams, Text
 from moses_feature.joint.affiliation import affiliations
-from moses_feature.joint.settings import JointData
-from moses_feature.joint.sizes import JointSizes
-from moses_feature.lm.ngrams import Ngrams, Text
-from moses_feature.models.vocabulary import END, Vocabulary
+from moses_feature.joint.settings import JointData, JointSizes
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.texts import parallel_lines
+from moses_feature.networks.vocabulary import END, Vocabulary
+from moses_feature.runtime.arrays import Flags, Integers
+from moses_feature.runtime.errors import FormatError
+from moses_feature.runtime.files import Json
 
 NONE = -1
 

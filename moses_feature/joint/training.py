@@ -1,4 +1,8 @@
-"""From an aligned text to a trained joint language model."""
+"""From an aligned text to a trained joint language model (NNJM; Devlin et al. 2014).
+
+It has the layers of the neural language model, and reads a window of source words beside the words
+before.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +14,44 @@ from typing import cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from moses_feature import __version__
-from moses_feature.arrays import Flags
-from moses_feature.errors import MosesFeatureError
-from moses_feature.files import Json
-from moses_feature.joint.network import JointLM
-from moses_feature.joint.settings import JointData
-from moses_feature.joint.sizes import JOINT_ARCHITECTURE, JointSizes
+from moses_feature.cslm.network import FeedForwardLM
+from moses_feature.cslm.settings import LmSettings
+from moses_feature.cslm.training import NgramObjective, with_mean
+from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointData, JointSizes
 from moses_feature.joint.texts import AlignedText, JointNgrams
-from moses_feature.lm.directory import with_mean
-from moses_feature.lm.objective import NgramObjective
-from moses_feature.lm.settings import LmSettings
-from moses_feature.models.files import ModelFiles, write_model_files
-from moses_feature.models.shortlists import Shortlists
-from moses_feature.models.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
-from moses_feature.training.control import NO_CONTROL, RunControl
+from moses_feature.networks.files import ModelFiles, write_model_files
+from moses_feature.networks.vocabulary import (
+    SOURCE_VOCABULARY,
+    TARGET_VOCABULARY,
+    Shortlists,
+    Vocabulary,
+)
+from moses_feature.runtime.arrays import Flags
+from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.files import Json
 from moses_feature.training.single import train_single
+from moses_feature.training.trainer import NO_CONTROL, RunControl
+
+
+class JointLM(FeedForwardLM):
+    """p(word | the source words around its affiliation, the order - 1 words before it).
+
+    A context is the ids of the source words from left to right, then those of the target words.
+    """
+
+    def __init__(self, sizes: JointSizes, source: int, target: int, dropout: float = 0.0) -> None:
+        super().__init__(sizes, target, dropout)
+        self.source_words = sizes.source_words
+        self.source_projection = nn.Embedding(source, sizes.projection)
+
+    def projected(self, contexts: Tensor) -> Tensor:
+        """Return the projections (N, positions, projection) of the words of contexts."""
+        source, target = contexts[:, : self.source_words], contexts[:, self.source_words :]
+        return torch.cat([self.source_projection(source), self.projection(target)], 1)
+
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.arrays import Floats, Integers
-from moses_feature.compiled import compiled, inner
-from moses_feature.hash_table import mixed, place_of, size_for
+from moses_feature.runtime.arrays import Floats, Integers
+from moses_feature.runtime.compiled import compiled, inner
+from moses_feature.runtime.hash_table import mixed, place_of, size_for
 
 MAX_N = 4
 STATISTICS = 2 * MAX_N + 1

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from moses_feature.arrays import Floats, Integers
-from moses_feature.compiled import compiled
 from moses_feature.metrics.bleu import matches
+from moses_feature.runtime.arrays import Floats, Integers
+from moses_feature.runtime.compiled import compiled
 
 MAX_N = 6
 BETA = 2.0

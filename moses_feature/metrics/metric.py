@@ -13,12 +13,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.arrays import Floats, Integers
-from moses_feature.compiled import compiled
-from moses_feature.errors import UsageError
-from moses_feature.metrics import bleu, chrf, edit_distance, ter
+from moses_feature.metrics import bleu, chrf
+from moses_feature.metrics import error_rates as edit_distance
+from moses_feature.metrics import error_rates as ter
 from moses_feature.metrics.bleu import bleu_of, sentence_bleu
 from moses_feature.metrics.chrf import chrf_of
+from moses_feature.runtime.arrays import Floats, Integers
+from moses_feature.runtime.compiled import compiled
+from moses_feature.runtime.errors import UsageError
 
 Tokens = Sequence[bytes]
 ERRORS = edit_distance.STATISTICS

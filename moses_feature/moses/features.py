@@ -10,11 +10,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.arrays import Floats
-from moses_feature.errors import MosesFeatureError
 from moses_feature.moses.ini import Feature, MosesIni
 from moses_feature.moses.nbest import labelled_values
 from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
+from moses_feature.runtime.arrays import Floats
+from moses_feature.runtime.errors import MosesFeatureError
 
 STATEFUL = ("LexicalReordering", "Distortion", "KENLM", "NeuralLM")
 """Classes whose values Moses prints first (`moses/ScoreComponentCollection.cpp`)."""

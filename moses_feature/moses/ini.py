@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from moses_feature.errors import FormatError, MosesFeatureError, UsageError, shown
-from moses_feature.files import write_whole
 from moses_feature.moses.phrase_table import NUMBER
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, shown
+from moses_feature.runtime.files import write_whole
 
 TABLE_CLASS = "PhraseDictionaryMemory"
 _TABLE_CLASSES = ("PhraseDictionary", "ProbingPT")

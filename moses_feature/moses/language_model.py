@@ -11,7 +11,7 @@ from typing import Any
 
 import kenlm
 
-from moses_feature.errors import DataError, MosesFeatureError
+from moses_feature.runtime.errors import DataError, MosesFeatureError
 
 BINARY = b"mmap lm http://kheafield.com/code"
 """How a binary model begins."""

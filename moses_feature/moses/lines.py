@@ -17,8 +17,8 @@ from typing import BinaryIO, cast
 import numpy as np
 from xopen import xopen
 
-from moses_feature.errors import DataError, FormatError, MosesFeatureError
-from moses_feature.files import STANDARD_STREAM, Json, is_compressed
+from moses_feature.runtime.errors import DataError, FormatError, MosesFeatureError
+from moses_feature.runtime.files import STANDARD_STREAM, Json, is_compressed
 
 LONGEST_LINE = 1 << 20
 """Bytes of a line, its end counted: more than sentences and scores take."""

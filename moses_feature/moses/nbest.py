@@ -49,7 +49,7 @@ class NbestLine:
 
     @property
     def segmentation(self) -> bytes | None:
-        """The phrases (`-include-segmentation-in-n-best`); see `moses_feature.moses.segmentation`.
+        """The phrases (`-include-segmentation-in-n-best`); see `moses_feature.moses.alignments`.
 
         They stand behind the total; None if the list has none.
         """

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from moses_feature.errors import FormatError, shown
+from moses_feature.runtime.errors import FormatError, shown
 
 SEPARATOR = b"|||"
 SOURCE, TARGET, SCORES, ALIGNMENT, COUNTS, SPARSE, PROPERTIES = range(7)

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from moses_feature.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
 
 LINES_SHOWN = 12
 """Last lines of what a program said that an error shows."""

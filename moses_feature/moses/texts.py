@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from moses_feature.errors import DataError, FormatError
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.runtime.errors import DataError, FormatError
 
 Sentence = tuple[bytes, ...]
 Text = tuple[Sentence, ...]

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from moses_feature.errors import DataError, shown
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.runtime.errors import DataError, shown
 
 Escaping = Literal["as-is", "unescape", "escape"]
 ESCAPINGS: tuple[Escaping, ...] = get_args(Escaping)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from moses_feature.generation.of_model import Generator
-from moses_feature.json_files import member
-from moses_feature.models.phrase_model import PhraseModel
-from moses_feature.models.table_words import TableWords
 from moses_feature.moses.words import WordOptions
+from moses_feature.phrases.generation.generator import Generator
+from moses_feature.phrases.model import PhraseModel
+from moses_feature.phrases.table_words import TableWords
+from moses_feature.runtime.json_files import member
 from moses_feature.tables.features_json import (
     features_json,
     read_columns,

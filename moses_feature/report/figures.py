@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as graph
 
-from moses_feature.arrays import Floats32
-from moses_feature.files import Json
 from moses_feature.report.maps import Map
-from moses_feature.report.page import plotted
+from moses_feature.report.page import plotted, shown_text
 from moses_feature.report.pairs import BIN, Density
-from moses_feature.report.texts import shown_text
+from moses_feature.runtime.arrays import Floats32
+from moses_feature.runtime.files import Json
 
 SHOWN_FIRST = 0.999
 """The share of all pairs that is seen before a reader zooms out."""

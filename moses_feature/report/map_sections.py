@@ -11,16 +11,15 @@ from html import escape
 import numpy as np
 import torch
 
-from moses_feature.arrays import Floats32
-from moses_feature.models.encoder_decoder import EncoderDecoder
-from moses_feature.models.phrases import Phrases
-from moses_feature.models.vocabulary import END, SYMBOLS
+from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.vocabulary import END, SYMBOLS
+from moses_feature.phrases.encoder_decoder import EncoderDecoder
 from moses_feature.report.facts import Facts, ReadNetwork
 from moses_feature.report.figures import map_figure
 from moses_feature.report.maps import FEWEST, Map, make_map
-from moses_feature.report.page import Section, plot
+from moses_feature.report.page import Section, plot, shown_text
 from moses_feature.report.pairs import LONG, PairSummary
-from moses_feature.report.texts import shown_text
+from moses_feature.runtime.arrays import Floats32
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,22 @@ from pathlib import Path
 import plotly.graph_objects as graph
 from plotly.offline import get_plotlyjs
 
-from moses_feature.files import write_whole
+from moses_feature.moses.words import unescape
+from moses_feature.runtime.errors import printable
+from moses_feature.runtime.files import write_whole
+
+NOTHING = "∅"
+"""A target without words."""
+
+
+def shown_text(phrase: bytes, escaped: bool = True) -> str:
+    r"""Return a phrase as text, without Moses' escapes if it is escaped.
+
+    Bytes that are not UTF-8, and control characters, are shown as `\x…`.
+    """
+    plain = unescape(phrase) if escaped else phrase
+    return printable(plain.decode("utf-8", errors="backslashreplace")) or NOTHING
+
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #222; --paper: #fff; --line: #ddd; --faint: #666;

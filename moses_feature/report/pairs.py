@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from moses_feature.errors import FormatError
+from moses_feature.runtime.errors import FormatError
 from moses_feature.tables.favourites import LongPhrases
 from moses_feature.tables.score_lines import ScoreLine, phrases_of_table
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from moses_feature.errors import FormatError, MosesFeatureError
-from moses_feature.generation.of_model import generator_of
-from moses_feature.models.cross_fitting import CrossFittedModel, fold_directory, load_any_model
-from moses_feature.report.exports import write_exports
+from moses_feature.phrases.cross_fitting import CrossFittedModel, fold_directory, load_any_model
+from moses_feature.phrases.generation.generator import generator_of
 from moses_feature.report.facts import Facts, ReadNetwork
 from moses_feature.report.map_sections import map_section, maps_of
-from moses_feature.report.maps import INSTALL, can_make_maps
+from moses_feature.report.maps import INSTALL, can_make_maps, write_exports
 from moses_feature.report.page import Section, write_page
 from moses_feature.report.pairs import summarise
 from moses_feature.report.sections import (
@@ -23,6 +21,7 @@ from moses_feature.report.sections import (
     what_was_done,
 )
 from moses_feature.report.settings import ReportSettings
+from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.tables.features_json import features_json
 from moses_feature.tables.score_lines import network_column, network_digests
 

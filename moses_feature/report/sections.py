@@ -7,15 +7,14 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from moses_feature import __version__
-from moses_feature.arrays import Floats32
-from moses_feature.models.phrase_model import PhraseModel
-from moses_feature.models.rnnsearch import RnnSearch
-from moses_feature.models.vocabulary import END
+from moses_feature.networks.vocabulary import END
+from moses_feature.phrases.model import PhraseModel
 from moses_feature.report.facts import COUNTS, Facts, ReadNetwork
 from moses_feature.report.figures import attention_figure, density_figure, loss_figure
-from moses_feature.report.page import Section, plot, table
+from moses_feature.report.page import NOTHING, Section, plot, shown_text, table
 from moses_feature.report.pairs import LONG, PairSummary
-from moses_feature.report.texts import NOTHING, shown_text
+from moses_feature.rnnsearch.network import RnnSearch
+from moses_feature.runtime.arrays import Floats32
 from moses_feature.tables.favourites import FEWEST_TARGETS, Favourites
 from moses_feature.tables.score_lines import ScoreLine
 
@@ -187,7 +186,7 @@ def attention(summary: PairSummary, network: ReadNetwork, facts: Facts) -> Itera
     ids = [network.ids(phrase) for phrase in phrases]
     for phrase, read, found in zip(phrases, ids, generator.likeliest(ids, BEST), strict=True):
         target = [shown_text(word, facts.escaped) for word in generator.words(found[0])]
-        target = target[::-1] if generator.reading.right_to_left else target
+        target = target[::-1] if generator.model.reading.right_to_left else target
         alignment = _alignment(search, read, found[0].ids)
         source = [shown_text(word, facts.escaped) for word in phrase.split(b" ")]
         figure = attention_figure([*source, "⏎"], [*target, "⏎"], alignment)

@@ -14,14 +14,14 @@ from typing import Protocol
 
 import numpy as np
 
-from moses_feature.errors import FormatError, UsageError, shown
-from moses_feature.lm.scorer import NeuralLM
-from moses_feature.models.known_words import KnownWords
+from moses_feature.cslm.scorer import NeuralLM
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest import EXPECTED, NAME, TOTAL, VALUES, NbestLine, labelled_values
+from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.phrase_table import NUMBER, tokens
-from moses_feature.nbest_formats.reader import NbestReader
+from moses_feature.networks.known_words import KnownWords
+from moses_feature.runtime.errors import FormatError, UsageError, shown
 
 UNTUNEABLE = ("UnknownWordPenalty0",)
 """Features that Moses leaves out of its n-best lists."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moses_feature.errors import DataError
 from moses_feature.metrics.bleu import STATISTICS, References, corpus_bleu
 from moses_feature.moses.texts import read_parallel
 from moses_feature.rescoring.nbest import Translation
+from moses_feature.runtime.errors import DataError
 
 MOST_MISSING = 100_000
 """Sentences without a list, one after the other, that are taken for empty ones."""

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import torch
 
-from moses_feature.models.cross_fitting import load_any_model
-from moses_feature.models.known_words import KnownPairs
-from moses_feature.models.table_words import TableWords
+from moses_feature.networks.known_words import KnownPairs
+from moses_feature.phrases.cross_fitting import load_any_model
+from moses_feature.phrases.scorer import scorer_of
+from moses_feature.phrases.table_words import TableWords
 from moses_feature.rescoring.nbest import TRANSLATIONS, AnyTranslation
 from moses_feature.rescoring.source import SourceText
-from moses_feature.scoring.of_model import scorer_of
 
 
 class RnnScorer:

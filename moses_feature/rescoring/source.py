@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from moses_feature.errors import MosesFeatureError
+from moses_feature.moses.alignments import links_of
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.links import links_of
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.rescoring.nbest import AnyTranslation, BadTranslationError
+from moses_feature.runtime.errors import MosesFeatureError
 
 _LINKS = re.compile(rb"(?:[0-9]{1,9}-[0-9]{1,9}(?: |$))+")
 """What other decoders may write behind the total is no word alignment."""

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.moses.language_model import LOG_10, is_binary, load_kenlm
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
 
 ARPA = b"\\data\\"
 FEWEST_IN_DOMAIN = 2

@@ -15,9 +15,9 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.errors import MosesFeatureError, UsageError
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.selection.domain_models import (
     DomainModel,
     Estimator,

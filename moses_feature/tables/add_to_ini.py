@@ -7,14 +7,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from moses_feature.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.cslm.nplm import load_neural_lm
 from moses_feature.joint.nplm import JointFiles
 from moses_feature.joint.scorer import JointModel
-from moses_feature.lm.nplm import load_neural_lm
 from moses_feature.moses.ini import Feature, MosesIni, moses_path
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import SCORES, count_scores, split_fields
-from moses_feature.search.in_search import DEFAULT_HISTORY, SearchInSearch
+from moses_feature.rnnsearch.decoder_feature import DEFAULT_HISTORY, SearchInSearch
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.tables.features_json import features_json, read_columns
 
 START_WEIGHT = 0.1

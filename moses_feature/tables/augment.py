@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from moses_feature import __version__
-from moses_feature.errors import DataError
-from moses_feature.files import STANDARD_STREAM, Json
-from moses_feature.json_files import record
 from moses_feature.moses.lines import LineReader
+from moses_feature.runtime.errors import DataError
+from moses_feature.runtime.files import STANDARD_STREAM, Json
+from moses_feature.runtime.json_files import record
 from moses_feature.tables.column_models import ColumnModels
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns, ScoredPart
 from moses_feature.tables.features_json import write_features

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from moses_feature.errors import FormatError, shown
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import (
@@ -28,6 +27,7 @@ from moses_feature.moses.phrase_table import (
     split_fields,
     tokens,
 )
+from moses_feature.runtime.errors import FormatError, shown
 
 LOWEST_SCORE = math.exp(LOWEST_LOG_SCORE)
 """Below this, Moses takes a score for its floor, a natural log of -100."""

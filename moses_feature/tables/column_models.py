@@ -8,12 +8,12 @@ from pathlib import Path
 
 import torch
 
-from moses_feature.errors import UsageError
-from moses_feature.models.cross_fitting import CrossFittedModel, load_any_model
-from moses_feature.models.phrase_model import PhraseModel
-from moses_feature.models.sizes import Dtype
-from moses_feature.scoring.ensemble import AnyScorer, Ensemble
-from moses_feature.scoring.of_model import packer_of, scorer_of
+from moses_feature.networks.sizes import Dtype
+from moses_feature.phrases.cross_fitting import CrossFittedModel, load_any_model
+from moses_feature.phrases.ensemble import AnyScorer, Ensemble
+from moses_feature.phrases.model import PhraseModel
+from moses_feature.phrases.scorer import packer_of, scorer_of
+from moses_feature.runtime.errors import UsageError
 from moses_feature.tables.columns import ColumnsOfModel
 from moses_feature.tables.settings import INVERSE_COLUMN, PROBABILITY_COLUMN, AugmentSettings
 

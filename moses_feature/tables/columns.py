@@ -17,10 +17,6 @@ from functools import partial
 
 import numpy as np
 
-from moses_feature.arrays import Floats
-from moses_feature.files import Json
-from moses_feature.models.phrases import Phrases
-from moses_feature.models.word_table import WordTable
 from moses_feature.moses.phrase_table import (
     ALIGNMENT,
     LOWEST_LOG_SCORE,
@@ -29,7 +25,11 @@ from moses_feature.moses.phrase_table import (
     append_scores,
 )
 from moses_feature.moses.words import WordError, WordOptions
-from moses_feature.scoring.packing import AnyPacker, Packed, WordPair
+from moses_feature.networks.phrases import Phrases
+from moses_feature.phrases.packing import AnyPacker, Packed, WordPair
+from moses_feature.phrases.word_table import WordTable
+from moses_feature.runtime.arrays import Floats
+from moses_feature.runtime.files import Json
 from moses_feature.tables.parts import Part, checked_fields
 from moses_feature.tables.scan import ScannedLines, scan
 from moses_feature.tables.writer import compressed

@@ -7,10 +7,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from moses_feature.errors import FormatError, MosesFeatureError
-from moses_feature.files import Json, without_compression_suffix, write_json
-from moses_feature.json_files import member, read_json, record
-from moses_feature.models.table_words import TableWords
+from moses_feature.phrases.table_words import TableWords
+from moses_feature.runtime.errors import FormatError, MosesFeatureError
+from moses_feature.runtime.files import Json, without_compression_suffix, write_json
+from moses_feature.runtime.json_files import member, read_json, record
 
 
 def features_json(table: str | Path) -> Path:

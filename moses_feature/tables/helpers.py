@@ -11,8 +11,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from moses_feature.errors import MosesFeatureError
-from moses_feature.processes import ObjectProcess
+from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.processes import ObjectProcess
 from moses_feature.tables.columns import NewColumns
 
 Result = TypeVar("Result")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from moses_feature.errors import FormatError, MosesFeatureError
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import (
     SCORES,
@@ -15,6 +14,7 @@ from moses_feature.moses.phrase_table import (
     split_fields,
     tokens,
 )
+from moses_feature.runtime.errors import FormatError, MosesFeatureError
 
 MAX_LENGTH = 10
 """Tokens of the longest phrase that is looked for in a text, as in Moses' script."""

@@ -9,8 +9,8 @@ from itertools import cycle
 from threading import Lock
 from typing import Any, Protocol
 
-from moses_feature.scoring.ensemble import AnyScorer
-from moses_feature.scoring.packing import Packed
+from moses_feature.phrases.ensemble import AnyScorer
+from moses_feature.phrases.packing import Packed
 from moses_feature.tables.columns import NewColumns, ScoredPart
 from moses_feature.tables.helpers import Helper, HelperHere, helper_process
 from moses_feature.tables.parts import Part

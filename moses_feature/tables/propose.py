@@ -12,12 +12,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from moses_feature.errors import FormatError, UsageError, shown
-from moses_feature.files import open_output
-from moses_feature.generation.of_model import Generator
-from moses_feature.generation.written import Written
-from moses_feature.models.table_words import TableWords
-from moses_feature.models.vocabulary import UNKNOWN
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import (
     SCORES,
@@ -30,18 +24,25 @@ from moses_feature.moses.phrase_table import (
     tokens,
 )
 from moses_feature.moses.words import escape
+from moses_feature.networks.vocabulary import UNKNOWN
+from moses_feature.phrases.generation.generator import Generator
+from moses_feature.phrases.generation.prefixes import Written
+from moses_feature.phrases.table_words import TableWords
+from moses_feature.runtime.errors import FormatError, UsageError, shown
+from moses_feature.runtime.files import open_output
 from moses_feature.tables.features_json import (
     described_table,
     read_columns,
     read_features,
     write_features,
 )
-from moses_feature.tables.lexical import LexicalWeights, Links
 from moses_feature.tables.parts import checked_fields, phrases_in_texts
 from moses_feature.tables.proposed_lines import (
     LEXICAL_COLUMNS,
     NO_FLAG,
     PROPOSED_COLUMN,
+    LexicalWeights,
+    Links,
     ProposedLines,
     diagonal,
 )
@@ -177,9 +178,9 @@ def propose(
 
 
 def _check(generator: Generator) -> None:
-    if generator.reading.reverse:
-        raise UsageError(f"expected a network for p(target | source), found {generator.reading}")
-    words = generator.model.words
+    words, reading = generator.model.words, generator.model.reading
+    if reading.reverse:
+        raise UsageError(f"expected a network for p(target | source), found {reading}")
     if words.source_factor is not None or words.target_factor is not None or words.hierarchical:
         raise UsageError("expected a network for plain words, found one for factors or rules")
 

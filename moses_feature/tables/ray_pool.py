@@ -13,8 +13,8 @@ import torch
 
 from moses_feature.cluster.actors import ActorPool
 from moses_feature.cluster.connection import Cluster, connected
-from moses_feature.errors import LostProcessError, MosesFeatureError, UsageError
-from moses_feature.models.sizes import Dtype
+from moses_feature.networks.sizes import Dtype
+from moses_feature.runtime.errors import LostProcessError, MosesFeatureError, UsageError
 from moses_feature.tables.column_models import ColumnModels
 from moses_feature.tables.columns import NewColumns, ScoredPart
 from moses_feature.tables.parts import Part

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from moses_feature.arrays import Bytes, Integers
-from moses_feature.compiled import compiled, inner
 from moses_feature.moses.words import LONGEST_PHRASE
+from moses_feature.runtime.arrays import Bytes, Integers
+from moses_feature.runtime.compiled import compiled, inner
 
 MOST_FIELDS = 7
 _SPACE, _TAB, _NEW_LINE, _RETURN, _BAR, _BRACKET = 32, 9, 10, 13, 124, 93

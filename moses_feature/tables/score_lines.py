@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from moses_feature.errors import FormatError, MosesFeatureError, shown
-from moses_feature.json_files import member
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import (
     COUNTS,
@@ -22,6 +20,8 @@ from moses_feature.moses.phrase_table import (
     split_fields,
     tokens,
 )
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
+from moses_feature.runtime.json_files import member
 from moses_feature.tables.features_json import features_json, read_columns, read_features
 from moses_feature.tables.parts import checked_fields
 from moses_feature.tables.settings import PROBABILITY_COLUMN, UNKNOWN_TARGET_COLUMN

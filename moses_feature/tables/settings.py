@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.files import STANDARD_STREAM
-from moses_feature.models.reading import Reading
-from moses_feature.models.sizes import Dtype
-from moses_feature.models.table_words import TableWords
+from moses_feature.networks.direction import Reading
+from moses_feature.networks.sizes import Dtype
+from moses_feature.phrases.table_words import TableWords
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.files import STANDARD_STREAM
 
 PROBABILITY_COLUMN = "p(target|source)"
 INVERSE_COLUMN = "p(source|target)"

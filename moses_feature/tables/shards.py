@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from moses_feature.errors import FormatError, MosesFeatureError, UsageError
-from moses_feature.files import STANDARD_STREAM, Json, whole_file, write_json
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.runtime.files import STANDARD_STREAM, Json, whole_file, write_json
 from moses_feature.tables.features_json import features_json, read_features
 
 SUMMED = ("lines_written", "clipped_scores", "unknown_source_words", "unknown_target_words")

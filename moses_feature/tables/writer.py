@@ -14,10 +14,10 @@ from typing import Any, BinaryIO
 
 from xopen import xopen
 
-from moses_feature.errors import FormatError, OutputError, UsageError
-from moses_feature.files import STANDARD_STREAM, Json, is_compressed, target_of, write_whole
-from moses_feature.json_files import member, parse_json
-from moses_feature.run_identity import difference
+from moses_feature.runtime.errors import FormatError, OutputError, UsageError
+from moses_feature.runtime.files import STANDARD_STREAM, Json, is_compressed, target_of, write_whole
+from moses_feature.runtime.json_files import member, parse_json
+from moses_feature.runtime.run_identity import difference
 
 COMPRESSION = 6
 JOURNAL = {"bytes": int, "sha256": str, "progress": dict[str, Any], "identity": dict[str, Any]}

@@ -10,10 +10,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from moses_feature.errors import FormatError, MosesFeatureError
-from moses_feature.files import Json, whole_file
-from moses_feature.json_files import member, parse_json
-from moses_feature.run_identity import difference
+from moses_feature.runtime.errors import FormatError, MosesFeatureError
+from moses_feature.runtime.files import Json, whole_file
+from moses_feature.runtime.json_files import member, parse_json
+from moses_feature.runtime.run_identity import difference
 
 CHECKPOINT = "checkpoint.safetensors"
 

@@ -1,4 +1,4 @@
-"""What a network learns, and from what; the trainer knows no more of it than this."""
+"""What a network learns, from what, and on which device; the trainer knows no more of it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,35 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_feature.files import Json
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import Json
+from moses_feature.training.ranks import local_index
+
+DEVICE_TYPES = ("cpu", "cuda")
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device of that name; `auto` is a GPU where there is one, `cuda` this process's.
+
+    Raises:
+        UsageError: there is no such device on this machine.
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(f"cuda:{local_index()}" if name == "cuda" else name)
+        if device.type not in DEVICE_TYPES:
+            raise UsageError(f"device {name!r} cannot be used: expected auto, cpu or cuda")
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UsageError(f"device {name!r} cannot be used: {reason}") from None
+    return device
+
 
 Rows = NDArray[np.integer]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from moses_feature.errors import LostProcessError, MosesFeatureError
+from moses_feature.runtime.errors import LostProcessError, MosesFeatureError
 
 T = TypeVar("T")
 Rows = NDArray[np.integer]

@@ -1,16 +1,13 @@
-"""How to train, and on what; free of torch."""
+"""How a network is trained, whatever it learns; free of torch."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, get_args
 
-from moses_feature.errors import UsageError
-from moses_feature.models.reading import FORWARD, Reading
-from moses_feature.models.sizes import PRESETS, Dtype, FeedForwardSizes, SearchSizes, Sizes
-from moses_feature.moses.words import WordOptions
+from moses_feature.networks.sizes import Dtype
+from moses_feature.runtime.errors import UsageError
 
 LEARNING_RATES = {"adam": 1e-3, "adadelta": 1.0}
 ANNEALING = {"adam": 0.5, "adadelta": 1.0}
@@ -78,59 +75,3 @@ class RunSettings:
         budgets = (updates, self.updates), (seconds / 60, self.minutes), (epochs, self.epochs)
         shares = [done / of for done, of in budgets if done is not None and of is not None]
         return max(shares, default=None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingSettings(RunSettings):
-    """How to train a network for pairs of phrases.
-
-    Attributes:
-        sizes: layer sizes, which say of which kind the network is.
-        pool: batches that are sorted by length together.
-        held_out: share of the source phrases that measure the held-out loss.
-        held_out_limit: the most source phrases that are held out.
-        self_normalisation: factor of (log Z)^2 in the loss; 0 for none (Devlin et al. 2014).
-        sample: target words that Z is estimated from, on average; None for all of them.
-    """
-
-    sizes: Sizes | FeedForwardSizes | SearchSizes = PRESETS["small"]
-    pool: int = 100
-    held_out: float = 0.01
-    held_out_limit: int = 10_000
-    self_normalisation: float = 0.0
-    sample: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.held_out < 1:
-            raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
-        if not 0 <= self.self_normalisation < math.inf:
-            raise UsageError(
-                f"self-normalisation: expected 0 or more, found {self.self_normalisation}"
-            )
-        if self.sample is not None and self.sample < 1:
-            raise UsageError(f"sample: expected a word at least, found {self.sample}")
-
-
-@dataclass(frozen=True)
-class TrainingData:
-    """What to train on.
-
-    Attributes:
-        tables: phrase tables, or tab-separated files of phrase pairs.
-        source_text, target_text: texts whose word frequencies make the shortlists; None for the
-            tables themselves, each pair weighted by its joint count.
-        shortlist: words of each side that the network knows; all others are UNK.
-        words: how tokens become words.
-        folds: networks to train, each on all source phrases but its fold's; 1 for one network,
-            trained on all of them.
-        reading: the direction in which the pairs are read and written.
-    """
-
-    tables: Sequence[str]
-    source_text: str | None = None
-    target_text: str | None = None
-    shortlist: int = 15_000
-    words: WordOptions = field(default_factory=WordOptions)
-    folds: int = 1
-    reading: Reading = FORWARD

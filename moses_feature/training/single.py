@@ -9,12 +9,11 @@ from typing import Protocol, TypeVar
 
 import torch
 
-from moses_feature.errors import UsageError
-from moses_feature.files import STANDARD_STREAM, Json, locked_directory
-from moses_feature.training.control import RunControl
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import STANDARD_STREAM, Json, locked_directory
 from moses_feature.training.objective import Objective
 from moses_feature.training.settings import RunSettings
-from moses_feature.training.trainer import Trainer, holds_model, run_or_resume
+from moses_feature.training.trainer import RunControl, Trainer, holds_model, run_or_resume
 
 
 class Learnt(Protocol):

@@ -13,11 +13,11 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from moses_feature.errors import MosesFeatureError
-from moses_feature.files import Json
-from moses_feature.json_files import record
-from moses_feature.models.files import CONFIG
-from moses_feature.models.folds import phrase_hash
+from moses_feature.networks.files import CONFIG
+from moses_feature.networks.phrases import phrase_hash
+from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.files import Json
+from moses_feature.runtime.json_files import record
 from moses_feature.training.checkpoint import (
     CHECKPOINT,
     load_checkpoint,
@@ -51,6 +51,28 @@ class TrainingState:
     summed_loss: float = 0.0
     summed_words: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class RunControl:
+    """What a training run asks and tells.
+
+    Attributes:
+        resume: go on from the checkpoint in the model directory; start, if it is empty.
+        command: what the user typed, for the model's provenance.
+        stop: asked after each update whether to stop.
+        report: told the state of the run after each update.
+        ranks: the processes that train together; the first one reads and writes.
+    """
+
+    resume: bool = False
+    command: str = ""
+    stop: Callable[[], bool] = lambda: False
+    report: Callable[[TrainingState], None] = lambda _: None
+    ranks: Ranks = ALONE
+
+
+NO_CONTROL = RunControl()
 
 
 class Trainer:

@@ -16,7 +16,7 @@ from helpers.tables import LONG_TABLE, TABLES, listen_to_ctrl_c, waited_for
 from moses_feature import __version__
 from moses_feature.cli import main
 from moses_feature.cli.augment import augment_phrase_table
-from moses_feature.models.phrase_model import load_model, save_model
+from moses_feature.phrases.model import load_model, save_model
 
 COMMANDS = [
     ["train"],

@@ -33,8 +33,8 @@ from mert.cli.decode import mert_decode
 from mert.cli.optimise import mert_optimize
 from moses_feature.cli.augment import augment_phrase_table
 from moses_feature.cli.main import moses_feature
-from moses_feature.errors import MosesFeatureError, OutputError
-from moses_feature.models.phrase_model import save_model
+from moses_feature.phrases.model import save_model
+from moses_feature.runtime.errors import MosesFeatureError, OutputError
 from moses_feature.tables import augment as augment_module
 from moses_feature.tables.writer import TableWriter
 

@@ -8,14 +8,14 @@ import pytest
 from helpers.models import SEARCH_SIZES, random_model
 from helpers.toy import make_toy
 
-from mert.checks import check_chain
-from mert.corpus import Corpus
 from mert.decoders.choice import DecoderSettings
+from mert.tuning.checks import check_chain
+from mert.tuning.corpus import Corpus
 from moses_feature.doctor.examine import examine
-from moses_feature.errors import MosesFeatureError
-from moses_feature.models.phrase_model import save_model
-from moses_feature.models.reading import Reading
 from moses_feature.moses.ini import MosesIni
+from moses_feature.networks.direction import Reading
+from moses_feature.phrases.model import save_model
+from moses_feature.runtime.errors import MosesFeatureError
 
 SENTENCES = 40
 

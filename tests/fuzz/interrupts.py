@@ -132,7 +132,7 @@ def commands(folder: Path) -> dict[str, Callable[[], Command]]:
     from helpers.candidates import random_candidates
     from helpers.toy import make_toy
 
-    from mert.moses_files import write_candidates
+    from mert.optimisers.moses_files import write_candidates
 
     make_toy(folder / "toy", neural=1, options=4)
     generator = np.random.default_rng(1)

@@ -29,29 +29,30 @@ import numpy as np
 from xopen import xopen
 
 from mert.comparison.candidate import IDENTITY
-from mert.decoders.embedded.reordering import ReorderingType
-from mert.decoders.embedded.system import PhraseTable, ReorderingTable, System
-from mert.decoders.embedded.tables import TargetPhrases, read_reordering, read_table
-from mert.moses_files import read_candidates, read_init
-from mert.nbest import read_nbest
-from mert.source_phrases import SourcePhrases
-from mert.tuning_state import STATE, Iteration, TuningState, read_state
-from moses_feature.binary_tables.sample import sample_table
+from mert.optimisers.moses_files import read_candidates, read_init
+from mert.tuning.state import STATE, Iteration, TuningState, read_state
+from moses_feature.cslm.nplm import load_neural_lm, read_nplm
+from moses_feature.decoder.reordering import ReorderingType
+from moses_feature.decoder.source_phrases import SourcePhrases
+from moses_feature.decoder.system import PhraseTable, ReorderingTable, System
+from moses_feature.decoder.tables import TargetPhrases, read_reordering, read_table
 from moses_feature.doctor.examine import examine
-from moses_feature.errors import MosesFeatureError
-from moses_feature.json_files import read_json
-from moses_feature.lm.nplm import load_neural_lm, read_nplm
-from moses_feature.models.cross_fitting import load_any_model
-from moses_feature.models.vocabulary import Vocabulary
+from moses_feature.moses.binary_tables.asking import sample_table
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest import NbestLine
+from moses_feature.moses.nbest_formats.reader import NbestReader
+from moses_feature.moses.nbest_lists import read_nbest
 from moses_feature.moses.texts import read_text
 from moses_feature.moses.words import WordOptions
-from moses_feature.nbest_formats.reader import NbestReader
+from moses_feature.networks.vocabulary import Vocabulary
+from moses_feature.phrases.cross_fitting import load_any_model
+from moses_feature.phrases.packing import Packer
+from moses_feature.phrases.pairs import PairCollection, read_pairs
 from moses_feature.rescoring.nbest import read_weights, rescore
-from moses_feature.scoring.packing import Packer
+from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.json_files import read_json
 from moses_feature.tables.add_to_ini import first_line_scores
 from moses_feature.tables.check import check_table
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns
@@ -60,7 +61,6 @@ from moses_feature.tables.features_json import read_columns
 from moses_feature.tables.parts import PartReader
 from moses_feature.tables.shards import merge
 from moses_feature.tables.writer import TableWriter
-from moses_feature.training.phrase_pairs import PairCollection, read_pairs
 
 FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 SECONDS = 20
@@ -444,11 +444,11 @@ def make_models(folder: Path) -> Path:
     from helpers.models import random_model
     from helpers.toy import random_neural_lm
 
-    from moses_feature.lm.sizes import LM_ARCHITECTURE
-    from moses_feature.models.cross_fitting import fold_directory, save_folds
-    from moses_feature.models.files import write_model_files
-    from moses_feature.models.folds import Folds
-    from moses_feature.models.phrase_model import save_model
+    from moses_feature.cslm.settings import LM_ARCHITECTURE
+    from moses_feature.networks.files import write_model_files
+    from moses_feature.phrases.cross_fitting import fold_directory, save_folds
+    from moses_feature.phrases.folds import Folds
+    from moses_feature.phrases.model import save_model
 
     save_model(folder / "phrases", random_model())
     for fold in range(2):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from moses_feature.models.phrase_model import Network, PhraseModel
-from moses_feature.models.phrases import Phrases
-from moses_feature.models.vocabulary import END
+from moses_feature.networks.pair_network import PairNetwork
+from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.vocabulary import END
+from moses_feature.phrases.model import PhraseModel
 
 
 def sigmoid(x):
@@ -112,7 +113,7 @@ def random_pairs(model: PhraseModel, count: int, longest: int, seed: int = 3):
     return [(phrase(len(model.source)), phrase(len(model.target))) for _ in range(count)]
 
 
-def network_log_probs(network: Network, pairs) -> list[np.ndarray]:
+def network_log_probs(network: PairNetwork, pairs) -> list[np.ndarray]:
     source, target = (Phrases.pack(side) for side in zip(*pairs, strict=True))
     rows = np.arange(len(pairs))
     tensors = [torch.from_numpy(a) for side in (source, target) for a in side.padded(rows, END)]

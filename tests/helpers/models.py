@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from moses_feature.models.phrase_model import AnySizes, PhraseModel, network_of
-from moses_feature.models.reading import FORWARD, Reading
-from moses_feature.models.sizes import FeedForwardSizes, SearchSizes, Sizes
-from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.words import WordOptions
+from moses_feature.networks.direction import FORWARD, Reading
+from moses_feature.networks.pair_network import network_of
+from moses_feature.networks.sizes import PairSizes
+from moses_feature.networks.vocabulary import Vocabulary
+from moses_feature.phrases.model import PhraseModel
+from moses_feature.phrases.settings import FeedForwardSizes, Sizes
+from moses_feature.rnnsearch.settings import SearchSizes
 
 # Unequal primes, so that a swapped axis cannot pass.
 SIZES = Sizes(hidden=13, embedding=5, maxout=7, rank=3)
@@ -21,7 +24,7 @@ SEARCH_SIZES = SearchSizes(hidden=13, embedding=5, alignment=11, maxout=7)
 
 
 def random_model(
-    sizes: AnySizes = SIZES,
+    sizes: PairSizes = SIZES,
     seed: int = 1,
     scale: float = 0.5,
     reading: Reading = FORWARD,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from helpers.toy import Toy, make_toy
-from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
-from mert.decoders.embedded.system import System
-from mert.nbest import format_nbest
+from moses_feature.decoder.decoder import EmbeddedDecoder, SearchLimits
+from moses_feature.decoder.system import System
+from moses_feature.moses.nbest_lists import format_nbest
 
 SENTENCES = ["a b c", "d", "", "b x a", "c c"]
 N_BEST = 20

@@ -12,24 +12,19 @@ import kenlm
 import numpy as np
 
 from helpers.models import SEARCH_SIZES, random_model
-from mert.decoders.embedded.decoder import EmbeddedDecoder
-from mert.decoders.embedded.reordering import ReorderingType
-from mert.decoders.embedded.system import System
-from moses_feature.joint.sizes import JOINT_ARCHITECTURE, JointSizes
-from moses_feature.lm.scorer import VOCABULARY
-from moses_feature.lm.sizes import LM_ARCHITECTURE as ARCHITECTURE
-from moses_feature.lm.sizes import LmSizes
-from moses_feature.models.files import ModelFiles, write_model_files
-from moses_feature.models.phrase_model import save_model
-from moses_feature.models.vocabulary import (
-    END,
-    SOURCE_VOCABULARY,
-    TARGET_VOCABULARY,
-    Vocabulary,
-)
+from moses_feature.cslm.scorer import VOCABULARY
+from moses_feature.cslm.settings import LM_ARCHITECTURE as ARCHITECTURE
+from moses_feature.cslm.settings import LmSizes
+from moses_feature.decoder.decoder import EmbeddedDecoder
+from moses_feature.decoder.reordering import ReorderingType
+from moses_feature.decoder.system import System
+from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointSizes
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
-from moses_feature.search.scorer import SearchScorer
+from moses_feature.networks.files import ModelFiles, write_model_files
+from moses_feature.networks.vocabulary import END, SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
+from moses_feature.phrases.model import save_model
+from moses_feature.rnnsearch.scorer import SearchScorer
 
 SOURCE = ["a", "b", "c", "d"]
 TARGET = ["A", "B", "C", "D", "E"]

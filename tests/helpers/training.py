@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_feature.models.sizes import Sizes
+from moses_feature.phrases.settings import Sizes
 
 TINY = Sizes(hidden=11, embedding=5, maxout=7, rank=3)
 

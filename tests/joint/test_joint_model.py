@@ -18,20 +18,18 @@ from helpers.toy import (
     random_joint_model,
 )
 
-from moses_feature.errors import FormatError, MosesFeatureError
+from moses_feature.cslm import feed_forward
+from moses_feature.cslm.settings import LmSettings
 from moses_feature.joint.affiliation import affiliations
-from moses_feature.joint.network import JointLM
 from moses_feature.joint.nplm import JointFiles, load_joint_model, write_joint_nplm
 from moses_feature.joint.scorer import JointModel
-from moses_feature.joint.settings import JointData
-from moses_feature.joint.sizes import JOINT_ARCHITECTURE, JointSizes
+from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointData, JointSizes
 from moses_feature.joint.texts import AlignedText
-from moses_feature.joint.training import train_joint_model
-from moses_feature.lm import feed_forward
-from moses_feature.lm.settings import LmSettings
-from moses_feature.models.files import ModelFiles, write_model_files
-from moses_feature.models.vocabulary import END, Vocabulary
-from moses_feature.training.control import RunControl
+from moses_feature.joint.training import JointLM, train_joint_model
+from moses_feature.networks.files import ModelFiles, write_model_files
+from moses_feature.networks.vocabulary import END, Vocabulary
+from moses_feature.runtime.errors import FormatError, MosesFeatureError
+from moses_feature.training.trainer import RunControl
 
 CPU = torch.device("cpu")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from moses_feature.errors import UsageError
 from moses_feature.metrics.metric import METRICS, corpus_quality, metric, sentence_quality
+from moses_feature.runtime.errors import UsageError
 
 WORDS = ["a", "bc", "dé", "fgh", "&apos;", "ij\u00a0k", "lm"]
 

@@ -9,9 +9,9 @@ from helpers.files import SHARED, needs_shared, write_gz
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_feature.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.tables.add_to_ini import add_to_ini
 
 INI = b"""\

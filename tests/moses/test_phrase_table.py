@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_feature.errors import FormatError, MosesFeatureError
-from moses_feature.files import without_compression_suffix
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import append_scores, count_scores, split_fields, tokens
+from moses_feature.runtime.errors import FormatError, MosesFeatureError
+from moses_feature.runtime.files import without_compression_suffix
 
 TEXT = st.binary(max_size=20).filter(lambda b: b"|" not in b and b"\n" not in b)
 NUMBERS = st.lists(

@@ -14,11 +14,11 @@ import torch
 from helpers.browser import BROWSER, driven
 from helpers.models import FEED_FORWARD_SIZES, SEARCH_SIZES, SIZES, random_model
 
-from moses_feature.models.phrase_model import PhraseModel, network_of, save_model
-from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.words import WordOptions
-from moses_feature.report.exports import write_exports
-from moses_feature.report.maps import FEWEST, NEIGHBOURS, make_map
+from moses_feature.networks.pair_network import network_of
+from moses_feature.networks.vocabulary import Vocabulary
+from moses_feature.phrases.model import PhraseModel, save_model
+from moses_feature.report.maps import FEWEST, NEIGHBOURS, make_map, write_exports
 from moses_feature.report.pairs import BIN, OUTLIERS, summarise
 from moses_feature.tables.score_lines import network_column, phrases_of_table
 

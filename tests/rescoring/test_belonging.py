@@ -9,17 +9,16 @@ import pytest
 from helpers.models import SEARCH_SIZES, random_model
 from helpers.toy import random_neural_lm
 
-from moses_feature.errors import MosesFeatureError
-from moses_feature.lm.sizes import LM_ARCHITECTURE
-from moses_feature.models.files import write_model_files
-from moses_feature.models.known_words import ENOUGH, FEWEST, KnownWords
-from moses_feature.models.phrase_model import save_model
-from moses_feature.models.reading import Reading
-from moses_feature.models.vocabulary import Vocabulary
-from moses_feature.rescoring.own_source import OwnSource
-from moses_feature.rescoring.search import SearchFeature
+from moses_feature.cslm.settings import LM_ARCHITECTURE
+from moses_feature.networks.direction import Reading
+from moses_feature.networks.files import write_model_files
+from moses_feature.networks.known_words import ENOUGH, FEWEST, KnownWords
+from moses_feature.networks.vocabulary import Vocabulary
+from moses_feature.phrases.model import save_model
+from moses_feature.rescoring.features import OwnSource, SearchFeature
 from moses_feature.rescoring.source import SourceText
-from moses_feature.search.scorer import SearchScorer
+from moses_feature.rnnsearch.scorer import SearchScorer
+from moses_feature.runtime.errors import MosesFeatureError
 
 SOURCE, TARGET = b"the dog a b zzz", b"le chien un zzz"
 PAIRS = 30

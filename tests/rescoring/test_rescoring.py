@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from helpers.toy import NEURAL_SIZES, make_toy, neural_score, random_neural_lm
 
-from mert.decoders.embedded.decoder import EmbeddedDecoder, SearchLimits
-from mert.decoders.embedded.system import System
 from mert.decoders.rescored import RescoredDecoder
-from mert.nbest import read_nbest
-from moses_feature.errors import FormatError, UsageError
-from moses_feature.lm.nplm import load_neural_lm
-from moses_feature.lm.sizes import LM_ARCHITECTURE as ARCHITECTURE
-from moses_feature.models.files import write_model_files
+from moses_feature.cslm.nplm import load_neural_lm
+from moses_feature.cslm.settings import LM_ARCHITECTURE as ARCHITECTURE
+from moses_feature.decoder.decoder import EmbeddedDecoder, SearchLimits
+from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
-from moses_feature.nbest_formats.reader import NbestReader
+from moses_feature.moses.nbest_formats.reader import NbestReader
+from moses_feature.moses.nbest_lists import read_nbest
+from moses_feature.networks.files import write_model_files
 from moses_feature.rescoring.nbest import CslmScorer, named, read_weights, rescore
+from moses_feature.runtime.errors import FormatError, UsageError
 
 LISTS = b"""0 ||| A B  ||| LM0= -2 TM0= -1 -0.5 ||| -3.5
 0 ||| C  ||| LM0= -1 TM0= -2 -0.5 ||| -4 ||| 0-0 |||

@@ -11,12 +11,12 @@ from helpers.models import SEARCH_SIZES, random_model
 from helpers.toy import make_toy
 
 from mert.decoders.choice import DecoderSettings
-from mert.nbest import read_nbest
-from moses_feature.errors import FormatError
-from moses_feature.models.phrase_model import PhraseModel, save_model
-from moses_feature.models.reading import Reading
-from moses_feature.rescoring.models import scorers_of
+from moses_feature.moses.nbest_lists import read_nbest
+from moses_feature.networks.direction import Reading
+from moses_feature.phrases.model import PhraseModel, save_model
+from moses_feature.rescoring.features import scorers_of
 from moses_feature.rescoring.source import SourceText
+from moses_feature.runtime.errors import FormatError
 
 SOURCE = [b"a b zzz", b"", b"the dog"]
 LISTS = b"""0 ||| A le  ||| LM0= -2 ||| -3.5

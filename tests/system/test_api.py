@@ -12,7 +12,7 @@ import pytest
 from helpers.toy import make_toy, write_corpus
 
 from moses_feature.api import load_model, read_table
-from moses_feature.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 
 EXAMPLES = re.findall(
     r"```python\n(.*?)```", (Path(__file__).parents[2] / "docs/api.md").read_text(), re.DOTALL

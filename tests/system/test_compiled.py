@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import moses_feature.compiled
+import moses_feature.runtime.compiled
 
 CALLED = """
-from moses_feature.compiled import inner
+from moses_feature.runtime.compiled import inner
 
 @inner
 def number():
@@ -18,7 +18,7 @@ def number():
 """
 CALLING = """
 from mert.called import number
-from moses_feature.compiled import compiled
+from moses_feature.runtime.compiled import compiled
 
 @compiled
 def twice():
@@ -34,7 +34,8 @@ def test_code_is_kept_until_a_file_that_it_calls_changes(tmp_path):
     for package in ("mert", "moses_feature"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").touch()
-    shutil.copy(moses_feature.compiled.__file__, tmp_path / "moses_feature")
+    runtime = Path(moses_feature.runtime.compiled.__file__).parent
+    shutil.copytree(runtime, tmp_path / "moses_feature/runtime")
     (tmp_path / "mert" / "calling.py").write_text(CALLING)
     for number, answer in ((1, "2 0 1"), (1, "2 1 0"), (3, "6 0 1"), (3, "6 1 0")):
         (tmp_path / "mert" / "called.py").write_text(CALLED.format(number))
@@ -52,7 +53,7 @@ def test_without_a_place_for_code():
     """As where neither the package's folder nor a cache can be written."""
     program = (
         "from numba.core import caching; caching.CacheImpl._locator_classes = []\n"
-        "import numpy as np; from moses_feature.hash_table import size_for; print(size_for(9))"
+        "from moses_feature.runtime.hash_table import size_for; print(size_for(9))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -7,10 +7,10 @@ import pickle
 
 import pytest
 
-from moses_feature.errors import DataError, FormatError, OutputError, printable
-from moses_feature.files import locked_directory, open_output, whole_file, write_whole
 from moses_feature.moses import lines as lines_module
 from moses_feature.moses.lines import LineReader
+from moses_feature.runtime.errors import DataError, FormatError, OutputError, printable
+from moses_feature.runtime.files import locked_directory, open_output, whole_file, write_whole
 
 
 def test_a_refused_run_leaves_the_lock_of_the_first_one(tmp_path):

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from moses_feature.errors import DataError, LostProcessError
-from moses_feature.processes import ObjectProcess
-from moses_feature.signals import deferred
+from moses_feature.runtime.errors import DataError, LostProcessError
+from moses_feature.runtime.processes import ObjectProcess
+from moses_feature.runtime.signals import deferred
 
 
 class Worker:
@@ -46,7 +46,7 @@ def worker(**options) -> ObjectProcess:
 
 
 def test_methods_are_called_there(monkeypatch):
-    monkeypatch.setattr("moses_feature.processes.SECONDS_BETWEEN_REPORTS", 0.0)
+    monkeypatch.setattr("moses_feature.runtime.processes.SECONDS_BETWEEN_REPORTS", 0.0)
     process = worker()
     try:
         process.ready.result()

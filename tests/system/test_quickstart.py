@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from helpers.files import EXAMPLE
 
+from moses_feature.moses.alignments import links_of
 from moses_feature.moses.ini import MosesIni
-from moses_feature.moses.links import links_of
 from moses_feature.tables.check import check_table
 
 

@@ -28,11 +28,11 @@ from helpers.tables import (
     without_new_columns,
 )
 
-from moses_feature.models.phrase_model import PhraseModel, load_model, save_model
-from moses_feature.models.vocabulary import Vocabulary
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import WordOptions, unescape
+from moses_feature.networks.vocabulary import Vocabulary
+from moses_feature.phrases.model import PhraseModel, load_model, save_model
 from moses_feature.tables import augment as augment_module
 from moses_feature.tables import pipeline
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns

@@ -10,9 +10,10 @@ import pytest
 import torch
 from helpers.tables import LONG_TABLE
 
-from moses_feature.models.phrase_model import load_model
-from moses_feature.models.sizes import FeedForwardSizes, SearchSizes, Sizes
-from moses_feature.scoring.of_model import scorer_of
+from moses_feature.phrases.model import load_model
+from moses_feature.phrases.scorer import scorer_of
+from moses_feature.phrases.settings import FeedForwardSizes, Sizes
+from moses_feature.rnnsearch.settings import SearchSizes
 
 CPU = torch.device("cpu")
 SMALL = ("--hidden", 13, "--embedding", 5, "--rank", 3)

@@ -10,10 +10,10 @@ import pytest
 import torch
 from helpers.models import SEARCH_SIZES, random_model
 
-from moses_feature.models.phrase_model import save_model
-from moses_feature.models.reading import Reading
-from moses_feature.models.vocabulary import END
 from moses_feature.moses.words import WordOptions
+from moses_feature.networks.direction import Reading
+from moses_feature.networks.vocabulary import END
+from moses_feature.phrases.model import save_model
 from moses_feature.tables.proposed_lines import FLAG
 
 TABLE = b"".join(

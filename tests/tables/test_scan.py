@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from helpers.models import SOURCE_WORDS, TARGET_WORDS
 
-from moses_feature.errors import DataError
-from moses_feature.models.reading import Reading
-from moses_feature.models.vocabulary import Vocabulary
-from moses_feature.models.word_table import WordTable
 from moses_feature.moses.phrase_table import SOURCE, TARGET, append_scores, tokens
 from moses_feature.moses.words import WordOptions
-from moses_feature.scoring.packing import Packer
+from moses_feature.networks.direction import Reading
+from moses_feature.networks.vocabulary import Vocabulary
+from moses_feature.phrases.packing import Packer
+from moses_feature.phrases.word_table import WordTable
+from moses_feature.runtime.errors import DataError
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns
 from moses_feature.tables.parts import Part, checked_fields
 from moses_feature.tables.scan import scan

@@ -14,9 +14,9 @@ from helpers.files import read_gz, write_gz
 from helpers.models import SEARCH_SIZES, random_model
 from helpers.tables import LONG_TABLE
 
-from moses_feature.models.phrase_model import load_model, save_model
-from moses_feature.models.reading import Reading
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.networks.direction import Reading
+from moses_feature.phrases.model import load_model, save_model
 from moses_feature.tables import augment as augment_module
 
 REVERSE = Reading(reverse=True)

@@ -16,15 +16,13 @@ from helpers.training import TINY, write_pairs
 from safetensors import safe_open
 
 from moses_feature.cli.training_run import training_run
-from moses_feature.errors import MosesFeatureError, UsageError
-from moses_feature.models.phrase_model import load_model
-from moses_feature.models.sizes import Sizes
-from moses_feature.scoring.of_model import scorer_of
-from moses_feature.training.control import RunControl
-from moses_feature.training.device import choose_device
-from moses_feature.training.objective import Terms
-from moses_feature.training.phrases import train
-from moses_feature.training.settings import TrainingData, TrainingSettings
+from moses_feature.phrases.model import load_model
+from moses_feature.phrases.scorer import scorer_of
+from moses_feature.phrases.settings import Sizes, TrainingData, TrainingSettings
+from moses_feature.phrases.training import train
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.training.objective import Terms, choose_device
+from moses_feature.training.trainer import RunControl
 
 CPU = torch.device("cpu")
 

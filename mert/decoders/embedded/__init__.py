@@ -1,1 +1,0 @@
-"""The embedded phrase-based decoder."""

@@ -1,0 +1,1 @@
+"""Tuning runs, tuning on lists, and what new columns would bring."""

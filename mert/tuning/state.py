@@ -1,0 +1,204 @@
+"""How to tune, and where a tuning run stands: what is kept of it in its directory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mert.optimisers.choice import OPTIMIZERS
+from mert.optimisers.mert import RANDOM_DIRECTIONS
+from mert.tuning.corpus import Corpus
+from moses_feature.metrics.metric import metric
+from moses_feature.moses.ini import MosesIni
+from moses_feature.networks.files import file_identity
+from moses_feature.runtime.errors import FormatError, UsageError
+from moses_feature.runtime.files import Json, write_json
+from moses_feature.runtime.json_files import member, read_json, record
+from moses_feature.runtime.run_identity import difference
+
+STATE = "state.json"
+TUNED_INI = "moses.ini"
+"""The last file that a run writes."""
+SEARCH = "search"
+"""The folder of the run that tunes a decoder by itself, before its lists are rescored."""
+
+
+def lists_name(iteration: int, settings: TuningSettings) -> str:
+    """Return the name of the file that an iteration decodes into, counted from 1."""
+    return f"run{iteration}.best{settings.n_best}.out.gz"
+
+
+@dataclass(frozen=True)
+class TuningSettings:
+    """How to tune; every default is written here alone.
+
+    Attributes:
+        optimizer: one of `OPTIMIZERS`.
+        metric: what is optimised; one of `moses_feature.metrics.metric.METRICS`.
+        n_best: distinct translations of each sentence in an iteration.
+        max_iterations: decoding runs at most.
+        settled: the tuning ends when no weight, all normalised, changes by more.
+        restarts: random start points of `mert`.
+        random_directions: of these, tried when no single feature brings anything.
+        seed: of everything that is random.
+    """
+
+    optimizer: str = "mert"
+    metric: str = "bleu"
+    n_best: int = 100
+    max_iterations: int = 15
+    settled: float = 0.002
+    restarts: int = 20
+    random_directions: int = RANDOM_DIRECTIONS
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            valid = ", ".join(OPTIMIZERS)
+            raise UsageError(f"unknown optimizer {self.optimizer!r}: expected one of {valid}")
+        metric(self.metric)
+        if self.n_best < 2 or self.max_iterations < 1:
+            raise UsageError("n-best and iterations: expected 2 and 1, or more")
+
+
+@dataclass
+class Iteration:
+    """What one iteration did.
+
+    Attributes:
+        weights: of the tuneable features, that were decoded with.
+        quality: 0 to 1, of the first translations: BLEU, or what the metric makes of them.
+        new: hypotheses that no earlier iteration had found.
+        hypotheses: of all iterations so far.
+        next_weights: what the optimiser made of it; empty in the last iteration.
+        optimised_quality: of the next weights, on all hypotheses so far.
+        change: the greatest change of a weight, all normalised.
+        reason: why the optimiser stopped.
+        seconds: of decoding and of optimising.
+    """
+
+    weights: list[float]
+    quality: float
+    new: int
+    hypotheses: int
+    next_weights: list[float] = field(default_factory=list)
+    optimised_quality: float | None = None
+    change: float | None = None
+    reason: str = ""
+    seconds: tuple[float, float] = (0.0, 0.0)
+
+
+@dataclass
+class TuningState:
+    """A tuning run.
+
+    Attributes:
+        identity: what it is of.
+        iterations: what it did.
+        stopped: why it ended, empty if it has not.
+        constants: features that are the same for all translations of every sentence.
+    """
+
+    identity: Json
+    iterations: list[Iteration] = field(default_factory=list)
+    stopped: str = ""
+    constants: list[str] = field(default_factory=list)
+
+    @property
+    def best(self) -> Iteration:
+        """The iteration with the best first translations; of equal ones the first."""
+        return max(self.iterations, key=lambda iteration: iteration.quality)
+
+
+def identity_of(ini: MosesIni, corpus: Corpus) -> Json:
+    """Return what two runs must have in common for one to go on with the other's files.
+
+    Model files are known by size and time of change, texts and the ini by their content.
+    """
+    files = {}
+    for feature in ini.features:
+        path = Path(feature.arguments.get("path", ""))
+        if "path" in feature.arguments and path.exists():
+            files[str(path)] = file_identity(path)
+    return {
+        "version": 1,
+        "ini": hashlib.sha256(ini.content()).hexdigest(),
+        "texts": list(corpus.digests),
+        "models": files,
+    }
+
+
+def read_iterations(directory: Path) -> list[Iteration]:
+    """Read what the run in a directory did.
+
+    Raises:
+        FormatError: the file is damaged.
+    """
+    path, what = directory / STATE, "the state of a tuning run"
+    return _iterations(read_json(path, what), path, what)
+
+
+def has_ended(directory: Path, identity: Json, settings: TuningSettings) -> bool:
+    """Return whether a directory holds a run of the same thing that has ended.
+
+    Raises:
+        FormatError: the file is damaged.
+    """
+    if not (directory / STATE).exists() or not (directory / TUNED_INI).exists():
+        return False
+    path, what = directory / STATE, "the state of a tuning run"
+    begun = member(read_json(path, what), "identity", dict[str, Any], path, what)
+    return difference({**identity, "settings": asdict(settings)}, begun) is None
+
+
+def _iterations(content: Json, path: Path, what: str) -> list[Iteration]:
+    iterations = member(content, "iterations", list[Any], path, what)
+    return [record(Iteration, iteration, path, what) for iteration in iterations]
+
+
+def read_state(directory: Path, identity: Json) -> TuningState:
+    """Read the state of the run in a directory, or begin one.
+
+    Args:
+        directory: of the run.
+        identity: what the run that wants to go on is of.
+
+    Raises:
+        UsageError: the directory holds something else, or a run of something else.
+        FormatError: the file is damaged.
+    """
+    path = directory / STATE
+    identity = json.loads(json.dumps(identity))
+    if not path.exists():
+        there = {file.name for file in directory.iterdir() if not file.name.startswith(".")}
+        if there := there - {SEARCH}:
+            raise UsageError(
+                f"{directory}: expected a new or empty directory, or one of an earlier run of "
+                f"the same, found {', '.join(sorted(there)[:3])}"
+            )
+        state = TuningState(identity)
+        write_json(path, asdict(state))
+        return state
+    what = "the state of a tuning run"
+    content = read_json(path, what)
+    content["iterations"] = _iterations(content, path, what)
+    state = record(TuningState, content, path, what)
+    _check_state(path, state)
+    if other := difference(identity, state.identity):
+        raise UsageError(
+            f"{directory} holds a run with other {other.key}: expected {other.expected}, found "
+            f"{other.found}; use another --work-dir"
+        )
+    return state
+
+
+def _check_state(path: Path, state: TuningState) -> None:
+    """Check that what a run has done fits together."""
+    widths = {len(iteration.weights) for iteration in state.iterations}
+    widths |= {len(i.next_weights) for i in state.iterations if i.next_weights}
+    last_open = state.iterations and not state.stopped and not state.iterations[-1].next_weights
+    if len(widths) > 1 or last_open or (state.stopped and not state.iterations):
+        raise FormatError(path, "the state of a tuning run", "iterations that do not fit together")

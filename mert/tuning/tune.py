@@ -1,0 +1,295 @@
+"""Tune the weights of a system: decode, merge what was found, optimise, and again (Och 2003).
+
+A work directory holds everything: `state.json`, the n-best list of each iteration as Moses writes
+it (`run1.best100.out.gz`), at the end all hypotheses as feature and score files for Moses' own
+optimisers, and `moses.ini` with the best weights. Each step is on disk when it is done. Numbers are
+read back from these files, so that a run that was killed goes on to the very same weights.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from mert.decoders.decoder import Decoder
+from mert.optimisers.candidates import SearchSpace, normalised
+from mert.optimisers.moses_files import write_weights
+from mert.tuning.corpus import Corpus
+from mert.tuning.pool import NbestLists
+from mert.tuning.state import (
+    STATE,
+    TUNED_INI,
+    Iteration,
+    TuningSettings,
+    TuningState,
+    lists_name,
+    read_state,
+)
+from moses_feature import __version__
+from moses_feature.metrics.metric import BLEU, Metric, corpus_quality, metric
+from moses_feature.moses.features import FeatureSet
+from moses_feature.moses.ini import MosesIni
+from moses_feature.runtime.arrays import Floats, Integers
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.files import Json, locked_directory, whole_file, write_json
+
+logger = logging.getLogger(__name__)
+
+NEAR_ZERO = 0.03
+"""A quality that even weights by chance pass, if system and references are of the same language."""
+SAMPLE, MANY_SEARCH_ERRORS = 100, 0.3
+"""Sentences that are searched once more, wider; the share of errors to warn of."""
+RESCORING_WEIGHTS = "rescoring.weights"
+"""All weights, if some are of features that the ini does not have."""
+
+
+def tune(
+    ini: MosesIni,
+    corpus: Corpus,
+    decoder: Decoder,
+    directory: Path,
+    settings: TuningSettings,
+    *,
+    identity: Json,
+    command: str = "",
+    force: bool = False,
+    first_lists: Path | None = None,
+    report: Callable[[str, int], None] = lambda *_: None,
+) -> TuningState:
+    """Tune the weights of `ini`, and write `moses.ini` with the best ones into `directory`.
+
+    A run in `directory` that was killed goes on; one that has ended is returned as it is.
+
+    Args:
+        ini: the system.
+        corpus: the development set.
+        decoder: of the system and the corpus.
+        directory: made where it is missing.
+        settings: how to tune.
+        identity: what else a run must have in common with one that goes on; see `identity_of`.
+        command: what the user typed, kept in the ini.
+        force: tune although BLEU is next to nothing at the start.
+        first_lists: what the first iteration decodes into, if another run with the same identity
+            may have made it.
+        report: told what is done and how many sentences are decoded.
+
+    Raises:
+        UsageError: the directory holds a run of something else, or there is no weight to tune.
+        OutputError: another run is at work there.
+        MosesFeatureError: BLEU is next to nothing, or the decoder fails.
+    """
+    if not decoder.features.names:
+        raise UsageError(f"{ini.path}: expected a weight to tune, found none that is tuneable")
+    with locked_directory(directory, "tuning"):
+        run = _Run(ini, corpus, decoder, directory, settings, identity, force, first_lists, report)
+        while not run.state.stopped:
+            run.iterate()
+        run.write_results(command)
+    return run.state
+
+
+class _Run:
+    """One tuning run and its directory."""
+
+    def __init__(
+        self,
+        ini: MosesIni,
+        corpus: Corpus,
+        decoder: Decoder,
+        directory: Path,
+        settings: TuningSettings,
+        identity: Json,
+        force: bool,
+        first_lists: Path | None,
+        report: Callable[[str, int], None],
+    ) -> None:
+        self._ini = ini
+        self._corpus = corpus
+        self._decoder = decoder
+        self._directory = directory
+        self._settings = settings
+        self._force = force
+        self._first_lists = first_lists
+        self._report = report
+        self._features: FeatureSet = decoder.features
+        self._metric = metric(settings.metric)
+        self._pool = NbestLists(decoder, corpus, settings)
+        self.state = read_state(directory, {**identity, "settings": asdict(settings)})
+        if self.state.iterations and not (self.state.stopped and self._tuned_ini.exists()):
+            self._read_earlier()
+
+    def _read_earlier(self) -> None:
+        """Read what the iterations that are done have found."""
+        for number in range(1, len(self.state.iterations) + 1):
+            self._pool.add(self._lists(number))
+        logger.info("going on after iteration %d", len(self.state.iterations))
+
+    @property
+    def _tuned_ini(self) -> Path:
+        return self._directory / TUNED_INI
+
+    def _lists(self, number: int) -> Path:
+        return self._directory / lists_name(number, self._settings)
+
+    def iterate(self) -> None:
+        """Run the next iteration and save the state."""
+        state, settings = self.state, self._settings
+        number = len(state.iterations) + 1
+        start = self._tuned()
+        if number > 1:
+            start = np.array(state.iterations[-1].next_weights)
+        path = self._lists(number)
+        began = time.monotonic()
+        if not path.exists():
+            self._decode(number, start, path)
+        decoded = time.monotonic()
+        added = self._pool.add(path)
+        iteration = Iteration(
+            start.tolist(), corpus_quality(added.statistics), added.new, added.total
+        )
+        if number == 1:
+            self._check_quality(added.statistics)
+        state.iterations.append(iteration)
+        if number == 1:
+            state.constants = self._pool.constants()
+            for name in state.constants:
+                logger.warning(
+                    "%s is the same for all translations of every sentence: its weight does "
+                    "nothing (a constant column of the phrase table?)",
+                    name,
+                )
+        if added.new == 0:
+            state.stopped = "no new hypotheses"
+        elif number >= settings.max_iterations:
+            state.stopped = f"{number} iterations done"
+        else:
+            optimum = self._pool.optimum(SearchSpace.around(start), settings.seed * 1000 + number)
+            change = np.abs(normalised(optimum.weights) - normalised(start)).max()
+            iteration.next_weights = optimum.weights.tolist()
+            iteration.optimised_quality = optimum.quality
+            iteration.change = float(change)
+            iteration.reason = optimum.reason
+            if change < settings.settled:
+                state.stopped = f"no weight changed by more than {settings.settled:g}"
+        iteration.seconds = (round(decoded - began, 2), round(time.monotonic() - decoded, 2))
+        write_json(self._directory / STATE, asdict(state))
+        self._log(number, iteration)
+
+    def _decode(self, number: int, weights: Floats, path: Path) -> None:
+        """Write what an iteration finds."""
+        if number == 1 and self._first_lists is not None and self._first_lists.exists():
+            with whole_file(path) as temporary:
+                shutil.copyfile(self._first_lists, temporary)
+            return
+        self._pool.decode(
+            self._features.with_weights(weights),
+            path,
+            lambda done: self._report(f"iteration {number}: decoding", done),
+        )
+
+    def _check_quality(self, statistics: Integers) -> None:
+        """Check that there is something to tune; if not, leave the directory to another run."""
+        try:
+            _check_quality(self._metric, statistics, self._pool.has_matches(), self._force)
+        except MosesFeatureError:
+            for path in (self._lists(1), self._directory / STATE):
+                path.unlink(missing_ok=True)
+            raise
+
+    def _tuned(self) -> np.ndarray:
+        """Return the tuneable weights of the ini."""
+        weights: np.ndarray = self._features.weights[self._features.tuneable]
+        return weights
+
+    def _log(self, number: int, iteration: Iteration) -> None:
+        logger.info(
+            "iteration %d: %s %.2f; %d new hypotheses of %d; decoded in %.1f s",
+            number,
+            self._metric.label,
+            self._metric.shown(iteration.quality),
+            iteration.new,
+            iteration.hypotheses,
+            iteration.seconds[0],
+        )
+        if iteration.optimised_quality is not None:
+            logger.info(
+                "  optimised in %.1f s: %s %.2f on all that was found; greatest change %.4f\n  %s",
+                iteration.seconds[1],
+                self._metric.label,
+                self._metric.shown(iteration.optimised_quality),
+                iteration.change or 0.0,
+                (self._features.template() % tuple(normalised(iteration.next_weights))).decode(),
+            )
+
+    def _log_search_errors(self, tuned: FeatureSet) -> None:
+        """Say what a wider search would change."""
+        errors = self._decoder.search_errors(tuned, SAMPLE)
+        if errors is not None and errors.sentences:
+            share = errors.found / errors.sentences
+            logger.log(
+                logging.WARNING if share > MANY_SEARCH_ERRORS else logging.INFO,
+                "a search twice as wide finds a better translation of %d of the first %d "
+                "sentences%s",
+                errors.found,
+                errors.sentences,
+                " (--pops and --stack set its limits)" if share > MANY_SEARCH_ERRORS else "",
+            )
+
+    def write_results(self, command: str) -> None:
+        """Write the ini with the best weights, and the files for Moses' optimisers."""
+        state, best = self.state, self.state.best
+        number = state.iterations.index(best) + 1
+        logger.info(
+            "tuning ended: %s; the best of %d iterations is number %d, %s %.2f",
+            state.stopped,
+            len(state.iterations),
+            number,
+            self._metric.label,
+            self._metric.shown(best.quality),
+        )
+        tuned = self._features.with_weights(best.weights)
+        if self._tuned_ini.exists():
+            return
+        self._log_search_errors(tuned)
+        self._pool.write(self._directory)
+        weights = tuned.by_name()
+        what = "weights"
+        if not weights.keys() <= {feature.name for feature in self._ini.features}:
+            write_weights(self._directory / RESCORING_WEIGHTS, tuned)
+            weights = {}  # they order the lists; the search keeps its own
+            what = f"{RESCORING_WEIGHTS}, by which lists of this search are put in order,"
+        comments = [
+            f"{what} tuned by moses-feature {__version__} ({self._settings.optimizer}, seed "
+            f"{self._settings.seed}): {self._metric.label} {self._metric.shown(best.quality):.2f} "
+            f"on {self._corpus.paths[0]} in "
+            f"iteration {number} of {len(state.iterations)}",
+            *([f"command: {command}"] if command else []),
+        ]
+        self._ini.with_weights(weights, comments).write(self._tuned_ini)
+
+
+def _check_quality(of: Metric, statistics: Integers, has_matches: bool, force: bool) -> None:
+    """Check that there is something to tune: statistics (width,) of the first translations.
+
+    Raises:
+        MosesFeatureError: their quality is so low that something must be wrong.
+    """
+    quality = corpus_quality(statistics)
+    if (quality <= 0.0 and not has_matches) or (quality < NEAR_ZERO and not force):
+        hint = " (--force tunes all the same)" if has_matches else ""
+        found = ""
+        if of.width == BLEU:
+            precisions = 100 * statistics[0:-1:2] / np.maximum(statistics[1:-1:2], 1)
+            shares = ", ".join(f"{p:.1f}%" for p in precisions)
+            found = f" (1- to 4-grams found in the references: {shares})"
+        raise MosesFeatureError(
+            f"{of.label} of the first translations is {of.shown(quality):.2f}{found}: are the "
+            "references in the target language, tokenised and cased like the system's output?"
+            f"{hint}"
+        )

@@ -1,0 +1,174 @@
+"""Tune weights on n-best lists that are there already, of any decoder, without decoding again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mert.optimisers.candidates import SearchSpace, normalised
+from mert.optimisers.choice import HALVES, Optimizer, cross_optimised
+from mert.tuning.pool import Pool
+from moses_feature.metrics.metric import METRICS, Metric, corpus_quality
+from moses_feature.moses.features import FeatureFunction, FeatureSet
+from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine, labelled_values
+from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
+from moses_feature.moses.nbest_formats.translation import LOG_PROB, TOTAL
+from moses_feature.moses.nbest_lists import read_nbest
+from moses_feature.moses.texts import Sentence
+from moses_feature.runtime.errors import DataError, FormatError, MosesFeatureError, shown
+
+ORDERING = (TOTAL, LOG_PROB)
+"""The features by which other decoders order their lists."""
+NEAR_ZERO = 0.1
+"""A quality that the best translations of each list are above if the references are theirs."""
+
+
+@dataclass(frozen=True)
+class TunedLists:
+    """What tuning on lists came to; the metric is that of `Metric.shown`, BLEU by default.
+
+    Attributes:
+        features: with the weights found, their absolute values summing to 1.
+        translations: different ones in the lists.
+        sentences: with a list.
+        first: of the first translation of each list, as the decoder has it.
+        tuned: of those that the weights choose.
+        unseen: of those that weights choose which were optimised on the other half of the
+            sentences: what to expect of other texts.
+        best: of the translations that the references like best, sentence by sentence.
+        reason: why the optimiser stopped.
+        warnings: what should be known before the weights are used.
+    """
+
+    features: FeatureSet
+    translations: int
+    sentences: int
+    first: float
+    tuned: float
+    unseen: float
+    best: float
+    reason: str
+    warnings: tuple[str, ...]
+
+
+def features_of(
+    lists: str | Path, form: str = MOSES, start: Mapping[str, Sequence[float]] | None = None
+) -> FeatureSet:
+    """Return the features that the first line of some lists has, with weights to begin with.
+
+    Args:
+        lists: the file.
+        form: its format.
+        start: weights by the names of the features; None for those by which the decoder orders its
+            lists, or equal ones where that is not known (in Moses' format).
+
+    Raises:
+        FormatError: it is no line of an n-best list, or has no features.
+        MosesFeatureError: weights of other features, or all 0.
+    """
+    with NbestReader(lists, form) as reader:
+        line = next(iter(reader), b"")
+        try:
+            by_name = labelled_values(NbestLine.parse(line.rstrip(b"\r\n")).fields[VALUES])
+        except ValueError:
+            raise FormatError(lists, EXPECTED, shown(line), 1) from None
+    if not by_name or not all(by_name.values()):
+        raise FormatError(lists, "features, each with a name and values", shown(line), 1)
+    width = sum(map(len, by_name.values()))
+    weights = {name: (1 / width,) * len(values) for name, values in by_name.items()}
+    if orders := next((name for name in ORDERING if name in by_name and form != MOSES), None):
+        weights = {name: (float(name == orders),) * len(values) for name, values in by_name.items()}
+    if start is not None:
+        for name, of_first in by_name.items():
+            if len(start.get(name, ())) != len(of_first):
+                raise MosesFeatureError(
+                    f"{lists}: expected {len(of_first)} start weights of {name}, found "
+                    f"{len(start.get(name, ()))}"
+                )
+        weights = {name: tuple(start[name]) for name in by_name}
+    values = [weight for of in weights.values() for weight in of]
+    with np.errstate(over="ignore"):
+        total = np.abs(values).sum()
+    if not 0 < total < np.inf:
+        found = ", ".join(f"{weight:g}" for weight in values)
+        raise MosesFeatureError(f"start weights: expected some that are not 0, found {found}")
+    return FeatureSet(
+        tuple(FeatureFunction(name, of, (True,) * len(of)) for name, of in weights.items())
+    )
+
+
+def tune_lists(
+    lists: str | Path,
+    features: FeatureSet,
+    references: Sequence[tuple[Sentence, ...]],
+    optimizer: Optimizer,
+    seed: int,
+    form: str = MOSES,
+    metric: Metric = METRICS["bleu"],
+) -> TunedLists:
+    """Optimise a metric over lists.
+
+    Args:
+        lists: the file, text or compressed, sentences in order.
+        features: of the lists, with the weights to begin with.
+        references: of each sentence.
+        optimizer: of the weights.
+        seed: of what is random in it.
+        form: of the file; see `moses_feature.moses.nbest_formats.reader`.
+        metric: what is optimised.
+
+    Raises:
+        FormatError: a damaged line.
+        MosesFeatureError: features that lines do not have in common.
+        DataError: less than two lists, or lists that have nothing in common with the references.
+    """
+    pool = Pool(references, features.names, metric)
+    _, first = pool.add(read_nbest(lists, features, len(references), form))
+    if pool.sentences < HALVES:
+        raise DataError(f"{lists}: expected lists of {HALVES} sentences and more")
+    candidates = pool.candidates()
+    without_list = pool.of_sentences_without_list()
+    best = candidates.statistics[candidates.closest_to_references()].sum(axis=0) + without_list
+    if corpus_quality(best) <= 0.0:
+        raise DataError(
+            f"{lists}: {metric.label} of the best translations of all lists is "
+            f"{metric.shown(0.0):.2f}: are the references in the same language, and tokenised "
+            "alike?"
+        )
+    start = normalised(features.weights)
+    optimum = optimizer(candidates, SearchSpace.around(start), seed)
+    halves, _ = cross_optimised(candidates, start, optimizer, seed)
+    chosen = candidates.statistics[candidates.chosen(candidates.features @ optimum.weights)]
+    chosen_quality = corpus_quality(chosen.sum(axis=0) + without_list)
+    first_quality = corpus_quality(first.sum(axis=0))
+    return TunedLists(
+        features=features.with_weights(normalised(optimum.weights)),
+        translations=len(candidates.features),
+        sentences=pool.sentences,
+        first=metric.shown(first_quality),
+        tuned=metric.shown(chosen_quality),
+        unseen=metric.shown(corpus_quality(halves.sum(axis=0) + without_list)),
+        best=metric.shown(corpus_quality(best)),
+        reason=optimum.reason,
+        warnings=_warnings(first_quality, chosen_quality, corpus_quality(best)),
+    )
+
+
+def _warnings(first: float, chosen: float, best: float) -> tuple[str, ...]:
+    """Say what is odd about the quality of the first, the chosen and the best translations."""
+    warnings = []
+    if chosen < first:
+        warnings.append(
+            "the decoder's own order is better than that of these weights, on the very text: what "
+            "orders its lists is not among the features, or the weights to begin with (--start) "
+            "are far from it"
+        )
+    if best < NEAR_ZERO:
+        warnings.append(
+            "even the best translations of the lists have next to nothing in common with the "
+            "references: are they of the same text, in the same order?"
+        )
+    return tuple(warnings)

@@ -1,0 +1,93 @@
+"""Tune a system whose n-best lists are rescored: first the search by itself, then all weights.
+
+Weights that order lists well together with a new feature may be bad ones for a search that has not
+got it. So the lists are made with weights that were tuned without it, and stay so. Systems that
+differ in what rescores them alone search alike, and one tuning of the search does for all.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from mert.decoders.decoder import Decoder
+from mert.decoders.rescored import RescoredDecoder
+from mert.tuning.corpus import Corpus
+from mert.tuning.state import SEARCH, TUNED_INI, TuningSettings, TuningState, has_ended
+from mert.tuning.tune import tune
+from moses_feature.moses.ini import MosesIni
+from moses_feature.runtime.files import Json
+
+logger = logging.getLogger(__name__)
+
+
+def tune_system(
+    ini: MosesIni,
+    corpus: Corpus,
+    decoder: Decoder | RescoredDecoder,
+    directory: Path,
+    settings: TuningSettings,
+    *,
+    identity: Json,
+    first_lists: Path | None = None,
+    other_runs: Iterable[Path] = (),
+    **options: Any,
+) -> TuningState:
+    """Tune a system as `tune` does; if its lists are rescored, the search first, in a folder.
+
+    Arguments, result and errors are those of `tune`. If one of `other_runs`, directories of
+    tuning runs, has tuned the same search already, its files are copied.
+    """
+    search_identity = {**identity, "decoder": _without_rescoring(identity["decoder"])}
+    if not isinstance(decoder, RescoredDecoder):
+        _copy_same_run(other_runs, directory, search_identity, settings)
+        return tune(
+            ini,
+            corpus,
+            decoder,
+            directory,
+            settings,
+            identity=search_identity,
+            first_lists=first_lists,
+            **options,
+        )
+    logger.info("tuning the search without what rescores its lists")
+    _copy_same_run(other_runs, directory / SEARCH, search_identity, settings)
+    tune(
+        ini,
+        corpus,
+        decoder.plain,
+        directory / SEARCH,
+        settings,
+        identity=search_identity,
+        first_lists=None if first_lists is None else first_lists.parent / SEARCH / first_lists.name,
+        **options,
+    )
+    tuned = MosesIni.read(directory / SEARCH / TUNED_INI)
+    decoder.search_with(tuned)
+    logger.info("tuning the order of its lists")
+    return tune(tuned, corpus, decoder, directory, settings, identity=identity, **options)
+
+
+def _without_rescoring(decoder: Json) -> Json:
+    return {name: value for name, value in decoder.items() if name != "rescoring"}
+
+
+def _copy_same_run(
+    others: Iterable[Path], directory: Path, identity: Json, settings: TuningSettings
+) -> None:
+    """Copy what a finished run of the same thing left, unless the directory has a run."""
+    if directory.exists():
+        return
+    for other in others:
+        if has_ended(other, identity, settings):
+            logger.info("%s has tuned the same already: its files are copied", other)
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            copy = directory.with_name(f".{directory.name}.copy")
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(other, copy, ignore=shutil.ignore_patterns(SEARCH, "test.*", ".*"))
+            copy.rename(directory)
+            return

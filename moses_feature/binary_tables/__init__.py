@@ -1,1 +1,0 @@
-"""Text tables into Moses' binary formats, and asked back."""

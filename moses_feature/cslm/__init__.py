@@ -1,0 +1,1 @@
+"""The feed-forward neural language model (CSLM): training, scores, NPLM's format."""

@@ -1,0 +1,251 @@
+"""From a text to a trained language model: what it learns of n-grams, and its directory."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from moses_feature import __version__
+from moses_feature.cslm.network import FeedForwardLM
+from moses_feature.cslm.ngrams import Ngrams, Text
+from moses_feature.cslm.scorer import VOCABULARY
+from moses_feature.cslm.settings import LM_ARCHITECTURE, LmData, LmSettings
+from moses_feature.moses.lines import LineReader
+from moses_feature.networks.files import ModelFiles, write_model_files
+from moses_feature.networks.vocabulary import Vocabulary
+from moses_feature.runtime.arrays import Flags, Floats32, Integers
+from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.files import Json
+from moses_feature.training.objective import Rows, Terms
+from moses_feature.training.single import train_single
+from moses_feature.training.trainer import NO_CONTROL, RunControl
+
+
+def save_language_model(
+    directory: Path,
+    network: FeedForwardLM,
+    vocabulary: Vocabulary,
+    frequencies: NDArray[np.float64],
+    training: Json,
+) -> None:
+    """Write a model that `NeuralLM.load` reads.
+
+    Args:
+        directory: made where it is missing.
+        network: its weights.
+        vocabulary: of its words.
+        frequencies: (words,) how often each occurs; the projection of a word that is not known
+            is the mean of all, weighted by them.
+        training: settings, results and provenance.
+
+    Raises:
+        MosesFeatureError: the directory cannot be written.
+    """
+    weights = {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}
+    weights["projection.weight"] = with_mean(weights["projection.weight"], frequencies)
+    config = {"sizes": asdict(network.sizes), "training": training}
+    write_model_files(
+        directory, LM_ARCHITECTURE, ModelFiles(config, {VOCABULARY: vocabulary}, weights)
+    )
+
+
+def with_mean(projection: Floats32, frequencies: NDArray[np.float64]) -> Floats32:
+    """Return projections and, behind them, that of a word that is not known.
+
+    Args:
+        projection: (words, P)
+        frequencies: (words,) by which the mean is weighted.
+    """
+    mean = frequencies @ projection / max(frequencies.sum(), 1.0)
+    return np.vstack([projection, mean.astype(np.float32)])
+
+
+logger = logging.getLogger(__name__)
+
+EVALUATION_BATCH = 1024
+
+
+class PackedNgrams(Protocol):
+    """Words, and what is known when each is predicted."""
+
+    def __len__(self) -> int:
+        """Return how many they are."""
+
+    def predicted(self) -> Flags:
+        """Return which (n,) are learnt from."""
+
+    def words(self, rows: NDArray[np.integer]) -> Integers:
+        """Return the predicted words (len(rows),) of some n-grams."""
+
+    def contexts(self, rows: NDArray[np.integer]) -> Integers:
+        """Return what is known (len(rows), positions)."""
+
+
+class NgramObjective:
+    """log p(word | its context) of the n-grams of a text; see `Objective`.
+
+    Args:
+        ngrams: of the text.
+        held_out: (n-grams,) bool, 1 for those that measure the held-out loss.
+        network: that learns; its weights are drawn here.
+        settings: batches and the seed.
+        device: where the network is.
+        vocabularies: that must be the same for a run to go on; the first is that of the words.
+        save: writes the network, given how often each word occurs.
+    """
+
+    loss_name = "loss per word"
+    unit = " nats per word"
+    starts_trained = False
+
+    def __init__(
+        self,
+        ngrams: PackedNgrams,
+        held_out: Flags,
+        network: FeedForwardLM,
+        settings: LmSettings,
+        device: torch.device,
+        vocabularies: Sequence[Vocabulary],
+        save: Callable[[Path, NDArray[np.float64], Json], None],
+    ) -> None:
+        self._ngrams = ngrams
+        self._vocabularies = vocabularies
+        self._save = save
+        self._settings = settings
+        self._device = device
+        smallest = np.uint32 if len(ngrams) < 1 << 32 else np.uint64
+        predicted = ngrams.predicted()
+        rows: Rows = np.flatnonzero(predicted & ~held_out).astype(smallest)
+        self._rows = rows
+        self._held_out_rows = np.flatnonzero(predicted & held_out)
+        if len(self._held_out_rows) == 0:
+            logger.warning(
+                "too few sentences to hold some out: the held-out loss is the training loss"
+            )
+            self._held_out_rows = self._rows.astype(np.int64)
+        self._order: tuple[int, Rows] | None = None
+        self.updates_per_epoch = -(-len(self._rows) // settings.batch_size)
+        self.evaluate_every = self.updates_per_epoch
+        self.norm_penalty = settings.self_normalisation
+        network.train().initialise(torch.Generator().manual_seed(settings.seed))
+        self.network: torch.nn.Module = network.to(device)
+
+    def batch(self, update: int) -> Rows:
+        """Return the n-grams of an update: each comes once an epoch, in random order."""
+        epoch, index = divmod(update, self.updates_per_epoch)
+        if self._order is None or self._order[0] != epoch:
+            random = np.random.default_rng([self._settings.seed, epoch])
+            self._order = epoch, random.permutation(self._rows)
+        size = self._settings.batch_size
+        return self._order[1][index * size : (index + 1) * size]
+
+    def held_out_batches(self) -> Iterator[Rows]:
+        """Yield the n-grams of the held-out sentences."""
+        rows = self._held_out_rows
+        for start in range(0, len(rows), EVALUATION_BATCH):
+            yield rows[start : start + EVALUATION_BATCH]
+
+    def terms(self, network: torch.nn.Module, rows: Rows) -> Terms:
+        """Return log p and log Z of the words of some n-grams."""
+        contexts, words = (
+            torch.from_numpy(array).to(self._device, non_blocking=True)
+            for array in (self._ngrams.contexts(rows), self._ngrams.words(rows))
+        )
+        return Terms(*network(contexts, words))
+
+    def shown(self, held_out: dict[str, float]) -> str:
+        """Return loss, perplexity and mean |log Z|."""
+        loss = held_out["held_out_loss"]
+        return (
+            f"{loss:.4f} (perplexity {math.exp(min(loss, 700.0)):.2f}, mean |log Z| "
+            f"{held_out['mean_absolute_log_norm']:.3f})"
+        )
+
+    def save(self, directory: Path, training: Json) -> None:
+        """Write the model."""
+        words = self._ngrams.words(self._rows)
+        frequencies = np.bincount(words, minlength=len(self._vocabularies[0]))
+        self._save(directory, frequencies.astype(np.float64), training)
+
+    def identity(self) -> Json:
+        """Return what the shortlists are."""
+        words = (word for of in self._vocabularies for word in of.shortlist)
+        return {"shortlist": hashlib.sha256(b"\n".join(words)).hexdigest()}
+
+
+def train_language_model(
+    data: LmData,
+    settings: LmSettings,
+    directory: Path,
+    device: torch.device,
+    control: RunControl = NO_CONTROL,
+) -> str:
+    """Train a language model and keep the best one in `directory`, with the run's checkpoint.
+
+    Result and errors are those of `train_single`.
+    """
+    return train_single(
+        (data.text,),
+        lambda: _training_set(data, settings, control.command),
+        lambda learnt: _objective(learnt, settings, device),
+        settings,
+        directory,
+        device,
+        control,
+    )
+
+
+def _objective(learnt: _TrainingSet, settings: LmSettings, device: torch.device) -> NgramObjective:
+    network = FeedForwardLM(settings.sizes, len(learnt.vocabulary), settings.dropout)
+
+    def save(directory: Path, frequencies: NDArray[np.float64], training: Json) -> None:
+        save_language_model(directory, network, learnt.vocabulary, frequencies, training)
+
+    of_text = learnt.ngrams, learnt.held_out
+    return NgramObjective(*of_text, network, settings, device, [learnt.vocabulary], save)
+
+
+@dataclass(frozen=True)
+class _TrainingSet:
+    """What the network is trained on."""
+
+    ngrams: Ngrams
+    held_out: NDArray[np.bool_]
+    vocabulary: Vocabulary
+    provenance: Json
+
+
+def _training_set(data: LmData, settings: LmSettings, command: str) -> _TrainingSet:
+    with LineReader(data.text) as reader:
+        text = Text(reader)
+        inputs = [reader.provenance("text")]
+    counts = text.counts()
+    if not counts:
+        raise MosesFeatureError(f"{data.text}: expected words to train on, found none")
+    vocabulary = Vocabulary.shortlist_of(counts, data.shortlist, data.min_count)
+    coverage = vocabulary.coverage(counts)
+    logger.info(
+        "%d sentences; the shortlist has %d words, %.2f%% of the running words",
+        len(text),
+        len(vocabulary.shortlist),
+        100 * coverage,
+    )
+    held_out = text.held_out(settings.held_out, settings.fewest_held_out, settings.seed)
+    ngrams = text.ngrams(vocabulary, settings.sizes.order)
+    provenance = {
+        "command": command,
+        "version": __version__,
+        "inputs": inputs,
+        "shortlist_coverage": coverage,
+        "sentences": len(text),
+    }
+    return _TrainingSet(ngrams, held_out, vocabulary, provenance)

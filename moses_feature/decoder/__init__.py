@@ -1,0 +1,1 @@
+"""The embedded decoder: phrase-based search for the systems that train-model.perl makes."""

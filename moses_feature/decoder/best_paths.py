@@ -1,0 +1,186 @@
+"""The best complete translations of a recombination graph, best first, and their features.
+
+A path differs from a better one in a hypothesis that had recombined with a better one; all
+continuations are the same, so that its score differs by a constant. Each path taken from the heap
+yields its deviations further back, and the next worse one in its own place: every path of the
+graph is reached once, in exact order.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from moses_feature.decoder.records import Graph, Options
+from moses_feature.decoder.stacks import pop, push
+from moses_feature.runtime.arrays import Floats, Integers, Record, Records
+from moses_feature.runtime.compiled import compiled, inner, part
+from moses_feature.runtime.hash_table import grown, mixed, place_of, size_for
+
+CANDIDATE = np.dtype(
+    [
+        ("parent", "i8"),  # the path that it deviates from, -1 for none
+        ("place", "i8"),  # where, counted from the last phrase
+        ("hypothesis", "i8"),  # what stands there instead
+    ]
+)
+
+
+class OpenPaths(NamedTuple):
+    """Paths that were not taken yet.
+
+    Attributes:
+        records: (room,) `CANDIDATE` records.
+        score: (room,) log-linear scores.
+        heap: (room,) a heap of those that wait, by score.
+        counts: (2,) how many are in use, and how many wait.
+    """
+
+    records: Records
+    score: Floats
+    heap: Integers
+    counts: Integers
+
+
+USED, WAITING = range(2)
+
+
+@compiled
+def best_paths(
+    graph: Graph, options: Options, count: int, most_paths: int, distinct: bool
+) -> tuple[Integers, Integers]:
+    """Find the best paths.
+
+    Args:
+        graph: of a search.
+        options: the phrase options of that search.
+        count: paths that are wanted.
+        most_paths: paths that are looked at, for translations that differ.
+        distinct: leave out a path whose translation is that of a better one.
+
+    Returns:
+        hypotheses (paths, longest), the last phrase of a translation first, and how many they
+        are (paths,).
+    """
+    longest = graph.hypotheses["end"].max() + 1  # a phrase covers at least one word
+    taken = np.empty((most_paths, longest), np.int64)
+    lengths = np.empty(most_paths, np.int64)
+    wanted = np.empty(count, np.int64)
+    seen = np.zeros(size_for(most_paths), np.int64)
+    candidates = OpenPaths(
+        np.empty(64, CANDIDATE), np.empty(64), np.empty(64, np.int64), np.zeros(2, np.int64)
+    )
+    for best in graph.complete:
+        _sort_worse(best, graph.hypotheses)
+        candidates = _add(candidates, graph, best, 0.0, -1, 0)
+    is_sorted = np.zeros(len(graph.hypotheses), np.bool_)
+    paths = found = 0
+    while candidates.counts[WAITING] > 0 and found < count and paths < most_paths:
+        number = pop(candidates.heap, candidates.score, candidates.counts[WAITING])
+        candidates.counts[WAITING] -= 1
+        record = candidates.records[number]
+        place, parent, score = record.place, record.parent, candidates.score[number]
+        lengths[paths] = _write(record, taken, paths, graph.hypotheses)
+        last = graph.hypotheses[record.hypothesis]
+        around = score - last.score
+        candidates = _add(candidates, graph, last.next_worse, around, parent, place)
+        # Its deviations: further back than its own, or paths would be reached twice.
+        for deviation in range(place + 1, lengths[paths]):
+            best = taken[paths, deviation]
+            if not is_sorted[best]:
+                _sort_worse(best, graph.hypotheses)
+                is_sorted[best] = True
+            there = graph.hypotheses[best]
+            around = score - there.score
+            candidates = _add(candidates, graph, there.next_worse, around, paths, deviation)
+        if not distinct or _is_new(taken[paths, : lengths[paths]], graph, options, seen):
+            wanted[found] = paths
+            found += 1
+        paths += 1
+    wanted = wanted[:found]
+    return taken[wanted], lengths[wanted]
+
+
+@inner
+def _sort_worse(best: int, hypotheses: Records) -> None:
+    """Put those that recombined with a hypothesis in order behind it, best first."""
+    placed = best  # the last of those that are in order
+    while hypotheses[placed].next_worse >= 0:
+        moved = hypotheses[placed].next_worse
+        before = best
+        while before != placed:
+            following = hypotheses[before].next_worse
+            if hypotheses[following].score < hypotheses[moved].score:
+                break
+            before = following
+        if before == placed:
+            placed = moved
+        else:
+            hypotheses[placed].next_worse = hypotheses[moved].next_worse
+            hypotheses[moved].next_worse = hypotheses[before].next_worse
+            hypotheses[before].next_worse = moved
+
+
+@part
+def _add(
+    candidates: OpenPaths, graph: Graph, hypothesis: int, around: float, parent: int, place: int
+) -> OpenPaths:
+    """Add the path with a hypothesis at a place.
+
+    Args:
+        candidates: to which it is added; returned, or larger ones.
+        graph: of the search.
+        hypothesis: what stands at the place; -1 for none, and nothing is added.
+        around: score of what is around it on the path.
+        parent: the path that this one deviates from, -1 for none.
+        place: where, counted from the last phrase.
+    """
+    if hypothesis < 0:
+        return candidates
+    used, waiting = candidates.counts[USED], candidates.counts[WAITING]
+    if used == len(candidates.records):
+        candidates = OpenPaths(
+            grown(candidates.records, 2 * used),
+            grown(candidates.score, 2 * used),
+            grown(candidates.heap, 2 * used),
+            candidates.counts,
+        )
+    record = candidates.records[used]
+    record.parent = parent
+    record.place = place
+    record.hypothesis = hypothesis
+    candidates.score[used] = around + graph.hypotheses[hypothesis].score
+    push(candidates.heap, candidates.score, waiting, used)
+    candidates.counts[USED] += 1
+    candidates.counts[WAITING] += 1
+    return candidates
+
+
+@inner
+def _write(candidate: Record, taken: Integers, path: int, hypotheses: Records) -> int:
+    """Write a candidate as a row of `taken`, and return its length."""
+    for place in range(candidate.place):
+        taken[path, place] = taken[candidate.parent, place]
+    length: int = candidate.place
+    hypothesis = candidate.hypothesis
+    while hypothesis > 0:
+        taken[path, length] = hypothesis
+        length += 1
+        hypothesis = hypotheses[hypothesis].previous
+    return length
+
+
+@inner
+def _is_new(path: Integers, graph: Graph, options: Options, seen: Integers) -> bool:
+    """Return whether no path before had the same words, by a 64-bit hash."""
+    hashed = 1
+    for place in range(len(path) - 1, -1, -1):
+        target = options.target[graph.hypotheses[path[place]].option]
+        for word in range(options.word_offsets[target], options.word_offsets[target + 1]):
+            hashed = mixed(hashed, options.words[word] + 1)
+    hashed = hashed if hashed != 0 else 1
+    slot = place_of(seen, hashed)
+    new = seen[slot] == 0
+    seen[slot] = hashed
+    return new

@@ -1,0 +1,268 @@
+"""The embedded decoder: phrase-based search for the systems that train-model.perl makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from xopen import xopen
+
+from moses_feature.decoder.best_paths import best_paths
+from moses_feature.decoder.language_model import BUFFER
+from moses_feature.decoder.leave_one_out import LeaveOneOut
+from moses_feature.decoder.links import shifted
+from moses_feature.decoder.path_features import features_of_paths, words_of_paths
+from moses_feature.decoder.phrase_options import PhraseOptions
+from moses_feature.decoder.records import Graph, Limits, Options, Task
+from moses_feature.decoder.search import most_hypotheses, room_for, search
+from moses_feature.decoder.source_phrases import Sentence, surface
+from moses_feature.decoder.system import System
+from moses_feature.moses.alignments import PhrasePlace, write_segmentation
+from moses_feature.moses.features import FeatureSet
+from moses_feature.moses.nbest_lists import Hypothesis, format_nbest
+from moses_feature.runtime.arrays import Integers, Record
+from moses_feature.runtime.files import whole_file
+from moses_feature.runtime.signals import deferred
+
+DEFAULT_POPS = 1000
+DEFAULT_STACK = 200
+"""Those of Moses (`moses/TypeDef.h`)."""
+PATHS_PER_HYPOTHESIS = 20
+"""Paths that are looked at for each distinct translation that is wanted (`n-best-factor`)."""
+
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """How far the search goes; None for what the ini says.
+
+    Attributes:
+        pops: hypotheses taken from the cubes for each stack.
+        stack: hypotheses of a stack that are expanded.
+    """
+
+    pops: int | None = None
+    stack: int | None = None
+
+    def of(self, system: System) -> Limits:
+        """Return the limits for a system."""
+        return Limits(
+            self.pops or system.settings.get("cube-pruning-pop-limit", DEFAULT_POPS),
+            self.stack or system.settings.get("stack", DEFAULT_STACK),
+            system.distortion_limit,
+        )
+
+
+class SearchErrors(NamedTuple):
+    """Of so many sentences, those for which a wider search finds other words of a higher score."""
+
+    found: int
+    sentences: int
+
+
+class EmbeddedDecoder:
+    """Translates a fixed set of sentences, again and again with other weights.
+
+    What the tables and the language models say is kept from one time to the next.
+
+    Args:
+        system: the models.
+        sentences: the sentences, as tokens.
+        limits: of the search.
+        first: the number of the first sentence in n-best lists.
+        references: of training sentences whose own counts are taken off; the system reads counts
+            then.
+        buffer: n-grams that neural models score together, at most; 0 for each by itself.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        sentences: Sequence[Sentence],
+        limits: SearchLimits | None = None,
+        first: int = 0,
+        references: Sequence[Sentence] | None = None,
+        buffer: int = BUFFER,
+    ) -> None:
+        surfaces = [surface(sentence) for sentence in sentences]
+        self._options = PhraseOptions(system, surfaces, buffer)
+        self._leave_one_out = LeaveOneOut(self._options, references) if references else None
+        self._limits = (limits or SearchLimits()).of(system)
+        self._first = first
+        self._segmentation, self._alignments = system.segmentation, system.alignments
+        self._room = room_for(0, 0)  # for the graph of one search, kept for the next one
+        self.features: FeatureSet = system.features
+        self._use(self.features)
+
+    def __len__(self) -> int:
+        return len(self._options.spans)
+
+    def close(self) -> None:
+        """Do nothing: what the decoder holds goes with it."""
+
+    def write_nbest(
+        self,
+        features: FeatureSet,
+        count: int,
+        path: Path,
+        report: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Translate all sentences; see `Decoder`."""
+
+        def nbest(sentence: int) -> bytes:
+            hypotheses = self.translate(sentence, count)
+            return format_nbest(self._first + sentence, hypotheses, features)
+
+        self._write(nbest, features, path, report)
+
+    def _write(
+        self,
+        of_sentence: Callable[[int], bytes],
+        features: FeatureSet,
+        path: Path,
+        report: Callable[[int], None],
+    ) -> None:
+        """Write what there is of each sentence into a file."""
+        self._use(features)
+        with (
+            whole_file(path) as temporary,
+            xopen(temporary, "wb", format="gz", compresslevel=1, threads=0) as file,
+        ):
+            for sentence in range(len(self)):
+                file.write(of_sentence(sentence))
+                report(1)
+
+    def translate(
+        self,
+        sentence: int,
+        count: int = 1,
+        distinct: bool = True,
+        features: FeatureSet | None = None,
+    ) -> list[Hypothesis]:
+        """Return the best translations of a sentence, best first.
+
+        Args:
+            sentence: its index.
+            count: how many at most; none are returned if the distortion limit leaves no way.
+            distinct: whether their words must differ.
+            features: whose weights to use from now on; None for those used before.
+        """
+        if features is not None:
+            self._use(features)
+        return deferred(self._translate, sentence, count, distinct)
+
+    def _translate(self, sentence: int, count: int, distinct: bool) -> list[Hypothesis]:
+        if not len(self._options.spans[sentence]):
+            nothing = np.zeros(int(self._tuneable.sum()))
+            return [Hypothesis((), nothing, 0.0, *self._derivation(()))]
+        with self._options_of(sentence) as options:
+            graph = self._search(sentence, options, np.empty(0, np.int64), forced=False)
+            return self._best(sentence, graph, options, count, distinct)
+
+    @contextmanager
+    def _options_of(self, sentence: int) -> Iterator[Options]:
+        """Yield the options of a sentence, without its own counts if they are to be taken off."""
+        if self._leave_one_out is None:
+            yield self._weighted
+        else:
+            given = sentence, self._weighted, self._weights
+            with self._leave_one_out.without(*given) as options:
+                yield options
+
+    def force(self, sentence: int, words: Sentence) -> list[Hypothesis]:
+        """Return the best derivation of a given translation; none if none is found.
+
+        The search has the usual limits, but spends them on nothing else.
+        """
+        reference = self._options.word_numbers(words)
+        options = self._options.only_from(self._weighted, reference)
+        graph = self._search(sentence, options, reference, forced=True)
+        return self._best(sentence, graph, options, 1, distinct=True)
+
+    def search_errors(self, features: FeatureSet, count: int) -> SearchErrors:
+        """Count sentences that twice the limits translate better; see `Decoder`."""
+        sentences = range(min(count, len(self)))
+        self._use(features)
+        found = [self.translate(sentence) for sentence in sentences]
+        limits = self._limits
+        self._limits = limits._replace(pops=2 * limits.pops, stack=2 * limits.stack)
+        try:
+            wider = [self.translate(sentence) for sentence in sentences]
+        finally:
+            self._limits = limits
+        return SearchErrors(
+            sum(
+                other[0].words != one[0].words and other[0].score > one[0].score
+                for one, other in zip(found, wider, strict=True)
+                if one and other
+            ),
+            len(sentences),
+        )
+
+    def _use(self, features: FeatureSet) -> None:
+        self._weights = features.weights
+        self._tuneable = features.tuneable
+        self._weighted = self._options.weighted(self._weights)
+
+    def _search(self, sentence: int, options: Options, reference: Integers, forced: bool) -> Graph:
+        models = self._options.models
+        task = Task(
+            self._options.spans[sentence],
+            self._options.windows[sentence],
+            self._options.roots[sentence],
+            self._limits,
+            reference,
+            forced,
+        )
+        most = most_hypotheses(len(task.phrases), self._limits)
+        if most > len(self._room.records):
+            self._room = room_for(most, len(models))
+        graph: Graph = models.settled(partial(search, task, options, self._room))
+        return graph
+
+    def _best(
+        self, sentence: int, graph: Graph, options: Options, count: int, distinct: bool
+    ) -> list[Hypothesis]:
+        if not len(graph.complete):
+            return []
+        most = count * PATHS_PER_HYPOTHESIS if distinct and count > 1 else count
+        paths = best_paths(graph, options, count, most, distinct)
+        beside = self._options.windows[sentence], self._options.roots[sentence]
+        of_paths = partial(features_of_paths, graph, options, *paths, self._options.layout, *beside)
+        all_values = self._options.models.settled(of_paths)
+        numbers, ends = words_of_paths(graph, options, *paths)
+        words = [self._options.target_words[number] for number in numbers.tolist()]
+        first, found = 0, []
+        for row, (end, of_path) in enumerate(zip(ends.tolist(), all_values, strict=True)):
+            score = float(of_path @ self._weights)
+            steps = graph.hypotheses[paths[0][row, : paths[1][row]][::-1]]
+            values = of_path[self._tuneable]
+            derivation = self._derivation(steps)
+            found.append(Hypothesis(tuple(words[first:end]), values, score, *derivation))
+            first = end
+        # Where a model of trees has recombined what it can tell apart, true scores have another
+        # order than those of the search.
+        return sorted(found, key=lambda h: -h.score) if len(self._options.roots[0]) else found
+
+    def _derivation(self, steps: Iterable[Record]) -> tuple[bytes | None, bytes | None]:
+        """Return segmentation and word alignments of a path; None for what is not asked for."""
+        if not (self._segmentation or self._alignments):
+            return None, None
+        places, links, written = [], [], 0
+        offsets = self._weighted.word_offsets
+        for step in steps:
+            option, start = int(step["option"]), int(step["start"])
+            target = self._weighted.target[option]
+            words = int(offsets[target + 1] - offsets[target])
+            if self._alignments:
+                links.append(shifted(self._options.links[option], start, written))
+            places.append(PhrasePlace(start, int(step["end"]) + 1, written, written + words))
+            written += words
+        return (
+            write_segmentation(places) if self._segmentation else None,
+            b" ".join(part for part in links if part) if self._alignments else None,
+        )

@@ -1,0 +1,93 @@
+"""What source words that are not covered yet will add at best, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from moses_feature.decoder.records import WINDOW, Estimates, Options
+from moses_feature.runtime.arrays import Floats, Integers
+from moses_feature.runtime.compiled import compiled, inner, part
+
+
+@compiled
+def future_scores(phrases: Integers, options: Options) -> Floats:
+    """Estimate what the words of a sentence add at best, whatever phrases translate them.
+
+    Args:
+        phrases: (n, longest) source phrases, as in `Task`.
+        options: of them.
+
+    Returns:
+        (n + 1, WINDOW + 1): the estimate for 0, 1, … words from a word on.
+    """
+    size, width = phrases.shape
+    future = np.full((size + 1, WINDOW + 1), -np.inf)
+    future[:, 0] = 0.0
+    for start in range(size - 1, -1, -1):
+        for count in range(1, min(WINDOW, size - start) + 1):
+            for length in range(1, min(width, count) + 1):
+                phrase = phrases[start, length - 1]
+                if phrase >= 0 and options.size[phrase] > 0:
+                    best = options.estimate[options.order[options.first[phrase]]]
+                    joined = best + future[start + length, count - length]
+                    future[start, count] = max(future[start, count], joined)
+    return future
+
+
+@part
+def future_of_the_rest(phrases: Integers, options: Options) -> Floats:
+    """Return (n + 1,): the estimate for all words from a word on."""
+    size, width = phrases.shape
+    rest = np.full(size + 1, -np.inf)
+    rest[size] = 0.0
+    for start in range(size - 1, -1, -1):
+        for length in range(1, min(width, size - start) + 1):
+            phrase = phrases[start, length - 1]
+            if phrase >= 0 and options.size[phrase] > 0:
+                best = options.estimate[options.order[options.first[phrase]]]
+                rest[start] = max(rest[start], best + rest[start + length])
+    return rest
+
+
+@inner
+def uncovered_score(estimates: Estimates, gap: int, mask: int) -> float:
+    """Return the estimate for all words that are not covered."""
+    total = 0.0
+    place = gap
+    while mask != 0:
+        begin = place
+        while mask & 1 == 0:
+            mask >>= 1
+            place += 1
+        total += estimates.future[begin, place - begin]
+        while mask & 1 == 1:
+            mask >>= 1
+            place += 1
+    return total + estimates.rest[place]
+
+
+@inner
+def words_to_skip(gap: int, mask: int, after: int, size: int) -> int:
+    """Return the words that jumps skip when what is not covered is translated in order.
+
+    A hypothesis that has jumped ahead will pay for the way back (Moore and Quirk 2007).
+
+    Args:
+        gap: the first word that is not covered.
+        mask: bits of the covered words from there on.
+        after: the word behind the last span.
+        size: words of the sentence.
+    """
+    skipped = abs(after - gap)
+    place = gap
+    while mask != 0:
+        while mask & 1 == 0:
+            mask >>= 1
+            place += 1
+        begin = place
+        while mask & 1 == 1:
+            mask >>= 1
+            place += 1
+        if place < size:  # nothing is behind the last words
+            skipped += place - begin
+    return skipped

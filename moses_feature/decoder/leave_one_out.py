@@ -1,0 +1,161 @@
+"""Options as they were if a training sentence had not been trained on (Wuebker et al. 2010).
+
+What a sentence pair itself gave to a phrase table makes its own translation look better than that
+of any unseen sentence could be. Here its counts are taken off: a phrase pair loses one for each
+time that both of its phrases stand in the sentence pair; one that has none left is no option. The
+relative frequencies are those of the counts that remain, lexical weights and reordering scores
+stay, and so do pairs that no corpus has counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from moses_feature.decoder.phrase_options import PhraseOptions
+from moses_feature.decoder.records import Options
+from moses_feature.decoder.source_phrases import Sentence
+from moses_feature.runtime.arrays import Floats, Integers
+from moses_feature.runtime.errors import UsageError
+
+INVERSE, DIRECT = 0, 2
+"""Where p(source | target) and p(target | source) stand in a table that Moses' training made."""
+MOST_SMOOTHED = 1.0
+"""By which smoothing changes half of the logs of relative frequencies, at most."""
+OF_TARGET, OF_SOURCE, JOINT = range(3)
+"""The columns of a table's counts field."""
+
+
+class _Rest(NamedTuple):
+    """What is left of the options of a sentence.
+
+    Attributes:
+        options: (n,) numbers of those that are left, those of a source phrase together.
+        inverse, direct: (n,) what their log p(source | target) and log p(target | source) gain.
+    """
+
+    options: Integers
+    inverse: Floats
+    direct: Floats
+
+
+class LeaveOneOut:
+    """Takes the counts of training sentences off.
+
+    Args:
+        options: with counts.
+        references: the translations that the table was trained on.
+
+    Raises:
+        UsageError: a table that has no relative frequencies, or not where Moses' training puts
+            them.
+    """
+
+    def __init__(self, options: PhraseOptions, references: Sequence[Sentence]) -> None:
+        self._options = options
+        self._references = references
+        self._longest = int(np.diff(options.word_offsets).max(initial=1))
+        self._columns = []
+        for table in options.tables:
+            if table.scores <= DIRECT:
+                raise UsageError(
+                    f"{table.path}: expected p(source | target) as first score and "
+                    f"p(target | source) as third, found {table.scores} scores"
+                )
+            self._columns.append([options.fixed_column(table.name, c) for c in (INVERSE, DIRECT)])
+            self._check_frequencies(len(self._columns) - 1)
+
+    def _check_frequencies(self, table: int) -> None:
+        """Check that a table's columns are what its counts say, but for smoothing."""
+        counts = self._options.counts
+        rows = np.flatnonzero((self._options.table == table) & (counts[:, JOINT] > 0))
+        for column, total in zip(self._columns[table], (OF_TARGET, OF_SOURCE), strict=True):
+            expected = np.log(counts[rows, JOINT] / counts[rows, total])
+            difference = np.abs(self._options.layout.fixed[rows, column] - expected)
+            if len(rows) and np.median(difference) > MOST_SMOOTHED:
+                raise UsageError(
+                    f"{self._options.tables[table].path}: expected p(source | target) as first "
+                    "score and p(target | source) as third, found scores that its counts do not "
+                    "give"
+                )
+
+    @contextmanager
+    def without(self, sentence: int, weighted: Options, weights: Floats) -> Iterator[Options]:
+        """Yield the options of a sentence without its own counts; until then others have none.
+
+        Args:
+            sentence: its number.
+            weighted: the options under weights.
+            weights: (all features,) these.
+        """
+        options, rest = self._options, self._rest(sentence)
+        values, number = options.layout.fixed, rest.options
+        before = values[number], weighted.fixed[number], weighted.estimate[number]
+        for table, columns in enumerate(self._columns):
+            mine = options.table[number] == table
+            for column, gain in zip(columns, (rest.inverse, rest.direct), strict=True):
+                values[number[mine], column] += gain[mine]
+                added = weights[options.layout.fixed_columns[column]] * gain[mine]
+                weighted.fixed[number[mine]] += added
+                weighted.estimate[number[mine]] += added
+        try:
+            yield options.only(number, weighted)
+        finally:
+            values[number], weighted.fixed[number], weighted.estimate[number] = before
+
+    def _rest(self, sentence: int) -> _Rest:
+        """Return the options of a sentence that are left."""
+        phrases, times = np.unique(self._options.spans[sentence], return_counts=True)
+        phrases, times = phrases[phrases >= 0], times[phrases >= 0]
+        begin, end = self._options.offsets[phrases], self._options.offsets[phrases + 1]
+        number = np.concatenate([np.arange(b, e) for b, e in zip(begin, end, strict=True)])
+        phrase = np.repeat(np.arange(len(phrases)), end - begin)
+        table = self._options.table[number]
+        target, of_target = np.unique(self._options.target[number], return_inverse=True)
+        written = self._occurrences(self._references[sentence], target)
+        own = np.minimum(times[phrase], written[of_target])
+        counts = self._options.counts[number]
+        own = np.minimum(own, counts[:, JOINT])
+        lost = {
+            OF_SOURCE: _sums(own, table, phrase, len(phrases)),
+            OF_TARGET: _sums(own, table, of_target, len(target)),
+        }
+        left = counts[:, JOINT] - own
+        uncounted = (counts[:, JOINT] == 0) & (table >= 0)
+        kept = (left > 0) | uncounted
+        has_some = np.bincount(phrase, kept, len(phrases))[phrase] > 0
+        kept |= (table < 0) & ~has_some  # a word that no pair is left of is unknown
+        gains = {}
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for total in (OF_TARGET, OF_SOURCE):
+                now = np.log(left / np.maximum(counts[:, total] - lost[total], left))
+                gain = now - np.log(counts[:, JOINT] / counts[:, total])
+                gains[total] = np.where(uncounted, 0.0, gain)
+        return _Rest(number[kept], gains[OF_TARGET][kept], gains[OF_SOURCE][kept])
+
+    def _occurrences(self, reference: Sentence, targets: Integers) -> Integers:
+        """Return how often target phrases, by their ascending numbers, stand in a reference."""
+        found = Counter(
+            number
+            for first in range(len(reference))
+            for last in range(first + 1, min(first + self._longest, len(reference)) + 1)
+            if (number := self._options.target_number(reference[first:last])) >= 0
+        )
+        times = np.zeros(len(targets), dtype=np.int64)
+        numbers = np.array(sorted(found), dtype=np.int64)
+        place = np.searchsorted(targets, numbers)
+        known = place < len(targets)
+        known[known] = targets[place[known]] == numbers[known]
+        times[place[known]] = [found[number] for number in numbers[known].tolist()]
+        return times
+
+
+def _sums(own: Floats, table: Integers, group: Integers, groups: int) -> Floats:
+    """Return for each option what those of the same table and group lose together."""
+    key = (table + 1) * groups + group
+    sums: Floats = np.bincount(key, own)[key]
+    return sums

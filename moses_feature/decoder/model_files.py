@@ -1,0 +1,159 @@
+"""The neural and other language models that a moses.ini names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from moses_feature.cslm.nplm import load_neural_lm
+from moses_feature.decoder.kenlm import KenlmModel
+from moses_feature.decoder.ngram_scorer import NgramScorer
+from moses_feature.decoder.source_phrases import Sentence
+from moses_feature.joint.nplm import JointFiles, load_joint_model
+from moses_feature.joint.scorer import JointModel
+from moses_feature.moses.ini import Feature, MosesIni
+from moses_feature.rnnsearch.decoder_feature import DEFAULT_HISTORY, SearchInSearch
+from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.files import is_readable_file
+
+LONGEST_HISTORY = 1 << 20
+"""Words by which hypotheses recombine if all count; no sentence is as long."""
+
+
+@dataclass(frozen=True)
+class LanguageModelFile:
+    """A language model: its file, its feature function, and whether it is a neural one.
+
+    Attributes:
+        path: the file, or the model directory of a neural one.
+        name: of the feature function.
+        order: that a neural one must have.
+    """
+
+    path: str
+    name: str
+    order: int | None = None
+
+    def load(self) -> KenlmModel | NgramScorer:
+        """Read the model.
+
+        Raises:
+            MosesFeatureError: it cannot be read, or has another order.
+        """
+        if self.order is None:
+            return KenlmModel(self.path)
+        scorer = load_neural_lm(self.path)
+        if scorer.order != self.order:
+            raise MosesFeatureError(
+                f"{self.path}: expected a model of order {self.order} as the ini says, found "
+                f"{scorer.order}"
+            )
+        return scorer
+
+
+@dataclass(frozen=True)
+class JointModelFile:
+    """A joint language model: its files, and its feature function."""
+
+    files: JointFiles
+    name: str
+
+    def load(self) -> JointModel:
+        """Read the model.
+
+        Raises:
+            MosesFeatureError: it cannot be read, or has other sizes.
+        """
+        return load_joint_model(self.files)
+
+
+@dataclass(frozen=True)
+class SearchModelFile:
+    """An RNNsearch: its directory, its feature function.
+
+    Attributes:
+        path: of the model.
+        name: of the feature function.
+        history: hypotheses recombine if so many of their last words are the same.
+    """
+
+    path: str
+    name: str
+    history: int
+
+    def load(self, sentences: Sequence[Sentence]) -> SearchInSearch:
+        """Read the model, for some sentences.
+
+        Raises:
+            MosesFeatureError: it cannot be read, or has another direction.
+        """
+        model = SearchInSearch(Path(self.path))
+        model.read(sentences)
+        return model
+
+
+def neural_lm_of(ini: MosesIni, feature: Feature) -> LanguageModelFile:
+    """Return the neural language model of a `NeuralLM` line.
+
+    Raises:
+        FormatError: there is none, or no order.
+    """
+    order = _number(ini, feature, "order", 1)
+    path = feature.arguments.get("path", "")
+    path = path if path and Path(path).is_dir() else file_of(ini, feature)
+    return LanguageModelFile(path, feature.name, order)
+
+
+def joint_model_of(ini: MosesIni, feature: Feature) -> JointModelFile:
+    """Return the joint model of a `BilingualNPLM` line.
+
+    Raises:
+        FormatError: a file, or a size, is missing.
+    """
+    sizes = _number(ini, feature, "order", 2), _number(ini, feature, "source_window", 0)
+    path = feature.arguments.get("path", "")
+    if path and Path(path).is_dir():
+        return JointModelFile(JointFiles(path, *sizes), feature.name)
+    lists = (file_of(ini, feature, key) for key in ("source_vocab", "target_vocab"))
+    return JointModelFile(JointFiles(file_of(ini, feature), *sizes, *lists), feature.name)
+
+
+def search_model_of(ini: MosesIni, feature: Feature) -> SearchModelFile:
+    """Return the network of an `RNNsearch` line.
+
+    Raises:
+        FormatError: there is none, or its history is no number.
+    """
+    path = feature.arguments.get("path")
+    if not path or not Path(path).is_dir():
+        expected = f"path=…, a model directory for {feature.name}"
+        raise ini.error(feature.line_number, expected, path or "none")
+    history = LONGEST_HISTORY
+    if feature.arguments.get("history") != "all":
+        history = _number(ini, feature, "history", 0, f"{DEFAULT_HISTORY}")
+    return SearchModelFile(path, feature.name, history)
+
+
+def _number(ini: MosesIni, feature: Feature, key: str, least: int, default: str = "") -> int:
+    text = feature.arguments.get(key, default)
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < least:
+        expected = f"{key}=… for {feature.name}, a number of {least} or more"
+        raise ini.error(feature.line_number, expected, repr(text))
+    return int(text)
+
+
+def file_of(ini: MosesIni, feature: Feature, key: str = "path") -> str:
+    """Return the path of a file that a feature function names, with `.gz` where it has that.
+
+    Raises:
+        FormatError: there is none.
+    """
+    path = feature.arguments.get(key)
+    if path is None:
+        raise ini.error(feature.line_number, f"{key}=… for {feature.name}", "none")
+    for candidate in (path, f"{path}.gz"):
+        if is_readable_file(candidate):
+            return candidate
+    raise ini.error(feature.line_number, f"a file for {feature.name}", f"none at {path}")

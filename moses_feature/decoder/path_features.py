@@ -1,0 +1,144 @@
+"""Feature values and words of paths through the graph of a search, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from moses_feature.decoder.lookups import END_OF_SENTENCE, score_word
+from moses_feature.decoder.phrase_scores import score_beside, score_words
+from moses_feature.decoder.records import Graph, Layout, Lookups, Options
+from moses_feature.decoder.search import orientation
+from moses_feature.runtime.arrays import Floats, Integers, Record
+from moses_feature.runtime.compiled import compiled, inner, part
+
+
+@compiled
+def features_of_paths(
+    graph: Graph,
+    options: Options,
+    paths: Integers,
+    lengths: Integers,
+    layout: Layout,
+    windows: Integers,
+    roots: Integers,
+    lookups: Lookups,
+) -> Floats:
+    """Return the feature values (paths, features) of paths, natural logs or minus counts.
+
+    Args:
+        graph: of a search.
+        options: the phrase options of that search.
+        paths: (paths, longest) hypotheses of each, the last phrase first.
+        lengths: (paths,) how many they are.
+        layout: where the values of which feature stand.
+        windows: (joint models, words) numbers of the windows around the words of the sentence.
+        roots: (models of trees,) their states at the beginning of the sentence.
+        lookups: of the language models.
+    """
+    values = np.zeros((len(paths), layout.size))
+    for row in range(len(paths)):
+        path = paths[row, : lengths[row]]
+        _add_features(values[row], graph, options, path, layout, windows, roots, lookups)
+    return values
+
+
+@compiled
+def words_of_paths(
+    graph: Graph, options: Options, paths: Integers, lengths: Integers
+) -> tuple[Integers, Integers]:
+    """Return the target words of paths, one path after the other, and where each path ends."""
+    ends = np.zeros(len(paths), np.int64)
+    size = 0
+    for row in range(len(paths)):
+        for place in range(lengths[row]):
+            target = options.target[graph.hypotheses[paths[row, place]].option]
+            size += options.word_offsets[target + 1] - options.word_offsets[target]
+        ends[row] = size
+    words = np.empty(size, np.int64)
+    used = 0
+    for row in range(len(paths)):
+        for place in range(lengths[row] - 1, -1, -1):
+            target = options.target[graph.hypotheses[paths[row, place]].option]
+            for word in range(options.word_offsets[target], options.word_offsets[target + 1]):
+                words[used] = options.words[word]
+                used += 1
+    return words, ends
+
+
+@part
+def _add_features(
+    values: Floats,
+    graph: Graph,
+    options: Options,
+    path: Integers,
+    layout: Layout,
+    windows: Integers,
+    roots: Integers,
+    lookups: Lookups,
+) -> None:
+    """Add the feature values of one path to some."""
+    before = graph.hypotheses[0]
+    states = np.concatenate((options.begin_states, roots))
+    for hypothesis in path[::-1]:
+        last = graph.hypotheses[hypothesis]
+        add_phrase(values, before, last, layout)
+        add_models(values, states, last.option, last.start, options, layout, windows, lookups)
+        before = last
+    add_ends(values, states, options.target[before.option], options, layout, lookups)
+
+
+@inner
+def add_phrase(values: Floats, before: Record, last: Record, layout: Layout) -> None:
+    """Add to the values what no language model says of a hypothesis, given the one before."""
+    for column in range(len(layout.fixed_columns)):
+        values[layout.fixed_columns[column]] += layout.fixed[last.option, column]
+    if layout.distortion >= 0:
+        values[layout.distortion] -= abs(before.end + 1 - last.start)
+    how = orientation(before.start, before.end, last.start, last.end)
+    for table in range(len(layout.backward_columns)):
+        column = layout.backward_columns[table, how]
+        if column >= 0:
+            values[column] += layout.backward[last.option, table, how]
+        column = layout.forward_columns[table, how]
+        if column >= 0 and before.option >= 0:
+            values[column] += layout.forward[before.option, table, how]
+
+
+@inner
+def add_models(
+    values: Floats,
+    states: Integers,
+    option: int,
+    start: int,
+    options: Options,
+    layout: Layout,
+    windows: Integers,
+    lookups: Lookups,
+) -> None:
+    """Add the models' scores of an option at a place to the values, and move the states."""
+    for model in range(len(states)):
+        if options.joint <= model < options.trees:
+            beside = windows[model - options.joint]
+            score, state = score_beside(lookups, options, beside, option, start, states[model])
+        else:
+            target = options.target[option]
+            score, state = score_words(lookups, options, target, states[model], False)
+        states[model] = state
+        values[layout.lm_columns[model]] += score
+
+
+@inner
+def add_ends(
+    values: Floats,
+    states: Integers,
+    last_target: int,
+    options: Options,
+    layout: Layout,
+    lookups: Lookups,
+) -> None:
+    """Add the scores of the end of the sentence; Moses has none after a phrase without words."""
+    has_words = options.word_offsets[last_target + 1] > options.word_offsets[last_target]
+    for model in range(len(states)):
+        if model >= options.trees or (model < options.joint and has_words):
+            score, _ = score_word(lookups, states[model], END_OF_SENTENCE)
+            values[layout.lm_columns[model]] += score

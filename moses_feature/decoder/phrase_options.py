@@ -1,0 +1,474 @@
+"""The phrase options for a set of sentences, read from phrase and reordering tables.
+
+Only the lines whose source phrase occurs in the sentences are kept. Options do not depend on the
+weights; `weighted` makes of them what a search needs under given weights.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from moses_feature.decoder.language_model import BUFFER, LanguageModels
+from moses_feature.decoder.links import affiliations_of, links_error
+from moses_feature.decoder.lookups import score_word
+from moses_feature.decoder.records import WINDOW, Layout, Lookups, Options
+from moses_feature.decoder.source_phrases import Sentence, SourcePhrases
+from moses_feature.decoder.system import MOST_OPTIONS, PhraseTable, ReorderingTable, System
+from moses_feature.decoder.table_cache import TableCache
+from moses_feature.decoder.tables import Rows, TargetPhrases, read_reordering, read_table
+from moses_feature.joint.scorer import JointModel
+from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
+from moses_feature.runtime.arrays import Floats, Integers
+from moses_feature.runtime.compiled import compiled
+from moses_feature.runtime.hash_table import first_place, mixed, next_place, size_for
+
+DEFAULT_LONGEST_PHRASE = 20
+"""Source words of a phrase, at most (`max-phrase-length`)."""
+
+
+class OutOfContext(NamedTuple):
+    """What a language model makes of target phrases without any context.
+
+    Attributes:
+        states: (words,) after each word of the phrases.
+        left: (words,) log p of the words of the phrase behind this one.
+        alone: (phrases,) log p of all its words.
+    """
+
+    states: Integers
+    left: Floats
+    alone: Floats
+
+
+class PhraseOptions:
+    """The options for some sentences.
+
+    Attributes:
+        spans: of each sentence, (n, longest) numbers of the source phrases; see `SourcePhrases`.
+        tables: that were read.
+        offsets: (source phrases + 1,) where the options of each begin.
+        target: (options,) numbers of the target phrases.
+        word_offsets: (target phrases + 1,) where the words of each begin.
+        table: (options,) that each is from, -1 for an unknown word.
+        counts: (options, 3) of target phrase, source phrase and pair, if they are needed.
+        links: (options,) word alignments of the phrase pairs, if they are needed.
+        windows: of each sentence, (joint models, n) numbers of the windows around its words.
+        roots: (sentences, models of trees) their states at the beginning of each.
+        models: the language models, which know all words of the options; then joint models, then
+            models of trees.
+        target_words: the target words by number.
+
+    Args:
+        system: what to read.
+        sentences: the sentences to translate, as tokens.
+        buffer: n-grams that neural models score together, at most.
+    """
+
+    def __init__(self, system: System, sentences: Sequence[Sentence], buffer: int = BUFFER) -> None:
+        self._system = system
+        self.tables = system.tables
+        longest = min(system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE), WINDOW)
+        sources = SourcePhrases(sentences, longest)
+        self._targets = TargetPhrases()
+        self._cache = TableCache(system.cache, sentences, longest)
+        rows = [self._rows(table, sources) for table in system.tables]
+        rows.append(self._unknown_words(sentences, sources, rows))
+        self._sources_of = [part.source for part in rows]
+        source = np.concatenate([part.source for part in rows])
+        order = np.argsort(source, kind="stable")  # in the order of the tables
+        table = np.repeat([*range(len(system.tables)), -1], [len(part.source) for part in rows])
+        self._source = source[order]
+        self.target = np.concatenate([part.target for part in rows])[order]
+        self.table = table[order]
+        self.offsets = np.searchsorted(self._source, np.arange(len(sources) + 1))
+        self._words, self.word_offsets = self._targets.split()
+        words = self._targets.words
+        self.target_words = [words.of(number) for number in range(words.used[0])]
+        self.spans = sources.spans()
+        self.layout = self._layout([part.scores for part in rows], sources)
+        self._forward_class = _classes(self.layout.forward)
+        self.links = np.concatenate([part.links for part in rows])[order]
+        self.counts = np.concatenate([part.counts for part in rows])[order]
+        self._affiliate(sources)
+        joint = [model.load() for model in system.joint_models]
+        self.windows = _windows(joint, sentences)
+        plain = [model.load() for model in system.language_models]
+        trees = [model.load(sentences) for model in system.networks]
+        self.models = LanguageModels([*plain, *joint], buffer, trees)
+        self.roots = self.models.roots(len(sentences))
+        self.models.add_words(self.target_words[1:])
+        self._limits = np.array([table.limit for table in system.tables], dtype=np.int64)
+        self._score_without_context()
+
+    def _rows(self, table: PhraseTable, sources: SourcePhrases) -> Rows:
+        system, targets = self._system, self._targets
+        wanted = system.reads_links, system.counts
+        asked = f"{table.scores} scores, links: {wanted[0]}, counts: {wanted[1]}"
+        read = partial(read_table, table, sources, targets, *wanted)
+        return self._cache.rows(table.path, asked, sources, targets, read)
+
+    def _unknown_words(
+        self, sentences: Sequence[Sentence], sources: SourcePhrases, rows: Sequence[Rows]
+    ) -> Rows:
+        """Return an option that passes a word through, for each word that has none.
+
+        Where counts are taken off, any word may lose its options.
+        """
+        known = np.unique(np.concatenate([part.source for part in rows]))
+        words = sorted({word for sentence in sentences for word in sentence})
+        sources.gather(1)
+        numbers = np.array([sources.number_of(word) for word in words], dtype=np.int64)
+        unknown = np.flatnonzero(~np.isin(numbers, known) | self._system.counts).tolist()
+        targets = [self._targets.number(words[number]) for number in unknown]
+        return Rows(
+            numbers[unknown],
+            np.array(targets, dtype=np.int64),
+            np.empty((len(unknown), 0)),
+            # A token may be no word at all, such as `|`.
+            np.array([b"0-0" if words[number] else b"" for number in unknown], dtype=object),
+            np.zeros((len(unknown), 3 if self._system.counts else 0)),
+        )
+
+    def _affiliate(self, sources: SourcePhrases) -> None:
+        """Find the source words that the target words of all options belong to.
+
+        Raises:
+            FormatError: a phrase pair without links, or with bad ones.
+        """
+        self._affiliation_offsets = self._affiliations = np.zeros(0, dtype=np.int64)
+        if not self._system.reads_links:
+            return
+        of_phrase = [sources.phrase(n).count(b" ") + 1 for n in range(len(sources))]
+        words = np.array(of_phrase, dtype=np.int64)[self._source]
+        offsets, found, bad = affiliations_of(self.links, words, self.target, self.word_offsets)
+        if bad >= 0:
+            pair = sources.phrase(self._source[bad]), self._targets.phrases.of(self.target[bad])
+            raise links_error(self._system.tables, *pair)
+        self._affiliation_offsets, self._affiliations = offsets, found
+
+    def _layout(self, scores: Sequence[Floats], sources: SourcePhrases) -> Layout:
+        system, features = self._system, self._system.features
+        fixed = self._fixed_values(scores)
+        used = np.flatnonzero(fixed.any(axis=0) | system.counts)
+        distortion = system.names.get("Distortion")
+        of_models = system.language_models, system.joint_models, system.networks
+        names = [model.name for models in of_models for model in models]
+        lm_columns = [features.columns(name)[0] for name in names]
+        shape = (len(system.reordering_tables), 4)
+        columns = {d: np.full(shape, -1, dtype=np.int64) for d in ("backward", "forward")}
+        values = {direction: np.zeros((len(self._source), *shape)) for direction in columns}
+        for number, model in enumerate(system.reordering_tables):
+            of_model = self._reordering_scores(model, sources)
+            first = features.columns(model.name)[0]
+            for direction, orientation in itertools.product(model.type.directions, range(4)):
+                column = model.type.score_column(direction, orientation)
+                values[direction][:, number, orientation] = of_model[:, column]
+                column = model.type.feature_column(direction, orientation)
+                columns[direction][number, orientation] = first + column
+        return Layout(
+            size=len(features.weights),
+            fixed_columns=used,
+            fixed=np.ascontiguousarray(fixed[:, used]),
+            distortion=features.columns(distortion)[0] if distortion else -1,
+            lm_columns=np.array(lm_columns, dtype=np.int64),
+            backward_columns=columns["backward"],
+            forward_columns=columns["forward"],
+            backward=values["backward"],
+            forward=values["forward"],
+        )
+
+    def _fixed_values(self, scores: Sequence[Floats]) -> Floats:
+        """Return (options, all features): the values that do not depend on the context.
+
+        Args:
+            scores: of the options of each table, in their order there.
+        """
+        system, features = self._system, self._system.features
+        fixed = np.zeros((len(self._source), len(features.weights)))
+        words = np.diff(self.word_offsets)[self.target]
+        for kind, values in (
+            ("WordPenalty", -words),
+            ("PhrasePenalty", 1.0),
+            ("UnknownWordPenalty", np.where(self.table < 0, LOWEST_LOG_SCORE, 0.0)),
+        ):
+            if kind in system.names:
+                fixed[:, features.columns(system.names[kind])[0]] = values
+        for number, table in enumerate(system.tables):
+            of_table = features.columns(table.name)
+            columns = slice(of_table.start, of_table.stop)
+            fixed[self.table == number, columns] = scores[number][
+                np.argsort(self._sources_of[number], kind="stable")
+            ]
+        return fixed
+
+    def _reordering_scores(self, model: ReorderingTable, sources: SourcePhrases) -> Floats:
+        """Return (options, scores of the model); zero, or the default, where it has none."""
+        scores = np.tile(model.default or (0.0,) * model.type.scores, (len(self._source), 1))
+        read = partial(read_reordering, model, sources, self._targets)
+        asked = f"reordering, {model.type.scores} scores, {model.type.on_target}"
+        rows = self._cache.rows(model.path, asked, sources, self._targets, read)
+        if not len(rows.source):
+            return scores
+        # Of several lines for a pair the last one counts.
+        mine, theirs = self._source, rows.source
+        if model.on_target:
+            count = len(self.word_offsets)
+            mine, theirs = mine * count + self.target, theirs * count + rows.target
+        keys, last = np.unique(theirs[::-1], return_index=True)
+        place = np.minimum(np.searchsorted(keys, mine), len(keys) - 1)
+        found = keys[place] == mine
+        scores[found] = rows.scores[::-1][last[place[found]]]
+        return scores
+
+    def _score_without_context(self) -> None:
+        """Score all target phrases with the language models, from no context at all.
+
+        Models that see the source would say little without it: they are not in estimates, as in
+        Moses.
+        """
+        plain = len(self._system.language_models)
+        shape = (plain, len(self._words))
+        self._empty_states = np.empty(shape, dtype=np.int64)
+        self._left = np.empty(shape)
+        self._alone = np.empty((plain, len(self.word_offsets) - 1))
+        for model in range(plain):
+            first = 0
+            while first < len(self.word_offsets) - 1:  # in parts, so that the cache can grow
+                last = min(first + 4096, len(self.word_offsets) - 1)
+                found = OutOfContext(
+                    self._empty_states[model], self._left[model], self._alone[model]
+                )
+                self.models.settled(
+                    partial(
+                        _score_phrases,
+                        self.models.empty[model],
+                        self.word_offsets,
+                        self._words,
+                        first,
+                        last,
+                        found,
+                    )
+                )
+                first = last
+        self.models.keep_states()
+
+    def weighted(self, weights: Floats) -> Options:
+        """Return the options under weights (all features,)."""
+        layout = self.layout
+        fixed = layout.fixed @ weights[layout.fixed_columns]
+        lm_weights = weights[layout.lm_columns]
+        plain = len(self._alone)
+        estimate = fixed + (lm_weights[:plain] @ self._alone)[self.target]
+        order, first, count = _ranked(
+            estimate,
+            self.offsets,
+            self.table,
+            self._limits,
+            MOST_OPTIONS,
+        )
+        return Options(
+            order=order,
+            first=first,
+            size=count,
+            fixed=fixed,
+            estimate=estimate,
+            backward=_weighted(layout.backward, layout.backward_columns, weights),
+            forward=_weighted(layout.forward, layout.forward_columns, weights),
+            forward_class=self._forward_class,
+            target=self.target,
+            word_offsets=self.word_offsets,
+            words=self._words,
+            empty_states=self._empty_states,
+            left=self._left,
+            joint=plain,
+            trees=len(self.models.begin),
+            history=np.array([model.history for model in self._system.networks], dtype=np.int64),
+            affiliation_offsets=self._affiliation_offsets,
+            affiliations=self._affiliations,
+            lm_weights=lm_weights,
+            begin_states=self.models.begin,
+            distortion_weight=float(weights[layout.distortion]) if layout.distortion >= 0 else 0.0,
+            orientation=bool(layout.backward_columns.size),
+        )
+
+    def only(self, kept: Integers, options: Options) -> Options:
+        """Return some options of a sentence, ranked anew; other source phrases have none.
+
+        Args:
+            kept: their numbers, those of a source phrase together.
+            options: under weights.
+        """
+        phrases, begin = np.unique(self._source[kept], return_index=True)
+        order, first, size = _ranked(
+            options.estimate[kept],
+            np.append(begin, len(kept)),
+            self.table[kept],
+            self._limits,
+            MOST_OPTIONS,
+        )
+        all_first, all_size = np.zeros_like(options.first), np.zeros_like(options.size)
+        all_first[phrases], all_size[phrases] = first, size
+        return options._replace(order=kept[order], first=all_first, size=all_size)
+
+    def fixed_column(self, name: str, score: int) -> int:
+        """Return where the score of a function stands among the fixed values."""
+        column = self._system.features.columns(name)[score]
+        return int(np.flatnonzero(self.layout.fixed_columns == column)[0])
+
+    def target_number(self, words: Sequence[bytes]) -> int:
+        """Return the number of a target phrase, -1 for one that no option has."""
+        return self._targets.phrases.number(b" ".join(words))
+
+    def only_from(self, options: Options, reference: Integers) -> Options:
+        """Return the options without those whose words are not in a row in a reference."""
+        joined = _joined(reference)
+        texts = [
+            _joined(self._words[first:last]) in joined
+            for first, last in itertools.pairwise(self.word_offsets.tolist())
+        ]
+        kept = np.array(texts)[self.target[options.order]]
+        phrase = np.repeat(np.arange(len(options.size)), options.size)[kept]
+        size = np.bincount(phrase, minlength=len(options.size))
+        first = np.concatenate([[0], np.cumsum(size)])[:-1]
+        return options._replace(order=options.order[kept], first=first, size=size)
+
+    def word_numbers(self, words: Sequence[bytes]) -> Integers:
+        """Return the numbers of target words, -1 for words that no option has."""
+        return np.array([self._targets.words.number(word) for word in words], dtype=np.int64)
+
+
+def _windows(models: Sequence[JointModel], sentences: Sequence[Sentence]) -> list[Integers]:
+    """Return of each sentence the numbers (models, words) of the windows around its words."""
+    if not models:
+        return [np.zeros((0, len(sentence)), dtype=np.int64) for sentence in sentences]
+    of_models = [model.read(sentences) for model in models]
+    return [np.stack(of_sentence) for of_sentence in zip(*of_models, strict=True)]
+
+
+def _joined(words: Integers) -> str:
+    """Return word numbers as a text in which a row of words can be searched for."""
+    return " " + "".join(f"{word} " for word in words.tolist())
+
+
+def _classes(rows: Floats) -> Integers:
+    """Number the options (n, …) so that those with equal values have equal numbers."""
+    flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
+    numbers: Integers = _numbered(flat + 0.0)  # of -0.0 and 0.0 one
+    return numbers
+
+
+@compiled
+def _numbered(rows: Floats) -> Integers:
+    """Number the rows (n, d) in the order in which different ones appear."""
+    numbers = np.zeros(len(rows), np.int64)
+    bits = rows.view(np.int64)
+    table = np.full(size_for(len(rows)), -1, np.int64)
+    count = 0
+    for row in range(len(rows)):
+        hashed = 0
+        for column in range(rows.shape[1]):
+            hashed = mixed(hashed, bits[row, column])
+        slot = first_place(hashed, len(table))
+        while table[slot] >= 0:
+            same = True
+            for column in range(rows.shape[1]):
+                same = same and bits[table[slot], column] == bits[row, column]
+            if same:
+                break
+            slot = next_place(slot, len(table))
+        if table[slot] < 0:
+            table[slot] = row
+            numbers[row] = count
+            count += 1
+        else:
+            numbers[row] = numbers[table[slot]]
+    return numbers
+
+
+def _weighted(scores: Floats, columns: Integers, weights: Floats) -> Floats:
+    """Return (options, 4): the scores (options, models, 4) weighted and summed over the models."""
+    of_columns = np.where(columns >= 0, weights[columns], 0.0)
+    return np.ascontiguousarray((scores * of_columns).sum(axis=1))
+
+
+@compiled
+def _score_phrases(
+    empty: int,
+    offsets: Integers,
+    words: Integers,
+    first: int,
+    last: int,
+    found: OutOfContext,
+    lookups: Lookups,
+) -> None:
+    """Score target phrases with one language model, from the state without any context.
+
+    Args:
+        empty: that state.
+        offsets: (phrases + 1,) where the words of each phrase begin.
+        words: the words of all phrases.
+        first: which of them to score: from this one on …
+        last: … to the one before this one.
+        found: where the results are written.
+        lookups: of the language models.
+    """
+    states, left, alone = found.states, found.left, found.alone
+    for phrase in range(first, last):
+        state = empty
+        total = 0.0
+        for place in range(offsets[phrase], offsets[phrase + 1]):
+            score, state = score_word(lookups, state, words[place])
+            total += score
+            states[place] = state
+            left[place] = total
+        alone[phrase] = total
+        for place in range(offsets[phrase], offsets[phrase + 1]):
+            left[place] = total - left[place]
+
+
+@compiled
+def _ranked(
+    estimate: Floats, offsets: Integers, table: Integers, limits: Integers, most: int
+) -> tuple[Integers, Integers, Integers]:
+    """Rank the options of each source phrase, best first, within the limits of the tables.
+
+    Of equal options the earlier one in the table comes first.
+
+    Args:
+        estimate: (options,) by which they are ranked.
+        offsets: (source phrases + 1,) where the options of each begin.
+        table: (options,) that each is from, -1 for an unknown word.
+        limits: (tables,) options of a source phrase from each, 0 for all.
+        most: options of a source phrase from all tables.
+
+    Returns:
+        `order`, `first` and `size` as in `Options`.
+    """
+    order = np.empty(len(estimate), np.int64)
+    phrases = len(offsets) - 1
+    first = np.empty(phrases, np.int64)
+    count = np.zeros(phrases, np.int64)
+    taken = np.zeros(len(limits), np.int64)
+    used = 0
+    for phrase in range(phrases):
+        begin, end = offsets[phrase], offsets[phrase + 1]
+        best = begin + np.argsort(-estimate[begin:end], kind="mergesort")
+        taken[:] = 0
+        first[phrase] = used
+        for option in best:
+            of_table = table[option]
+            if of_table >= 0:
+                if limits[of_table] > 0 and taken[of_table] >= limits[of_table]:
+                    continue
+                taken[of_table] += 1
+            if count[phrase] < most:
+                order[used] = option
+                used += 1
+                count[phrase] += 1
+    return order[:used], first, count

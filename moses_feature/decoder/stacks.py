@@ -1,0 +1,175 @@
+"""What cube pruning keeps of a stack, compiled: recombined hypotheses, groups and a heap."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from moses_feature.decoder.contexts import hash_of_end, same_end
+from moses_feature.decoder.records import Groups, Hypotheses, Options, Problem
+from moses_feature.runtime.arrays import Floats, Integers, Record, Records
+from moses_feature.runtime.compiled import inner, part
+from moses_feature.runtime.hash_table import first_place, mixed, next_place
+
+
+@inner
+def push(heap: Integers, priority: Floats, used: int, item: int) -> None:
+    """Put an item into a heap that holds `used` items."""
+    place = used
+    while place > 0:
+        parent = (place - 1) >> 1
+        if priority[heap[parent]] >= priority[item]:
+            break
+        heap[place] = heap[parent]
+        place = parent
+    heap[place] = item
+
+
+@inner
+def sink(heap: Integers, priority: Floats, used: int, place: int) -> None:
+    """Move the item at a place down to where it belongs."""
+    item = heap[place]
+    while True:
+        child = 2 * place + 1
+        if child >= used:
+            break
+        if child + 1 < used and priority[heap[child + 1]] > priority[heap[child]]:
+            child += 1
+        if priority[heap[child]] <= priority[item]:
+            break
+        heap[place] = heap[child]
+        place = child
+    heap[place] = item
+
+
+@inner
+def pop(heap: Integers, priority: Floats, used: int) -> int:
+    """Take the item of highest priority out of a heap that holds `used` items."""
+    item = heap[0]
+    heap[0] = heap[used - 1]
+    sink(heap, priority, used - 1, 0)
+    return item
+
+
+@inner
+def heapify(heap: Integers, priority: Floats, used: int) -> None:
+    """Make a heap of any order of items."""
+    for place in range(used // 2 - 1, -1, -1):
+        sink(heap, priority, used, place)
+
+
+@part
+def no_groups(room: int, size: int) -> Groups:
+    """Return groups with room for so many hypotheses of a sentence of so many words."""
+    return Groups(
+        np.zeros(room, np.int64), np.zeros(room + 1, np.int64), np.zeros(size + 2, np.int64)
+    )
+
+
+@part
+def add_groups(
+    kept: Integers, stack: int, table: Integers, hypotheses: Hypotheses, groups: Groups
+) -> None:
+    """Add the groups of a stack, of hypotheses that are given best first.
+
+    The table, of the hypotheses before, is free to be used.
+    """
+    # Which group each belongs to; the table holds the first member of each.
+    table[:] = -1
+    group_of = np.empty(len(kept), np.int64)
+    sizes = np.zeros(len(kept), np.int64)
+    count = 0
+    for index in range(len(kept)):
+        hypothesis = hypotheses.records[kept[index]]
+        slot = first_place(hash_of_cubes(hypothesis), len(table))
+        while table[slot] >= 0:
+            if same_cubes(hypotheses.records[kept[table[slot]]], hypothesis):
+                break
+            slot = next_place(slot, len(table))
+        if table[slot] < 0:
+            table[slot] = index
+            group_of[index] = count
+            count += 1
+        else:
+            group_of[index] = group_of[table[slot]]
+        sizes[group_of[index]] += 1
+    # Their members, group after group, in the order that they had.
+    known = groups.of_stack[stack]
+    for group in range(count):
+        groups.first[known + group + 1] = groups.first[known + group] + sizes[group]
+    sizes[:] = 0
+    for index in range(len(kept)):
+        group = group_of[index]
+        groups.members[groups.first[known + group] + sizes[group]] = kept[index]
+        sizes[group] += 1
+    groups.of_stack[stack + 1] = known + count
+
+
+@inner
+def same_cubes(one: Record, other: Record) -> bool:
+    """Return whether two hypotheses have the same coverage and end at the same word."""
+    return bool(one.gap == other.gap and one.mask == other.mask and one.end == other.end)
+
+
+@inner
+def hash_of_cubes(hypothesis: Record) -> int:
+    """Return a hash of what `same_cubes` compares."""
+    return mixed(mixed(mixed(0, hypothesis.gap), hypothesis.mask), hypothesis.end)
+
+
+@inner
+def _same_future(one: Record, other: Record, options: Options) -> bool:
+    """Return whether no phrase that follows can tell two hypotheses apart."""
+    same = same_cubes(one, other) and one.written == other.written
+    if options.orientation:
+        same = same and one.start == other.start
+        class_of_other = options.forward_class[other.option]
+        same = same and options.forward_class[one.option] == class_of_other
+    return same
+
+
+@inner
+def recombine(new: int, table: Integers, hypotheses: Hypotheses, problem: Problem) -> None:
+    """Put a hypothesis into a hash table, and together with others of the same future.
+
+    The table holds the best of those that recombine, -1 where there is none. Models of trees see
+    all words: that those before the last ones make no difference is an approximation.
+    """
+    records, states, options = hypotheses.records, hypotheses.states, problem.options
+    contexts = problem.lookups.contexts
+    made = records[new]
+    hashed = mixed(hash_of_cubes(made), made.written)
+    for model in range(options.trees):
+        hashed = mixed(hashed, states[new, model])
+    for model in range(options.trees, states.shape[1]):
+        words = options.history[model - options.trees]
+        hashed = mixed(hashed, hash_of_end(contexts, states[new, model] >> 1, words))
+    slot = first_place(hashed, len(table))
+    while table[slot] >= 0:
+        best = table[slot]
+        same = _same_future(records[best], made, options)
+        for model in range(options.trees):
+            same = same and states[best, model] == states[new, model]
+        for model in range(options.trees, states.shape[1]):
+            one, other = states[best, model] >> 1, states[new, model] >> 1
+            words = options.history[model - options.trees]
+            same = same and same_end(contexts, one, other, words)
+        if same:
+            break
+        slot = next_place(slot, len(table))
+    best = table[slot]
+    if best < 0:
+        table[slot] = new
+    elif made.score > records[best].score:
+        made.next_worse = best
+        table[slot] = new
+    else:
+        made.next_worse = records[best].next_worse
+        records[best].next_worse = new
+
+
+@part
+def best_first(table: Integers, hypotheses: Records) -> Integers:
+    """Return the hypotheses in a hash table; of equal ones the one made earlier comes first."""
+    found = np.sort(table[table >= 0])
+    best: Integers = found[np.argsort(-hypotheses["total"][found], kind="mergesort")]
+    return best

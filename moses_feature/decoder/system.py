@@ -1,0 +1,292 @@
+"""What a moses.ini asks of the embedded decoder; everything that it cannot do is refused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from moses_feature.decoder.model_files import (
+    JointModelFile,
+    LanguageModelFile,
+    SearchModelFile,
+    file_of,
+    joint_model_of,
+    neural_lm_of,
+    search_model_of,
+)
+from moses_feature.decoder.records import WINDOW
+from moses_feature.decoder.reordering import ReorderingType
+from moses_feature.moses.features import FeatureSet, log_score
+from moses_feature.moses.ini import Feature, MosesIni
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
+
+KEYS = {
+    "Distortion": {"num-features"},
+    "BilingualNPLM": {
+        "order",
+        "source_window",
+        "path",
+        "source_vocab",
+        "target_vocab",
+        "cache_size",
+        "premultiply",
+        "num-features",
+    },
+    "KENLM": {"factor", "order", "path", "lazyken", "num-features"},
+    "NeuralLM": {"factor", "order", "path", "num-features"},
+    "LexicalReordering": {
+        "type",
+        "path",
+        "num-features",
+        "input-factor",
+        "output-factor",
+        "default-scores",
+    },
+    "PhraseDictionaryMemory": {
+        "num-features",
+        "path",
+        "input-factor",
+        "output-factor",
+        "table-limit",
+        "cache-size",
+        "verbosity",
+    },
+    "PhrasePenalty": {"num-features"},
+    "RNNsearch": {"path", "history", "num-features"},
+    "UnknownWordPenalty": {"num-features"},
+    "WordPenalty": {"num-features"},
+}
+"""Classes of feature functions that can be decoded, and the keys that they may have."""
+KEYS_OF_ALL = {"tuneable", "tuneable-components"}
+AT_MOST_ONCE = ("Distortion", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
+ALIGNMENTS, SEGMENTATION = "print-alignment-info-in-n-best", "include-segmentation-in-n-best"
+LANGUAGE_MODELS = ("BilingualNPLM", "KENLM", "NeuralLM", "RNNsearch")
+NO_EFFECT = (
+    "feature",
+    "weight",
+    "input-factors",
+    "mapping",
+    "threads",
+    "verbose",
+    "search-algorithm",
+    "cube-pruning-diversity",
+    "n-best-list",
+    ALIGNMENTS,
+    SEGMENTATION,
+)
+DEFAULT_DISTORTION_LIMIT = 6
+DEFAULT_TABLE_LIMIT = 20
+MOST_OPTIONS = 50
+"""Options of a span that Moses keeps (`max-trans-opt-per-coverage`)."""
+
+
+@dataclass(frozen=True)
+class PhraseTable:
+    """A phrase table: its file, its feature function, the number of scores and of options."""
+
+    path: str
+    name: str
+    scores: int
+    limit: int
+
+
+@dataclass(frozen=True)
+class ReorderingTable:
+    """A lexicalised reordering table.
+
+    Attributes:
+        path: the file.
+        name: of the feature function.
+        type: of the model.
+        on_target: whether its lines have a target phrase.
+        default: scores of phrase pairs that are not in the table (natural logs); None for no
+            cost, as in Moses.
+    """
+
+    path: str
+    name: str
+    type: ReorderingType
+    on_target: bool
+    default: tuple[float, ...] | None
+
+
+@dataclass(frozen=True)
+class System:
+    """A phrase-based system.
+
+    Attributes:
+        features: all features with the weights of the ini.
+        tables: phrase tables.
+        reordering_tables: lexicalised reordering models.
+        language_models: language models.
+        joint_models: those that see source words, too.
+        networks: those that read the whole sentence.
+        names: of the feature functions that a system has at most once, by their class.
+        distortion_limit: the longest jump in source words.
+        settings: numbers from other sections: `stack`, `cube-pruning-pop-limit`,
+            `max-phrase-length`.
+        alignments: whether n-best lists have word alignments
+            (`print-alignment-info-in-n-best`).
+        segmentation: whether they have the phrases (`include-segmentation-in-n-best`).
+        counts: whether the counts of phrase pairs are read, to take some off.
+        cache: a directory for what is read of the tables; None to keep nothing.
+    """
+
+    features: FeatureSet
+    tables: tuple[PhraseTable, ...]
+    reordering_tables: tuple[ReorderingTable, ...]
+    language_models: tuple[LanguageModelFile, ...]
+    joint_models: tuple[JointModelFile, ...]
+    networks: tuple[SearchModelFile, ...]
+    names: dict[str, str]
+    distortion_limit: int
+    settings: dict[str, int]
+    alignments: bool = False
+    segmentation: bool = False
+    counts: bool = False
+    cache: str | None = None
+
+    @property
+    def reads_links(self) -> bool:
+        """Whether the links of phrase pairs are needed."""
+        return self.alignments or bool(self.joint_models)
+
+    @classmethod
+    def of_ini(cls, ini: MosesIni) -> System:
+        """Read what an ini asks for.
+
+        Raises:
+            FormatError: a feature function that cannot be decoded, with its line.
+            MosesFeatureError: a setting that cannot be followed, or a file that is missing.
+        """
+        for feature in ini.features:
+            _check_feature(ini, feature)
+        _check_mapping(ini)
+        tables, reordering_tables, language_models = [], [], []
+        joint_models, networks = [], []
+        names: dict[str, str] = {}
+        for feature in ini.features:
+            if feature.kind == "PhraseDictionaryMemory":
+                tables.append(_phrase_table(ini, feature))
+            elif feature.kind == "LexicalReordering":
+                reordering_tables.append(_reordering_table(ini, feature))
+            elif feature.kind == "KENLM":
+                language_models.append(LanguageModelFile(file_of(ini, feature), feature.name))
+            elif feature.kind == "NeuralLM":
+                language_models.append(neural_lm_of(ini, feature))
+            elif feature.kind == "BilingualNPLM":
+                joint_models.append(joint_model_of(ini, feature))
+            elif feature.kind == "RNNsearch":
+                networks.append(search_model_of(ini, feature))
+            else:
+                names[feature.kind] = feature.name
+        if not tables:
+            raise MosesFeatureError(f"{ini.path}: expected a PhraseDictionaryMemory, found none")
+        settings = _settings(ini)
+        limit = settings.pop("distortion-limit", DEFAULT_DISTORTION_LIMIT)
+        return cls(
+            FeatureSet.of_ini(ini),
+            tuple(tables),
+            tuple(reordering_tables),
+            tuple(language_models),
+            tuple(joint_models),
+            tuple(networks),
+            names,
+            WINDOW if limit < 0 else min(limit, WINDOW),
+            settings,
+            alignments=_is_set(ini, ALIGNMENTS),
+            segmentation=_is_set(ini, SEGMENTATION),
+        )
+
+
+def _is_set(ini: MosesIni, name: str) -> bool:
+    return ini.settings.get(name, ["false"]) in (["true"], ["1"], [])
+
+
+def _check_feature(ini: MosesIni, feature: Feature) -> None:
+    line = feature.line_number
+    if feature.kind not in KEYS:
+        valid = ", ".join(KEYS)
+        raise ini.error(line, f"a feature function that can be decoded ({valid})", feature.kind)
+    unknown = set(feature.arguments) - KEYS[feature.kind] - KEYS_OF_ALL
+    if unknown:
+        raise ini.error(line, f"keys of {feature.kind} that can be followed", ", ".join(unknown))
+    for key in ("input-factor", "output-factor", "factor"):
+        if feature.arguments.get(key, "0") != "0":
+            expected = f"{key}=0: one factor"
+            raise ini.error(line, expected, f"{key}={feature.arguments[key]}")
+    same = [other for other in ini.features if other.kind == feature.kind]
+    if feature.kind in AT_MOST_ONCE and len(same) > 1:
+        raise ini.error(line, f"one {feature.kind}", f"{len(same)}")
+    if feature.kind in (*AT_MOST_ONCE, *LANGUAGE_MODELS) and feature.score_count != 1:
+        raise ini.error(line, f"one score of {feature.kind}", f"{feature.score_count}")
+
+
+def _check_mapping(ini: MosesIni) -> None:
+    """Check that each phrase table is a way to translate of its own."""
+    if ini.settings.get("input-factors", ["0"]) != ["0"]:
+        raise MosesFeatureError(f"{ini.path}: [input-factors]: expected 0 alone: one factor")
+    lines = ini.settings.get("mapping")
+    if lines is None:
+        return
+    steps = [re.fullmatch(r"(?:([0-9]+) )?T ([0-9]+)", " ".join(line.split())) for line in lines]
+    used = sorted(int(step[2]) for step in steps if step)
+    graphs = {step[1] for step in steps if step}
+    if None in steps or used != list(range(len(ini.tables()))) or len(graphs) != len(lines):
+        raise MosesFeatureError(
+            f"{ini.path}: [mapping]: expected each phrase table as a decoding path of its own "
+            f"(0 T 0, 1 T 1, …), found {'; '.join(lines)}"
+        )
+
+
+def _settings(ini: MosesIni) -> dict[str, int]:
+    numbers = {}
+    known = ("distortion-limit", "stack", "cube-pruning-pop-limit", "max-phrase-length")
+    for section, lines in ini.settings.items():
+        if section in NO_EFFECT:
+            continue
+        if section not in known:
+            raise MosesFeatureError(
+                f"{ini.path}: [{section}] cannot be followed by the embedded decoder"
+            )
+        if len(lines) != 1 or not re.fullmatch(r"-?[0-9]{1,9}", lines[0]):
+            raise MosesFeatureError(f"{ini.path}: [{section}]: expected a number, found {lines}")
+        numbers[section] = int(lines[0])
+    return numbers
+
+
+def _phrase_table(ini: MosesIni, feature: Feature) -> PhraseTable:
+    limit = feature.arguments.get("table-limit", str(DEFAULT_TABLE_LIMIT))
+    if not re.fullmatch("[0-9]{1,9}", limit):
+        raise ini.error(feature.line_number, "table-limit: a number", repr(limit))
+    return PhraseTable(file_of(ini, feature), feature.name, feature.score_count, int(limit))
+
+
+def _reordering_table(ini: MosesIni, feature: Feature) -> ReorderingTable:
+    if "type" not in feature.arguments:
+        raise ini.error(feature.line_number, "type=… of the reordering model", "none")
+    try:
+        kind = ReorderingType.parse(feature.arguments["type"])
+    except UsageError as error:
+        raise MosesFeatureError(f"{ini.path} at line {feature.line_number}: {error}") from None
+    weights = ini.weights.get(feature.name)
+    if weights is not None and len(weights.values) != kind.features:
+        raise ini.error(
+            weights.line_number,
+            f"{kind.features} weights for {feature.arguments['type']}",
+            f"{len(weights.values)}",
+        )
+    default = None
+    if "default-scores" in feature.arguments:
+        text = feature.arguments["default-scores"]
+        try:
+            default = tuple(map(log_score, text.split(",")))
+        except ValueError:
+            default = ()
+        if len(default) != kind.scores:
+            raise ini.error(feature.line_number, f"{kind.scores} default-scores", text)
+    on_target = "output-factor" in feature.arguments  # as Moses tells it, not by the type
+    if kind.on_target and not on_target:
+        expected = f"output-factor=0 for {feature.arguments['type']}"
+        raise ini.error(feature.line_number, expected, "none")
+    return ReorderingTable(file_of(ini, feature), feature.name, kind, on_target, default)

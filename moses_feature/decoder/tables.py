@@ -1,0 +1,424 @@
+"""The lines of phrase and reordering tables that some sentences can use.
+
+Blocks of lines are parsed by compiled code. What it does not take for an ordinary line (factors,
+tabs, numbers that need more than a product of two exact ones), plain Python takes: one line's
+errors and numbers are the same either way.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_feature.decoder.source_phrases import (
+    BAR,
+    NEW_LINE,
+    SPACE,
+    TAB,
+    Lines,
+    SourcePhrases,
+    stripped,
+    surface_words,
+)
+from moses_feature.decoder.system import PhraseTable, ReorderingTable
+from moses_feature.moses.features import log_score
+from moses_feature.moses.lines import LONGEST_LINE, LineReader
+from moses_feature.moses.phrase_table import (
+    ALIGNMENT,
+    COUNTS,
+    LOWEST_LOG_SCORE,
+    NUMBER,
+    SCORES,
+    SEPARATOR,
+    TARGET,
+    split_fields,
+)
+from moses_feature.runtime.arrays import Bytes, Floats, Integers
+from moses_feature.runtime.compiled import compiled, inner
+from moses_feature.runtime.errors import FormatError, shown
+from moses_feature.runtime.strings import (
+    Strings,
+    added,
+    new_strings,
+    number_copied,
+    slot_of,
+    with_room,
+)
+
+ODD, UNKNOWN = -2, -1
+"""A line that Python must look at, and a target phrase that has no number."""
+CARRIAGE_RETURN, MINUS, PLUS, POINT, ZERO, NINE, SMALL_E, LARGE_E = b"\r-+.09eE"
+MOST_FIELDS = 16
+"""Of a line that compiled code parses, if any number is allowed."""
+MOST_EXACT = 1 << 53
+POWERS = 10.0 ** np.arange(23)
+"""The powers of ten that are exact; so is their product with, or quotient of, an exact integer."""
+
+
+class TargetPhrases:
+    """Target phrases and words, numbered; the word 0 is the end of the sentence.
+
+    Attributes:
+        phrases: their words, with a space between two.
+        words: all words; those of the phrases are numbered by `split`.
+    """
+
+    def __init__(self) -> None:
+        self.phrases = new_strings()
+        self.words, _ = added(new_strings(), [b"</s>"])
+
+    def number(self, phrase: bytes) -> int:
+        """Return the number of a phrase; a new one, if it was not seen before."""
+        self.phrases, (number,) = added(self.phrases, [phrase])
+        return number
+
+    def split(self) -> tuple[Integers, Integers]:
+        """Return the words of all phrases, one after the other, and where each phrase begins."""
+        count, size = self.phrases.used.tolist()
+        spaces = int((self.phrases.pool[:size] == SPACE).sum())
+        flat = np.empty(count + spaces, dtype=np.int64)
+        offsets = np.zeros(count + 1, dtype=np.int64)
+        self.words = with_room(self.words, len(flat), size)
+        _split(self.phrases, self.words, flat, offsets)
+        return flat[: offsets[-1]], offsets
+
+
+class Rows(NamedTuple):
+    """Lines of a table.
+
+    Attributes:
+        source, target: (n,) numbers of their phrases; of the target `UNKNOWN` if it does not
+            matter.
+        scores: (n, scores) natural logs.
+        links: (n,) word alignments as they stand there, if they are wanted; else nothing.
+        counts: (n, 3) of target phrase, source phrase and pair, if they are wanted; else (n, 0).
+    """
+
+    source: Integers
+    target: Integers
+    scores: Floats
+    links: NDArray[np.object_]
+    counts: Floats
+
+
+def read_table(
+    table: PhraseTable,
+    sources: SourcePhrases,
+    targets: TargetPhrases,
+    with_links: bool = False,
+    with_counts: bool = False,
+) -> Rows:
+    """Return the phrase pairs of a table whose source phrase is wanted; targets get numbers.
+
+    Args:
+        table: the table.
+        sources: what is wanted.
+        targets: get numbers.
+        with_links: whether word alignments are wanted, too.
+        with_counts: whether counts are.
+
+    Raises:
+        FormatError: a line of a wanted phrase is damaged; with its number.
+    """
+    wanted = {"with_links": with_links, "with_counts": with_counts}
+    form = _Form(3, 7, SCORES, table.scores, new=True, **wanted)
+    return _Reader(table.path, sources, targets, form).rows()
+
+
+def read_reordering(model: ReorderingTable, sources: SourcePhrases, targets: TargetPhrases) -> Rows:
+    """Return the lines of a reordering table whose phrases are wanted.
+
+    Raises:
+        FormatError: as `read_table`.
+    """
+    scores = model.type.scores
+    if not model.on_target:
+        form = _Form(least=2, most=None, score_field=1, scores=scores, new=False)
+        return _Reader(model.path, sources, None, form).rows()
+    form = _Form(least=3, most=None, score_field=2, scores=scores, new=False)
+    rows = _Reader(model.path, sources, targets, form).rows()
+    return Rows(*(part[rows.target != UNKNOWN] for part in rows))
+
+
+def links_of(line: bytes) -> bytes:
+    """Return the links in a line of a phrase table, nothing if it has none."""
+    fields = line.split(SEPARATOR, ALIGNMENT + 1)
+    return fields[ALIGNMENT].strip() if len(fields) > ALIGNMENT else b""
+
+
+def _counts_of(line: bytes, path: str, line_number: int) -> list[float]:
+    """Return the counts in a line of a phrase table: of target phrase, source phrase and pair."""
+    fields = line.split(SEPARATOR, COUNTS + 1)
+    counts = fields[COUNTS].split() if len(fields) > COUNTS else []
+    found = [float(count) for count in counts if NUMBER.fullmatch(count)]
+    counted = len(found) == len(counts) == 3 and 0 < found[2] <= min(found)
+    if not counted and found != [0.0, 0.0, 0.0]:
+        expected = (
+            "counts of target phrase, source phrase and pair, the last one above 0 and the "
+            "smallest, or all 0 for a pair that no corpus has counted"
+        )
+        raise FormatError(path, expected, shown(b" ".join(counts) or line), line_number)
+    return found
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What the lines of a table are like.
+
+    Attributes:
+        least, most: fields of a line; None for any number.
+        score_field: which of them has the scores, from 0 on.
+        scores: how many these are.
+        new: whether target phrases without a number get one.
+        with_links: whether word alignments are wanted.
+        with_counts: whether counts are.
+    """
+
+    least: int
+    most: int | None
+    score_field: int
+    scores: int
+    new: bool
+    with_links: bool = False
+    with_counts: bool = False
+
+
+class _Reader:
+    """Reads the lines of a table whose source phrase is wanted; no targets where none are given."""
+
+    def __init__(
+        self, path: str, sources: SourcePhrases, targets: TargetPhrases | None, form: _Form
+    ) -> None:
+        self._path = path
+        self._sources = sources
+        self._targets = targets
+        self._form = form
+
+    def rows(self) -> Rows:
+        """Return all of them."""
+        parts = [self._empty(np.empty(0, dtype=np.int64))]
+        with LineReader(self._path) as reader:
+            parts += [self._of_block(block, reader.line_number) for block in reader.blocks()]
+        return Rows(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def _empty(self, source: Integers) -> Rows:
+        count = len(source)
+        return Rows(
+            source,
+            np.full(count, UNKNOWN),
+            np.empty((count, self._form.scores)),
+            np.full(count, b"", dtype=object),
+            np.empty((count, 3 if self._form.with_counts else 0)),
+        )
+
+    def _of_block(self, block: bytes, before: int) -> Rows:
+        """Return the lines of a block that are wanted, so many lines behind the beginning."""
+        lines, form = self._sources.lines(block), self._form
+        rows = self._empty(lines.source)
+        if not len(rows.source):
+            return rows
+        known = self._targets.phrases if self._targets else new_strings()
+        if self._targets and form.new:
+            size = int((lines.end - lines.field).sum())
+            known = self._targets.phrases = with_room(known, len(lines.source), size)
+        fields = form.score_field, form.least, form.most or MOST_FIELDS
+        array = np.frombuffer(block, dtype=np.uint8)
+        of_rows = rows.target, rows.scores
+        _parse(array, lines, *fields, self._targets is not None, form.new, known, *of_rows)
+        if form.with_links:
+            places = zip(lines.begin.tolist(), lines.end.tolist(), strict=True)
+            rows.links[:] = [links_of(block[begin:end]) for begin, end in places]
+        if form.with_counts:
+            self._read_counts(block, before, lines, rows)
+        counted = 0
+        for odd in np.flatnonzero(rows.target == ODD).tolist():
+            begin, end = int(lines.begin[odd]), int(lines.end[odd])
+            before += block.count(b"\n", counted, begin)
+            counted = begin
+            rows.target[odd], rows.scores[odd] = self._of_line(block[begin:end], before + 1)
+        return rows
+
+    def _read_counts(self, block: bytes, before: int, lines: Lines, rows: Rows) -> None:
+        """Write the counts of the lines of a block, so many lines behind the beginning."""
+        places = zip(lines.begin.tolist(), lines.end.tolist(), strict=True)
+        counted = 0
+        for row, (begin, end) in enumerate(places):
+            before += block.count(b"\n", counted, begin)
+            counted = begin
+            rows.counts[row] = _counts_of(block[begin:end], self._path, before + 1)
+
+    def _of_line(self, line: bytes, number: int) -> tuple[int, list[float]]:
+        """Return target and scores of a line that is not an ordinary one."""
+        form = self._form
+        if len(line) > LONGEST_LINE:
+            expected = f"lines of at most {LONGEST_LINE:,} bytes"
+            raise FormatError(self._path, expected, "a longer one", number)
+        if form.most is not None:
+            fields = split_fields(line, self._path, number)
+        elif len(fields := line.split(SEPARATOR)) < form.least:
+            expected = f"{form.least} fields separated by |||"
+            raise FormatError(self._path, expected, shown(line), number)
+        scores = _log_scores(fields[form.score_field], form.scores, self._path, number)
+        if self._targets is None:
+            return UNKNOWN, scores
+        phrase = b" ".join(surface_words(fields[TARGET]))
+        if form.new:
+            return self._targets.number(phrase), scores
+        return self._targets.phrases.number(phrase), scores
+
+
+def _log_scores(field: bytes, count: int, path: str, line_number: int) -> list[float]:
+    values = field.split()
+    if len(values) != count:
+        expected = f"{count} scores, as the ini says"
+        raise FormatError(path, expected, f"{len(values)}", line_number)
+    try:
+        return [log_score(value) for value in values]
+    except ValueError:
+        raise FormatError(
+            path, "scores of 0 or more (Moses takes their logs)", shown(field), line_number
+        ) from None
+
+
+@compiled
+def _parse(
+    block: Bytes,
+    lines: Lines,
+    score_field: int,
+    least: int,
+    most: int,
+    with_target: bool,
+    new: bool,
+    known: Strings,
+    target: Integers,
+    scores: Floats,
+) -> None:
+    """Write targets and scores of lines; the target is `ODD` where that fails."""
+    ends = np.empty(most + 1, np.int64)
+    for line in range(len(lines.source)):
+        target[line] = ODD
+        begin, first, end = lines.begin[line], lines.field[line], lines.end[line]
+        if end - begin > LONGEST_LINE or first < begin + 3:
+            continue
+        fields = _field_ends(block, first, end, ends)
+        if not least <= fields <= most:
+            continue
+        scores_begin = ends[score_field - 1] + 3 if score_field > 1 else first
+        if not _read_scores(block, scores_begin, ends[score_field], scores[line]):
+            continue
+        if not with_target:
+            target[line] = UNKNOWN
+            continue
+        begin, end = stripped(block, first, ends[TARGET])
+        if _is_plain(block, begin, end):
+            if new:
+                target[line] = number_copied(known, block, begin, end)
+            else:
+                target[line] = known.slots[slot_of(known, block, begin, end)] - 1
+
+
+@inner
+def _field_ends(block: Bytes, place: int, end: int, ends: Integers) -> int:
+    """Write where the fields from the second on end; return how many fields the line has.
+
+    Of too many only as many as there is room for, and one, are counted.
+    """
+    fields = 1
+    while fields < len(ends):
+        while place < end and not (
+            block[place] == BAR
+            and place + 2 < end
+            and block[place + 1] == BAR
+            and block[place + 2] == BAR
+        ):
+            place += 1
+        ends[fields] = place
+        fields += 1
+        if place == end:
+            break
+        place += 3
+    return fields if place == end else fields + 1
+
+
+@inner
+def _is_plain(block: Bytes, first: int, last: int) -> bool:
+    """Return whether a field is words with one space between two, and no factors."""
+    for place in range(first, last):
+        if block[place] in (TAB, BAR, CARRIAGE_RETURN, NEW_LINE):
+            return False
+        if block[place] == SPACE and block[place + 1] == SPACE:
+            return False
+    return True
+
+
+@inner
+def _read_scores(block: Bytes, place: int, end: int, scores: Floats) -> bool:
+    """Read the logs of so many scores; return whether they are there, and ordinary numbers."""
+    for column in range(len(scores)):
+        while place < end and (block[place] == SPACE or block[place] == TAB):
+            place += 1
+        value, place = _read_number(block, place, end)
+        if value < 0.0:
+            return False
+        scores[column] = LOWEST_LOG_SCORE
+        if value > 0.0:
+            scores[column] = max(math.log(value), LOWEST_LOG_SCORE)
+    while place < end and block[place] in (SPACE, TAB, CARRIAGE_RETURN, NEW_LINE):
+        place += 1
+    return place == end
+
+
+@inner
+def _read_number(block: Bytes, place: int, end: int) -> tuple[float, int]:
+    """Return the number at a place, -1 if it is no ordinary one, and where it ends.
+
+    What is returned is the double next to the number: the product or quotient of an integer and a
+    power of ten that are both exact is rounded once (Clinger 1990).
+    """
+    mantissa, digits, place = _read_digits(block, place, end, 0)
+    exponent = 0
+    if place < end and block[place] == POINT:
+        before = place + 1
+        mantissa, behind, place = _read_digits(block, before, end, mantissa)
+        exponent -= behind
+        digits += behind
+    if place + 1 < end and block[place] in (SMALL_E, LARGE_E):
+        negative = block[place + 1] == MINUS
+        place += 2 if negative or block[place + 1] == PLUS else 1
+        written, of_exponent, place = _read_digits(block, place, end, 0)
+        digits = digits if of_exponent > 0 else 0
+        exponent += -written if negative else written
+    ends = place == end or block[place] in (SPACE, TAB, CARRIAGE_RETURN, NEW_LINE)
+    if digits == 0 or not ends or mantissa >= MOST_EXACT or abs(exponent) >= len(POWERS):
+        return -1.0, place
+    power = POWERS[abs(exponent)]
+    return (mantissa / power if exponent < 0 else mantissa * power), place
+
+
+@inner
+def _read_digits(block: Bytes, place: int, end: int, number: int) -> tuple[int, int, int]:
+    """Read digits behind a number; return the longer number, how many, and where they end."""
+    first = place
+    while place < end and ZERO <= block[place] <= NINE:
+        number = min(10 * number + block[place] - ZERO, MOST_EXACT)
+        place += 1
+    return number, place - first, place
+
+
+@compiled
+def _split(phrases: Strings, words: Strings, flat: Integers, offsets: Integers) -> None:
+    """Number the words of all phrases; see `TargetPhrases.split`."""
+    used = 0
+    for phrase in range(phrases.used[0]):
+        first, last = phrases.begin[phrase], phrases.end[phrase]
+        begin = first
+        for place in range(first, last + 1):
+            if last > first and (place == last or phrases.pool[place] == SPACE):
+                flat[used] = number_copied(words, phrases.pool, begin, place)
+                used += 1
+                begin = place + 1
+        offsets[phrase + 1] = used

@@ -1,0 +1,190 @@
+"""A moses.ini by itself: names that look like those Moses knows and are not; weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from moses_feature.doctor.finding import Finding
+from moses_feature.moses.features import UNTUNEABLE
+from moses_feature.moses.ini import MosesIni, Weights
+
+CLOSE = 0.8
+CLASSES = frozenset(
+    [
+        "BilingualNPLM",
+        "Distortion",
+        "Generation",
+        "IRSTLM",
+        "InputFeature",
+        "KENLM",
+        "LexicalReordering",
+        "Mmsapt",
+        "NeuralLM",
+        "OpSequenceModel",
+        "PhraseDictionaryBinary",
+        "PhraseDictionaryBitextSampling",
+        "PhraseDictionaryCompact",
+        "PhraseDictionaryMemory",
+        "PhraseDictionaryMemoryPerSentence",
+        "PhraseDictionaryMemoryPerSentenceOnDemand",
+        "PhraseDictionaryMultiModel",
+        "PhraseDictionaryMultiModelCounts",
+        "PhraseDictionaryOnDisk",
+        "PhraseDictionaryScope3",
+        "PhraseDictionaryTransliteration",
+        "PhraseLengthFeature",
+        "PhrasePairFeature",
+        "PhrasePenalty",
+        "ProbingPT",
+        "RANDLM",
+        "RNNsearch",
+        "RuleTable",
+        "SRILM",
+        "UnknownWordPenalty",
+        "WordPenalty",
+    ]
+)
+"""The usual feature functions of Moses (`moses/FF/Factory.cpp`), and ours."""
+SECTIONS = frozenset(
+    [
+        "alternate-weight-setting",
+        "beam-threshold",
+        "cube-pruning-diversity",
+        "cube-pruning-pop-limit",
+        "decoding-graph-backoff",
+        "distortion-limit",
+        "drop-unknown",
+        "feature",
+        "input-factors",
+        "inputtype",
+        "mapping",
+        "mark-unknown",
+        "max-chart-span",
+        "max-phrase-length",
+        "max-partial-trans-opt",
+        "max-trans-opt-per-coverage",
+        "n-best-list",
+        "non-terminals",
+        "output-factors",
+        "output-hypo-score",
+        "print-alignment-info",
+        "print-id",
+        "search-algorithm",
+        "stack",
+        "stack-diversity",
+        "threads",
+        "translation-option-threshold",
+        "ttable-limit",
+        "unknown-lhs",
+        "verbose",
+        "weight",
+        "weight-add",
+        "xml-input",
+    ]
+)
+"""The usual sections (`moses/Parameter.cpp`)."""
+
+
+def check_names(ini: MosesIni) -> Iterator[Finding]:
+    """Yield classes and sections that are one or two letters away from those of Moses."""
+    for feature in ini.features:
+        yield from _check(
+            feature.kind, CLASSES, f"{ini.path} at line {feature.line_number}", "feature function"
+        )
+    for section in ini.settings:
+        yield from _check(section, SECTIONS, str(ini.path), "section")
+
+
+def _check(name: str, known: frozenset[str], where: str, what: str) -> Iterator[Finding]:
+    if name in known:
+        return
+    in_lower_case = {of_moses.lower(): of_moses for of_moses in known}
+    close = get_close_matches(name.lower(), in_lower_case, n=1, cutoff=CLOSE)
+    if close:
+        yield Finding(
+            "problem",
+            where,
+            f"no {what} of Moses is called {name}",
+            "Moses stops (`is not registered`, `Unknown parameter`)",
+            f"is it {in_lower_case[close[0]]}?",
+        )
+
+
+LARGEST_USUAL = 10.0
+"""Weights are of the order of 1 at most; the unknown word's apart."""
+
+
+def check_weights(ini: MosesIni) -> Iterator[Finding]:
+    """Yield what is odd about weights: none, all zero, much too large."""
+    where = str(ini.path)
+    values = [value for _, weights in _usual_weights(ini) for value in weights.values]
+    if not values:
+        yield Finding(
+            "problem",
+            where,
+            "no weights but that of unknown words",
+            "all translations of a sentence have the same score",
+            "give each feature its weights in [weight]",
+        )
+    elif not any(values):
+        yield Finding(
+            "problem",
+            where,
+            "all weights are 0",
+            "all translations of a sentence have the same score: what comes out is arbitrary. A "
+            "tuning whose BLEU was 0 leaves such an ini, with exit code 0",
+            "start from other weights, and see that the references are in the target language",
+        )
+    yield from _features_without_weights(ini)
+    yield from _weights_of_zero(ini)
+    yield from _large_weights(ini)
+
+
+def _usual_weights(ini: MosesIni) -> list[tuple[str, Weights]]:
+    """Return the weights of all features but those of unknown words, which may be large."""
+    of_unknown_words = {feature.name for feature in ini.features if feature.kind == UNTUNEABLE}
+    return [
+        (name, weights) for name, weights in ini.weights.items() if name not in of_unknown_words
+    ]
+
+
+def _features_without_weights(ini: MosesIni) -> Iterator[Finding]:
+    for feature in ini.features:
+        if feature.name in ini.weights or feature.kind == UNTUNEABLE:
+            continue
+        yield Finding(
+            "problem" if feature.is_tuneable else "warning",
+            f"{ini.path} at line {feature.line_number}",
+            f"no weights for {feature.name}",
+            f"{'mert-tune and mert-moses.pl stop' if feature.is_tuneable else 'mert-tune stops'}; "
+            "Moses weighs it with what it has by default",
+            f"write {feature.name}= and its weights into [weight]",
+        )
+
+
+def _weights_of_zero(ini: MosesIni) -> Iterator[Finding]:
+    usual = _usual_weights(ini)
+    if not any(value for _, weights in usual for value in weights.values):
+        return  # said of all of them
+    for name, weights in usual:
+        if not any(weights.values):
+            yield Finding(
+                "warning",
+                f"{ini.path} at line {weights.line_number}",
+                f"all weights of {name} are 0",
+                "it takes no part until it is tuned",
+                "give it small positive weights to begin with, 0.1 or 0.2",
+            )
+
+
+def _large_weights(ini: MosesIni) -> Iterator[Finding]:
+    for name, weights in _usual_weights(ini):
+        if max(map(abs, weights.values)) > LARGEST_USUAL:
+            yield Finding(
+                "warning",
+                f"{ini.path} at line {weights.line_number}",
+                f"a weight of {name} is {max(weights.values, key=abs):g}",
+                "one feature decides alone",
+                "weights are of the order of 0.01 to 1",
+            )

@@ -1,1 +1,0 @@
-"""What networks write by themselves: samples, and the best targets of a source phrase."""

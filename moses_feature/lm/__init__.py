@@ -1,1 +1,0 @@
-"""The feed-forward neural language model (CSLM): its training, and its scores."""

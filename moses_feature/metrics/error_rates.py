@@ -1,0 +1,101 @@
+"""Word and translation error rate, and the share of sentences that are right.
+
+The statistics of a hypothesis are two counts, as in Moses' score files of WER: errors, and what
+they are counted against. Words are letters in a system of letters, whose word error rate is the
+character error rate.
+
+The translation edit rate (Snover et al. 2006) is like the word error rate, with moves of phrases.
+Its edits are counted by sacreBLEU; a hypothesis takes it 0.4 ms on Multi30k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from sacrebleu.metrics.ter import TER
+
+from moses_feature.runtime.arrays import Integers
+from moses_feature.runtime.compiled import compiled
+
+STATISTICS = 2
+
+Tokens = Sequence[bytes]
+
+
+class WordErrors:
+    """The reference translations of one sentence; of several, that with the fewest errors counts.
+
+    Errors are insertions, deletions and substitutions (Levenshtein 1966), counted against the words
+    of the reference.
+    """
+
+    def __init__(self, references: Sequence[Tokens]) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._references = [self._numbered(reference) for reference in references]
+
+    def statistics(self, hypotheses: Sequence[Tokens]) -> Integers:
+        """Return errors and reference words (n, 2) of n hypotheses."""
+        found = np.empty((len(hypotheses), STATISTICS), np.int64)
+        for row, hypothesis in enumerate(hypotheses):
+            words = self._numbered(hypothesis)
+            found[row] = min(
+                (_distance(words, reference), len(reference)) for reference in self._references
+            )
+        return found
+
+    def _numbered(self, text: Tokens) -> Integers:
+        numbers = self._numbers
+        return np.array([numbers.setdefault(word, len(numbers)) for word in text], np.int64)
+
+
+class SentenceErrors:
+    """The reference translations of one sentence, of which a hypothesis must be one."""
+
+    def __init__(self, references: Sequence[Tokens]) -> None:
+        self._references = {tuple(reference) for reference in references}
+
+    def statistics(self, hypotheses: Sequence[Tokens]) -> Integers:
+        """Return 1 for a hypothesis that is wrong, else 0, and 1 (n, 2)."""
+        wrong = [tuple(hypothesis) not in self._references for hypothesis in hypotheses]
+        return np.array([[int(one), 1] for one in wrong], np.int64).reshape(-1, STATISTICS)
+
+
+@compiled
+def _distance(one: Integers, other: Integers) -> int:
+    """Return how many words must be inserted, deleted or substituted."""
+    row = np.arange(len(other) + 1)
+    for i in range(len(one)):
+        diagonal, row[0] = row[0], i + 1
+        for j in range(len(other)):
+            changed = diagonal + (one[i] != other[j])
+            diagonal = row[j + 1]
+            row[j + 1] = min(changed, row[j + 1] + 1, row[j] + 1)
+    return int(row[len(other)])
+
+
+class TerReferences:
+    """The reference translations of one sentence.
+
+    Of several, that with the fewest edits counts, against their mean length. Both statistics are
+    multiplied by the number of references, so that they are whole numbers.
+    """
+
+    def __init__(self, references: Sequence[Tokens]) -> None:
+        self._metric = TER(case_sensitive=True)
+        self._numbers: dict[bytes, int] = {}
+        self._references = [self._written(reference) for reference in references]
+        self._length = sum(map(len, references))
+
+    def statistics(self, hypotheses: Sequence[Tokens]) -> Integers:
+        """Return edits and reference words (n, 2) of n hypotheses."""
+        found = np.empty((len(hypotheses), STATISTICS), np.int64)
+        for row, hypothesis in enumerate(hypotheses):
+            score = self._metric.sentence_score(self._written(hypothesis), self._references)
+            found[row] = round(score.num_edits) * len(self._references), self._length
+        return found
+
+    def _written(self, text: Tokens) -> str:
+        """Return a text of numbers, which no tokeniser splits."""
+        numbers = self._numbers
+        return " ".join(str(numbers.setdefault(word, len(numbers))) for word in text)

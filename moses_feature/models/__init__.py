@@ -1,1 +1,0 @@
-"""Networks for phrase pairs, their vocabularies, and model directories."""

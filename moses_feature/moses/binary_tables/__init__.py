@@ -1,0 +1,1 @@
+"""Phrase tables made binary by Moses' programs, and asked back."""

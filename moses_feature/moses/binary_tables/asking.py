@@ -1,0 +1,247 @@
+"""A binary table, asked for some phrases through the very decoder that will read it.
+
+The phrases are drawn at random from the text table. All its lines are looked at: what Moses'
+programs would write into a binary table without a word, and what they stumble over, is an error.
+
+The decoder translates each phrase by an ini of the table alone, where a penalty makes the
+translations of one phrase the best ones; their scores stand in the n-best list.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from moses_feature.moses.features import log_scores
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine, labelled_values
+from moses_feature.moses.phrase_table import (
+    SCORES,
+    SEPARATOR,
+    SOURCE,
+    TARGET,
+    count_scores,
+    link_outside,
+    split_fields,
+    tokens,
+)
+from moses_feature.moses.programs import run_program
+from moses_feature.runtime.arrays import Floats
+from moses_feature.runtime.errors import DataError, FormatError, shown
+
+LONGEST = 50
+"""Words of a source phrase that is asked for, at most."""
+
+_NEGATIVE = re.compile(rb"(?<![eE])-")
+
+Phrase = tuple[bytes, ...]
+
+
+@dataclass
+class TableSample:
+    """Of a table.
+
+    Attributes:
+        scores: of each line.
+        lines: in all.
+        drawn: the lines of the source phrases drawn, as they stand in the table, in its order.
+        targets: of the source phrases drawn, for each target the scores of its lines, natural
+            logs as Moses takes them.
+    """
+
+    scores: int = 0
+    lines: int = 0
+    drawn: list[bytes] = field(default_factory=list)
+    targets: dict[Phrase, dict[Phrase, list[Floats]]] = field(default_factory=dict)
+
+
+def sample_table(path: str | Path, count: int, seed: int = 1) -> TableSample:
+    """Draw source phrases, each with the same probability; the lines of one stand together.
+
+    Raises:
+        FormatError: a damaged line, another number of scores, one that Moses cannot take, an empty
+            phrase, rules, factors, an alignment outside the phrases, or lines that are not in the
+            order of `LC_ALL=C sort`.
+        DataError: no line, or none that can be asked for.
+    """
+    generator = random.Random(seed)  # noqa: S311  # nothing secret
+    sample = TableSample()
+    drawn: list[list[tuple[int, bytes]]] = []
+    current: list[tuple[int, bytes]] | None = None
+    source, seen, previous = None, 0, b""
+    with LineReader(path) as reader:
+        for line in reader:
+            fields = split_fields(line, path, reader.line_number)
+            _check_line(fields, sample, path, reader.line_number)
+            key = SEPARATOR.join([*fields[: TARGET + 1], b""])
+            if key < previous:
+                raise FormatError(
+                    path,
+                    "lines in the order of LC_ALL=C sort",
+                    f"others: zcat {path} | LC_ALL=C sort | gzip > sorted.gz",
+                    reader.line_number,
+                )
+            previous = key
+            sample.lines += 1
+            if fields[SOURCE] != source:
+                source = fields[SOURCE]
+                current = None
+                if len(tokens(source)) <= LONGEST:
+                    seen += 1
+                    place = len(drawn) if len(drawn) < count else generator.randrange(seen)
+                    if place < count:
+                        current = []
+                        drawn[place : place + 1] = [current]
+            if current is not None:
+                current.append((reader.line_number, line))
+    if not sample.lines:
+        raise DataError(f"{path}: expected lines of a phrase table, found an empty file")
+    if count and not drawn:
+        raise DataError(f"{path}: expected source phrases of at most {LONGEST} words, found none")
+    for line_number, line in sorted(line for group in drawn for line in group):
+        _add(sample, line, path, line_number)
+    return sample
+
+
+def _check_line(
+    fields: list[bytes], sample: TableSample, path: str | Path, line_number: int
+) -> None:
+    scores = count_scores(fields[SCORES], path, line_number)
+    if not sample.lines:
+        sample.scores = scores
+    if scores != sample.scores:
+        raise FormatError(path, f"{sample.scores} scores as in line 1", f"{scores}", line_number)
+    if b"-" in fields[SCORES] and _NEGATIVE.search(fields[SCORES]):
+        raise FormatError(path, "scores of 0 or more", shown(fields[SCORES]), line_number)
+    source, target = tokens(fields[SOURCE]), tokens(fields[TARGET])
+    if not source or not target:
+        side = "source" if not source else "target"
+        raise FormatError(path, "phrases of a word and more", f"an empty {side}", line_number)
+    if source[-1] == b"[X]":
+        expected, found = "phrases (rules with non-terminals are not taken)", shown(fields[SOURCE])
+        raise FormatError(path, expected, found, line_number)
+    if b"|" in fields[SOURCE] or b"|" in fields[TARGET]:
+        expected = "words without factors (and | escaped, as &#124;)"
+        found = shown(b" ||| ".join(fields[: TARGET + 1]))
+        raise FormatError(path, expected, found, line_number)
+    if (link := link_outside(fields)) is not None:
+        expected = "alignment points inside the phrases"
+        raise FormatError(path, expected, shown(link), line_number)
+
+
+def _add(sample: TableSample, line: bytes, path: str | Path, line_number: int) -> None:
+    sample.drawn.append(line)
+    fields = split_fields(line, path, line_number)
+    source, target = (tuple(tokens(fields[place])) for place in (SOURCE, TARGET))
+    try:
+        values = log_scores(fields[SCORES])
+    except ValueError:
+        expected, found = "scores of 0 or more", shown(fields[SCORES])
+        raise FormatError(path, expected, found, line_number) from None
+    sample.targets.setdefault(source, {}).setdefault(target, []).append(values)
+
+
+TABLE = "AskedTable"
+TOLERANCE = 2e-4
+"""Of a natural log: Moses prints six significant digits, and keeps 32-bit floats."""
+NO_LIMIT = " table-limit=1000000"
+"""Of targets: with 0, text tables give all of them, and ProbingPT none."""
+ONE_PHRASE = -1000.0
+"""Weight of the phrase penalty."""
+
+Targets = Mapping[Phrase, Sequence[Floats]]
+
+
+def table_line(feature: str, path: Path, scores: int, name: str) -> str:
+    """Return the line of a table in moses.ini."""
+    return f"{feature} name={name} num-features={scores} path={path} input-factor=0 output-factor=0"
+
+
+def ask(
+    moses: Path, line: str, scores: int, targets: Mapping[Phrase, Targets], scratch: Path
+) -> dict[Phrase, dict[Phrase, list[Floats]]]:
+    """Return the targets that the decoder finds for source phrases, with their scores.
+
+    Args:
+        moses: the decoder.
+        line: of the table in moses.ini, named `TABLE`.
+        scores: of the table.
+        targets: what is expected; says how many to ask for.
+        scratch: a folder for files.
+
+    Raises:
+        MosesFeatureError: the decoder fails; with its last words.
+    """
+    ini, text, lists = scratch / "ask.ini", scratch / "ask.txt", scratch / "ask.nbest"
+    weights = " ".join(["0"] * scores)
+    ini.write_text(
+        "[input-factors]\n0\n[mapping]\n0 T 0\n[distortion-limit]\n0\n[feature]\n"
+        f"UnknownWordPenalty\nPhrasePenalty\n{line}{NO_LIMIT}\n[weight]\nUnknownWordPenalty0= 1\n"
+        f"PhrasePenalty0= {ONE_PHRASE:g}\n{TABLE}= {weights}\n",
+        errors="surrogateescape",
+    )
+    sources = list(targets)
+    text.write_bytes(b"".join(b" ".join(source) + b"\n" for source in sources))
+    most = max(map(len, targets.values()))
+    longest = max(map(len, sources))
+    run_program(
+        [
+            *(str(moses), "-config", str(ini), "-input-file", str(text)),
+            *("-n-best-list", str(lists), str(2 * most + 10), "distinct"),
+            *("-stack", str(10 * most + 1000), "-beam-threshold", "0"),
+            *("-max-phrase-length", str(longest), "-threads", "1"),
+        ],
+        scratch / "ask.log",
+    )
+    found: dict[Phrase, dict[Phrase, list[Floats]]] = {source: {} for source in sources}
+    for number, words, values in _one_phrase_translations(lists):
+        found[sources[number]].setdefault(words, []).append(values)
+    return found
+
+
+def _one_phrase_translations(lists: Path) -> Iterator[tuple[int, Phrase, Floats]]:
+    with LineReader(lists) as reader:
+        for line in reader:
+            try:
+                parsed = NbestLine.parse(line.rstrip(b"\n"))
+                values = labelled_values(parsed.fields[VALUES])
+            except ValueError:
+                raise FormatError(lists, EXPECTED, shown(line), reader.line_number) from None
+            if values.get("PhrasePenalty0") == [1.0]:
+                yield parsed.sentence, tuple(parsed.words), np.array(values.get(TABLE, []))
+
+
+def differences(expected: Mapping[Phrase, Targets], found: Mapping[Phrase, Targets]) -> list[str]:
+    """Say which lines of the text table the binary one does not have, or with other scores."""
+    said = []
+    for source, targets in expected.items():
+        for target, lines in targets.items():
+            there = found[source].get(target, [])
+            pair = f"{_text(source)} ||| {_text(target)}"
+            for values in lines:
+                if not there:
+                    said.append(f"{pair}: not found")
+                elif not any(_close(values, other) for other in there):
+                    said.append(f"{pair}: expected {_numbers(values)}, found {_numbers(there[0])}")
+    return said
+
+
+def _close(values: Floats, others: Floats) -> bool:
+    return len(values) == len(others) and all(
+        math.isclose(value, other, rel_tol=1e-5, abs_tol=TOLERANCE)
+        for value, other in zip(values, others, strict=True)
+    )
+
+
+def _text(words: Phrase) -> str:
+    return b" ".join(words).decode(errors="backslashreplace")
+
+
+def _numbers(values: Floats) -> str:
+    return " ".join(f"{value:.6g}" for value in values)

@@ -1,0 +1,182 @@
+"""Write a text table in one of Moses' binary formats, and see that Moses reads it alike."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from moses_feature.moses.binary_tables.asking import (
+    TABLE,
+    TableSample,
+    ask,
+    differences,
+    sample_table,
+    table_line,
+)
+from moses_feature.moses.binary_tables.kinds import KINDS, Job, Kind
+from moses_feature.moses.ini import Feature, MosesIni, moses_path
+from moses_feature.moses.programs import find_program, run_program
+from moses_feature.runtime.errors import DataError, MosesFeatureError, UsageError
+from moses_feature.runtime.files import is_compressed
+
+SHOWN = 10
+"""Differences that are named."""
+DEFAULT_NAME = "TranslationModel0"
+"""Of a table in moses.ini, as train-model.perl writes it."""
+
+
+@dataclass(frozen=True)
+class Binarised:
+    """What was done.
+
+    Attributes:
+        path: of the binary table, as it stands in an ini.
+        line: of an ini.
+        scores: of each line.
+        asked: source phrases that were asked for.
+        pairs: of them, with their targets; all were found with the same scores.
+        ini: that reads it, if one was given.
+    """
+
+    path: Path
+    line: str
+    scores: int
+    asked: int
+    pairs: int
+    ini: MosesIni | None
+
+
+def binarise(
+    table: Path,
+    output: Path,
+    kind: str,
+    *,
+    moses: str | None = None,
+    asked: int = 100,
+    threads: int = 1,
+    ini: MosesIni | None = None,
+    name: str | None = None,
+) -> Binarised:
+    """Write `table` in a binary format.
+
+    Args:
+        table: a text table, plain or compressed by gzip.
+        output: a new file or folder; compact tables get their `.minphr`.
+        kind: one of `KINDS`.
+        moses: the decoder's binary, or a folder of Moses.
+        asked: source phrases that are asked for afterwards; 0 for none.
+        threads: of the program, where it has any.
+        ini: that reads the text table, to be changed.
+        name: of the table in the ini, if it has several.
+
+    Raises:
+        UsageError: no such program, or the output is there already.
+        FormatError: the table is damaged, or the ini's has another number of scores.
+        DataError: the binary table gives back other scores; it is not kept.
+        MosesFeatureError: a program of Moses fails.
+    """
+    form = KINDS[kind]
+    program = _program(form, moses)
+    decoder = find_program(["moses"], moses) if asked else None
+    path = output
+    if form.suffix and not output.name.endswith(form.suffix):
+        path = output.with_name(output.name + form.suffix)
+    if os.path.lexists(path):
+        raise UsageError(f"{path}: expected a new path, found a file or folder")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path.parent}: expected a folder, found none")
+    moses_path(path)
+    if is_compressed(table) and table.suffix != ".gz":
+        raise DataError(f"{table}: expected a table that is plain or compressed by gzip")
+    sample = sample_table(table, asked)
+    feature = None if ini is None else _table_of(ini, name, table, sample.scores)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        maker = _Maker(form, program, decoder, sample, Path(folder), threads)
+        maker.try_small()
+        _move(maker.make(table.absolute(), path.name), path)
+    if ini is not None and feature is not None:
+        ini = ini.with_table(feature, form.feature, path)
+    name = DEFAULT_NAME if feature is None else feature.name
+    line = table_line(form.feature, path.absolute(), sample.scores, name)
+    return Binarised(path, line, sample.scores, len(sample.targets), len(sample.drawn), ini)
+
+
+def _table_of(ini: MosesIni, name: str | None, table: Path, scores: int) -> Feature:
+    """Return the ini's table, which must be this one, where its file is there."""
+    feature = ini.table(name)
+    if feature.score_count != scores:
+        expected = f"num-features={scores} as in {table}"
+        raise ini.error(feature.line_number, expected, f"{feature.score_count}")
+    for place in (Path(feature.path), Path(f"{feature.path}.gz")):
+        if place.is_file() and not place.samefile(table):
+            raise ini.error(feature.line_number, f"a table {table}", f"{place}")
+    return feature
+
+
+def _program(kind: Kind, moses: str | None) -> Path:
+    try:
+        return find_program(kind.programs, moses)
+    except UsageError as error:
+        raise UsageError(f"{error}; {kind.missing}") from None
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Runs the program and asks what it has written back; see `binarise`."""
+
+    kind: Kind
+    program: Path
+    decoder: Path | None
+    sample: TableSample
+    scratch: Path
+    threads: int
+
+    def try_small(self) -> None:
+        """Make a table of the sample alone: what is wrong with the programs shows in a second."""
+        if self.decoder is not None:
+            small = self.scratch / "small.txt"
+            lines = [line if line.endswith(b"\n") else line + b"\n" for line in self.sample.drawn]
+            small.write_bytes(b"".join(lines))
+            self.make(small, f"small{self.kind.suffix}")
+
+    def make(self, table: Path, name: str) -> Path:
+        """Return the binary table."""
+        written = self.scratch / name
+        job = Job(table, self.sample.scores, written, self.scratch, self.threads)
+        command = [str(self.program), *self.kind.options(job)]
+        run_program(command, self.scratch / "log", environment={"LC_ALL": "C"})
+        if not written.exists():
+            raise MosesFeatureError(f"{self.program}: expected a table {name}, found none")
+        if self.decoder is not None:
+            self._ask_back(self.decoder, written)
+        return written
+
+    def _ask_back(self, decoder: Path, written: Path) -> None:
+        line = table_line(self.kind.feature, written.absolute(), self.sample.scores, TABLE)
+        targets = self.sample.targets
+        wrong = differences(targets, ask(decoder, line, self.sample.scores, targets, self.scratch))
+        if wrong:
+            more = f"\n… and {len(wrong) - SHOWN:,} more" if len(wrong) > SHOWN else ""
+            raise DataError(
+                f"{decoder} reads other scores from the {self.kind.name} table than from the text "
+                "(natural logs):\n" + "\n".join(wrong[:SHOWN]) + more
+            )
+
+
+def _move(written: Path, path: Path) -> None:
+    """Put what was written in its place, whole."""
+    if written.is_dir():
+        for folder, _, files in os.walk(written):
+            for file in files:
+                _sync(Path(folder) / file)
+    else:
+        _sync(written)
+    shutil.move(written, path)
+
+
+def _sync(file: Path) -> None:
+    with file.open("rb") as content:
+        os.fsync(content.fileno())

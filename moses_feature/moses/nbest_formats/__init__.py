@@ -1,0 +1,1 @@
+"""N-best lists of other decoders, as Moses writes them."""

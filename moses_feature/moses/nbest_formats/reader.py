@@ -1,0 +1,69 @@
+"""N-best lists in any format that we know, as lines of Moses' format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.nbest_formats.fairseq import fairseq
+from moses_feature.moses.nbest_formats.json_lines import opennmt, sockeye
+from moses_feature.moses.nbest_formats.marian import marian
+from moses_feature.moses.nbest_formats.translation import Format
+from moses_feature.runtime.errors import FormatError, UsageError
+
+MOSES = "moses"
+OTHERS: Mapping[str, Format] = {
+    "marian": marian,
+    "fairseq": fairseq,
+    "sockeye": sockeye,
+    "opennmt": opennmt,
+}
+FORMATS = (MOSES, *OTHERS)
+
+
+class NbestReader:
+    """Lists of translations, line by line as Moses writes them.
+
+    `line_number` is where in the file the last one stands (1-based), `fraction()` the share of the
+    file that has been read.
+
+    Args:
+        path: of the file, text or compressed; `-` is the standard input.
+        form: one of `FORMATS`.
+
+    Raises:
+        UsageError: there is no such format; lists the names.
+        FormatError: while lines are read, one that is not of the format, or no translation.
+        MosesFeatureError: as of `LineReader`.
+    """
+
+    def __init__(self, path: str | Path, form: str = MOSES) -> None:
+        if form not in FORMATS:
+            raise UsageError(f"unknown format {form!r}: expected one of {', '.join(FORMATS)}")
+        self._reader = LineReader(path)
+        self._form = form
+        self.path = self._reader.path
+        self.line_number = 0
+
+    def __enter__(self) -> NbestReader:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._reader.__exit__(*exception)
+
+    def __iter__(self) -> Iterator[bytes]:
+        if self._form == MOSES:
+            for line in self._reader:
+                self.line_number = self._reader.line_number
+                yield line
+            return
+        for translation in OTHERS[self._form](self._reader):
+            self.line_number = translation.line_number
+            yield translation.as_moses_line(self.path)
+        if not self.line_number:
+            raise FormatError(self.path, f"translations in the format of {self._form}", "none")
+
+    def fraction(self) -> float | None:
+        """Return the share of the file that has been read, 0 to 1, or None for a stream."""
+        return self._reader.fraction()

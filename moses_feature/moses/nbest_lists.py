@@ -1,0 +1,121 @@
+"""Hypotheses, and n-best lists of them; see `moses_feature.moses.nbest` for the format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from moses_feature.moses.features import FeatureSet
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine
+from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
+from moses_feature.runtime.arrays import Floats
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A translation of a sentence.
+
+    Attributes:
+        words: target words.
+        features: (tuneable features,) natural logs or minus counts.
+        score: the log-linear score, all features weighted.
+        segmentation: the phrases, if they were asked for; see `moses_feature.moses.alignments`.
+        links: word alignments, source and target place, if they were asked for.
+    """
+
+    words: tuple[bytes, ...]
+    features: Floats
+    score: float
+    segmentation: bytes | None = None
+    links: bytes | None = None
+
+
+def format_nbest(sentence: int, hypotheses: Sequence[Hypothesis], features: FeatureSet) -> bytes:
+    """Return the lines of a sentence's n-best list, six significant digits, as Moses has them."""
+    template = features.template()
+    lines = []
+    for hypothesis in hypotheses:
+        words = b"".join(word + b" " for word in hypothesis.words)
+        values = template % tuple((hypothesis.features + 0.0).tolist())  # no minus zero
+        line = b"%d ||| %b ||| %b ||| %.6g" % (sentence, words, values, hypothesis.score)
+        if hypothesis.segmentation is not None:
+            line += b" ||| %b" % hypothesis.segmentation
+        if hypothesis.links is not None:
+            line += b" ||| %b " % hypothesis.links
+        lines.append(line + b"\n")
+    return b"".join(lines)
+
+
+def read_nbest(
+    path: str | Path, features: FeatureSet, sentences: int, form: str = MOSES
+) -> Iterator[list[Hypothesis]]:
+    """Yield the n-best list of each sentence, an empty list where there is none.
+
+    Args:
+        path: the file, text or compressed.
+        features: whose values stand there.
+        sentences: how many there must be at most.
+        form: of the file; see `moses_feature.moses.nbest_formats.reader`.
+
+    Raises:
+        FormatError: a line that is not as described above, or sentences that are not in order.
+    """
+    sentence = 0
+    hypotheses: list[Hypothesis] = []
+    with NbestReader(path, form) as reader:
+        for line in reader:
+            try:
+                number, hypothesis = _parse(line, features)
+            except MosesFeatureError as error:
+                where = f"{path} at line {reader.line_number}"
+                raise MosesFeatureError(f"{where}: {error}") from None
+            except ValueError:
+                raise FormatError(path, EXPECTED, shown(line), reader.line_number) from None
+            if not sentence <= number < sentences:
+                expected = f"a sentence from {sentence} to {sentences - 1}"
+                raise FormatError(path, expected, f"{number}", reader.line_number)
+            while sentence < number:
+                yield hypotheses
+                sentence, hypotheses = sentence + 1, []
+            hypotheses.append(hypothesis)
+    while sentence < sentences:
+        yield hypotheses
+        sentence, hypotheses = sentence + 1, []
+
+
+def first_translations(path: str | Path, sentences: int) -> list[tuple[bytes, ...]]:
+    """Return the words of each sentence's first translation, none where there is no list.
+
+    Of the other lines nothing but the number of the sentence is read.
+
+    Raises:
+        FormatError: a line that is not one of an n-best list of so many sentences.
+    """
+    first: list[tuple[bytes, ...]] = [()] * sentences
+    last = None
+    with LineReader(path) as reader:
+        for line in reader:
+            if (number := line.partition(b"|||")[0]) == last:
+                continue
+            last = number
+            try:
+                parsed = NbestLine.parse(line)
+            except ValueError:
+                raise FormatError(path, EXPECTED, shown(line), reader.line_number) from None
+            if not 0 <= parsed.sentence < sentences:
+                expected = f"a sentence from 0 to {sentences - 1}"
+                raise FormatError(path, expected, f"{parsed.sentence}", reader.line_number)
+            first[parsed.sentence] = tuple(parsed.words)
+    return first
+
+
+def _parse(line: bytes, features: FeatureSet) -> tuple[int, Hypothesis]:
+    parsed = NbestLine.parse(line)
+    values = np.array(features.values(parsed.fields[VALUES]))
+    behind = parsed.segmentation, parsed.links
+    return parsed.sentence, Hypothesis(tuple(parsed.words), values, parsed.total, *behind)

@@ -1,0 +1,1 @@
+"""What all networks share: vocabularies, model directories, cells, output layer, kernels."""

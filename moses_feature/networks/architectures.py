@@ -1,0 +1,64 @@
+"""The architectures of networks for pairs of phrases or sentences; free of torch.
+
+Loading, training, scoring and generating ask this registry: none of them imports a network. A new
+architecture is a package of its own and an entry here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from moses_feature.networks.sizes import PairSizes
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Where the parts of a network are: MODULE:NAME each, in this package, loaded when asked for.
+
+    Attributes:
+        sizes: its kind of `PairSizes`.
+        network: the `PairNetwork`, made of sizes, source words, target words and dropout.
+        scorer: what scores pairs on the CPU, made of a network and a `Computation`.
+        writer: what writes targets, made of a model directory; see `generation.generator`.
+    """
+
+    sizes: str
+    network: str
+    scorer: str
+    writer: str
+
+    def load(self, part: str) -> Any:
+        """Return a part, by the name of its attribute."""
+        module, _, name = getattr(self, part).partition(":")
+        return getattr(import_module(f"moses_feature.{module}"), name)
+
+
+ENCODER_DECODER, FEED_FORWARD, RNNSEARCH = "rnn-encoder-decoder", "feed-forward", "rnnsearch"
+
+ARCHITECTURES = {
+    ENCODER_DECODER: Architecture(
+        "phrases.settings:Sizes",
+        "phrases.encoder_decoder:EncoderDecoder",
+        "phrases.encoder_decoder_scorer:EncoderDecoderScorer",
+        "phrases.generation.phrase_writers:encoder_decoder_writer",
+    ),
+    FEED_FORWARD: Architecture(
+        "phrases.settings:FeedForwardSizes",
+        "phrases.feed_forward:FeedForwardNetwork",
+        "phrases.feed_forward_scorer:FeedForwardScorer",
+        "phrases.generation.phrase_writers:feed_forward_writer",
+    ),
+    RNNSEARCH: Architecture(
+        "rnnsearch.settings:SearchSizes",
+        "rnnsearch.network:RnnSearch",
+        "rnnsearch.scorer:PairScorer",
+        "rnnsearch.translate:writer",
+    ),
+}
+
+
+def architecture_with(sizes: PairSizes) -> str:
+    """Return the name of the architecture that has such sizes."""
+    return next(name for name, kind in ARCHITECTURES.items() if type(sizes) is kind.load("sizes"))

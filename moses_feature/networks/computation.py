@@ -1,0 +1,69 @@
+"""How the networks of a scorer are computed on the CPU: threads, and products of blocks of rows."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from moses_feature.networks.sizes import Dtype
+
+ROWS = 512
+"""Rows of a block."""
+
+
+@dataclass(frozen=True)
+class Computation:
+    """How the networks of a scorer are computed on the CPU.
+
+    Attributes:
+        dtype: of the large products; all else is float32.
+        normalised: whether log Z is subtracted.
+        workers: threads, each with a block of rows of its own.
+        executor: that has them.
+    """
+
+    dtype: torch.dtype
+    normalised: bool
+    workers: int
+    executor: Executor
+
+    @classmethod
+    def by(cls, threads: int | None, dtype: Dtype, normalised: bool) -> Computation:
+        """Return that by some threads, None for as many as PyTorch uses; see `Scorer`."""
+        workers = threads or torch.get_num_threads()
+        executor = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
+        return cls(getattr(torch, dtype), normalised, workers, executor)
+
+
+def matrix(layer: nn.Linear, dtype: torch.dtype) -> Tensor:
+    """Return the weights (in, out) of a layer, which rows are multiplied with from the left."""
+    return layer.weight.detach().t().to(dtype)
+
+
+class Product:
+    """x W + b for blocks of K rows, b optional; the result is float32 and overwritten each time."""
+
+    def __init__(self, weight: Tensor, rows: int, bias: Tensor | None = None) -> None:
+        self._weight = weight
+        self._bias = bias
+        shape = (rows, weight.shape[1])
+        self.result = weight.new_empty(shape, dtype=torch.float32)
+        self._short = weight.dtype != torch.float32
+        if self._short:
+            self._operand = weight.new_empty(rows, weight.shape[0])
+            self._short_result = weight.new_empty(shape)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Multiply (K, ·), float32, with the weights in their own type."""
+        if self._short:
+            self._operand.copy_(x)
+            torch.mm(self._operand, self._weight, out=self._short_result)
+            self.result.copy_(self._short_result)
+        else:
+            torch.mm(x, self._weight, out=self.result)
+        if self._bias is not None:
+            self.result += self._bias
+        return self.result

@@ -1,0 +1,205 @@
+"""The files of a model directory, whatever the network; free of torch.
+
+`model.safetensors` (weights), `config.json` and vocabularies (one word per line, id = line number
+counted from 0). Nothing in it is a pickle.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from moses_feature.networks.vocabulary import Vocabulary
+from moses_feature.runtime.errors import FormatError, MosesFeatureError
+from moses_feature.runtime.files import Json, whole_file, write_json
+from moses_feature.runtime.json_files import read_json, record
+
+T = TypeVar("T")
+
+FORMAT_VERSION = 1
+WEIGHTS = "model.safetensors"
+CONFIG = "config.json"
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """What a model directory holds.
+
+    Attributes:
+        config: the content of `config.json` but for version and architecture.
+        vocabularies: by the name of their file.
+        weights: float32 arrays by name.
+    """
+
+    config: Json
+    vocabularies: dict[str, Vocabulary]
+    weights: dict[str, NDArray[np.float32]]
+
+    def digest(self, *keys: str) -> str:
+        """Return the SHA-256 of weights, vocabularies and some values of the config."""
+        hashed = hashlib.sha256(json.dumps([self.config.get(key) for key in keys]).encode())
+        for vocabulary in self.vocabularies.values():
+            hashed.update(b"\n".join(vocabulary.shortlist))
+        for name in sorted(self.weights):
+            hashed.update(name.encode())
+            hashed.update(self.weights[name].tobytes())
+        return hashed.hexdigest()
+
+
+def write_model_files(directory: Path, architecture: str, files: ModelFiles) -> None:
+    """Write a model; each file appears whole, the weights last.
+
+    Raises:
+        MosesFeatureError: the directory cannot be written.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MosesFeatureError(f"{directory}: {error.strerror}") from error
+    for name, vocabulary in files.vocabularies.items():
+        vocabulary.save(directory / name)
+    header = {"format_version": FORMAT_VERSION, "architecture": architecture}
+    write_json(directory / CONFIG, header | files.config)
+    with whole_file(directory / WEIGHTS) as temporary:
+        save_file(files.weights, temporary)
+
+
+def read_model_files(
+    directory: Path, architecture: str, keys: Sequence[str], vocabularies: Sequence[str]
+) -> ModelFiles:
+    """Read what `write_model_files` wrote.
+
+    Args:
+        directory: the model directory.
+        architecture: that the network must have.
+        keys: of the config, that must be objects or numbers.
+        vocabularies: names of their files.
+
+    Raises:
+        MosesFeatureError: a file is missing, or of a newer version of this program.
+        FormatError: a file is damaged, or the network is of another architecture.
+    """
+    if not directory.is_dir():
+        raise MosesFeatureError(f"{directory}: expected a model directory, found none")
+    _check_file(directory, CONFIG)
+    config = _read_config(directory / CONFIG)
+    if config.get("architecture") != architecture:
+        found = f"{config.get('architecture')}"
+        raise FormatError(directory / CONFIG, f"architecture {architecture}", found)
+    for name in (*vocabularies, WEIGHTS):
+        _check_file(directory, name)
+    for key in keys:
+        if not isinstance(config.get(key), dict):
+            found = f"{config.get(key)}"
+            raise FormatError(directory / CONFIG, f"{', '.join(keys)}: objects", found)
+    read = {name: Vocabulary.load(directory / name) for name in vocabularies}
+    return ModelFiles(config, read, _read_weights(directory / WEIGHTS))
+
+
+def file_identity(path: str | Path) -> list[int]:
+    """Return size and time of change of a file, or of weights and config of a model directory."""
+    path = Path(path)
+    files = [path / WEIGHTS, path / CONFIG] if is_model_directory(path) else [path]
+    return [n for file in files for n in (file.stat().st_size, file.stat().st_mtime_ns)]
+
+
+def is_model_directory(directory: Path) -> bool:
+    """Return whether a directory holds a model."""
+    return (directory / CONFIG).is_file() and (directory / WEIGHTS).is_file()
+
+
+def architecture_of(directory: Path) -> str:
+    """Return the architecture that a model directory names.
+
+    Raises:
+        MosesFeatureError: it is no model directory, or of a newer version of this program.
+    """
+    _check_file(directory, CONFIG)
+    return str(_read_config(directory / CONFIG).get("architecture"))
+
+
+def settings_of(kind: type[T], config: Json, name: str, path: Path) -> T:
+    """Make an object of a member of a config, such as the sizes of a network.
+
+    Raises:
+        FormatError: a value is missing, not known, or none that it can be.
+    """
+    try:
+        return record(kind, config[name], path, f"{name} of a model")
+    except ValueError as error:
+        raise FormatError(path, f"{name} of a model", f"{error}") from error
+
+
+def check_weights(
+    path: Path, weights: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]
+) -> None:
+    """Check that weights have the shapes that they should have.
+
+    Raises:
+        FormatError: they have not; the directory's files do not belong together.
+    """
+    found = {name: array.shape for name, array in weights.items()}
+    if found == dict(shapes):
+        return
+    differing = [n for n in sorted({*found, *shapes}) if found.get(n) != shapes.get(n)]
+    raise FormatError(
+        path,
+        f"weights for the sizes in {CONFIG} and the vocabularies",
+        ", ".join(
+            f"{name} {found.get(name, 'missing')} for {shapes.get(name, 'none')}"
+            for name in differing
+        )[:200],
+    )
+
+
+def trained_self_normalised(training: Json) -> bool:
+    """Return whether a model, by what is known of its training, has log Z near 0."""
+    settings = training.get("settings")
+    return isinstance(settings, dict) and bool(settings.get("self_normalisation"))
+
+
+def pair_model_digest(files: ModelFiles) -> str:
+    """Return the SHA-256 of all that decides the scores of a network for pairs."""
+    digest = files.digest("sizes", "words", "escaped", "reading")
+    if trained_self_normalised(files.config["training"]):
+        digest = hashlib.sha256(f"{digest}, self-normalised".encode()).hexdigest()
+    return digest
+
+
+def _check_file(directory: Path, name: str) -> None:
+    if not (directory / name).is_file():
+        raise MosesFeatureError(f"{directory}: not a model directory, {name} is missing")
+
+
+def _read_config(path: Path) -> Json:
+    config = read_json(path, "a JSON object")
+    version = config.get("format_version")
+    if type(version) is not int or version < 1:
+        raise FormatError(path, "a format_version", f"{version}")
+    if version > FORMAT_VERSION:
+        raise FormatError(
+            path, f"format version {FORMAT_VERSION} or older", f"version {version}: update me"
+        )
+    return config
+
+
+def _read_weights(path: Path) -> dict[str, NDArray[np.float32]]:
+    try:
+        weights = load_file(path)
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise FormatError(path, "the weights of a model", f"a damaged file ({error})") from error
+    for name, weight in weights.items():
+        if weight.dtype != np.float32:
+            raise FormatError(path, "float32 weights", f"{weight.dtype} in {name}")
+        if not np.isfinite(weight).all():
+            raise FormatError(path, "finite weights", f"nan or inf in {name}")
+    return weights

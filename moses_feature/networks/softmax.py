@@ -1,0 +1,199 @@
+"""log p of given words under a softmax, for training: exact, or with an estimated sum.
+
+Exact, with its gradient, where all rows have one word: automatic differentiation would keep the
+logits and their logarithms of probabilities, and fill, scatter and read another array of this size;
+here one array is kept and turned into its gradient.
+
+Estimated: each word v is in a sample with a probability q(v) of its own, independently of the
+others. Of a word w, Z is then estimated by exp(logit of w) + the sum over v != w of the sample of
+exp(logit of v) / q(v), whose expectation is Z (Horvitz and Thompson 1952; importance sampling as in
+Bengio and Senecal 2003, with one sample for a whole batch as in Jean et al. 2015).
+
+Axes: N words, R output rank, V words of the vocabulary, S words of the sample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.autograd import Function
+
+from moses_feature.networks.vocabulary import END
+from moses_feature.runtime.arrays import Floats, Integers
+
+WORDS_TOGETHER = 1024
+
+
+def word_log_probs(features: Tensor, weight: Tensor, bias: Tensor, words: Tensor) -> Tensor:
+    """Return log p (N,) of words under softmax(features weight^T + bias), in float32 at least.
+
+    Gradients can be taken once only.
+
+    Args:
+        features: (N, R); the products are computed in its type.
+        weight: (V, R).
+        bias: (V,).
+        words: (N,).
+    """
+    log_probs: Tensor = _WordLogProbs.apply(features, weight, bias, words)  # type: ignore[no-untyped-call]
+    return log_probs
+
+
+def log_probs_and_norms(
+    features: Tensor, output: nn.Linear, words: Tensor, sample: WordSample | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return log p and log Z (N,) of words.
+
+    Args:
+        features: (N, R).
+        output: the layer of the logits.
+        words: (N,).
+        sample: of the vocabulary, to estimate Z from; None for all of it.
+    """
+    given = features, output.weight, output.bias, words
+    if sample is not None:
+        return sampled_log_probs(*given, sample)
+    log_probs = word_log_probs(*given)
+    return log_probs, word_logits(*given) - log_probs
+
+
+def word_logits(features: Tensor, weight: Tensor, bias: Tensor, words: Tensor) -> Tensor:
+    """Return the logits (N,) of words, whose log p is less by log Z; see `word_log_probs`."""
+    logits: Tensor = (features.to(weight.dtype) * weight[words]).sum(1) + bias[words]
+    return logits
+
+
+class _WordLogProbs(Function):
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, words: Tensor) -> Tensor:
+        with torch.autocast(features.device.type, enabled=False):
+            weight = weight.to(features.dtype)
+            logits = _logits(features, weight, bias.to(features.dtype))
+            log_probs = torch.log_softmax(logits, 1)
+        ctx.save_for_backward(features, weight, log_probs, words)
+        ctx.bias_type = bias.dtype
+        return log_probs.gather(1, words[:, None])[:, 0]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        features, weight, log_probs, words = ctx.saved_tensors
+        of_word = gradients[0][:, None]
+        d_logits = log_probs.exp_().mul_(-of_word)  # not needed any more: overwritten
+        d_logits.scatter_add_(1, words[:, None], of_word)
+        d_bias = d_logits.sum(0).to(ctx.bias_type)
+        d_logits = d_logits.to(features.dtype)
+        d_weight = torch.mm(d_logits.t(), features).to(ctx.bias_type)
+        return torch.mm(d_logits, weight), d_weight, d_bias, None
+
+
+def _logits(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Return the logits (N, V), in float32 at least.
+
+    Part by part on a CPU: a product of all words at once takes almost twice the time.
+    """
+    together = WORDS_TOGETHER if features.device.type == "cpu" else len(weight)
+    wide = torch.promote_types(features.dtype, torch.float32)
+    logits = torch.empty(len(features), len(weight), dtype=wide, device=features.device)
+    for first in range(0, len(weight), together):
+        part = slice(first, first + together)
+        if wide == features.dtype:
+            torch.addmm(bias[part], features, weight[part].t(), out=logits[:, part])
+        else:
+            logits[:, part] = torch.addmm(bias[part], features, weight[part].t())
+    return logits
+
+
+POWER = 0.75
+"""Of the frequency of a word, that its probability to be in a sample grows with."""
+
+
+@dataclass(frozen=True)
+class WordSample:
+    """A sample of the vocabulary.
+
+    Attributes:
+        words: (S,) ascending.
+        log_q: (S,) natural logs of their probabilities to be in it.
+        place: (V,) where each word is in `words`; -1 of those that are not.
+    """
+
+    words: Tensor
+    log_q: Tensor
+    place: Tensor
+
+
+class WordSampler:
+    """Draws samples of the vocabulary, frequent words more often.
+
+    Args:
+        counts: (V,) of the words in what is trained on.
+        size: words of a sample, on average.
+        seed: of the samples.
+        device: where they are needed.
+    """
+
+    def __init__(self, counts: Integers, size: int, seed: int, device: torch.device) -> None:
+        self._q = inclusion_probabilities(counts, size)
+        self._seed = seed
+        self._device = device
+
+    def sample(self, update: int) -> WordSample:
+        """Return the sample of an update."""
+        drawn = np.random.default_rng([self._seed, update]).random(len(self._q)) < self._q
+        words = np.flatnonzero(drawn)
+        place = np.full(len(self._q), -1)
+        place[words] = np.arange(len(words))
+        arrays = words, np.log(self._q[words]).astype(np.float32), place
+        return WordSample(*(torch.from_numpy(array).to(self._device) for array in arrays))
+
+
+def inclusion_probabilities(counts: Integers, size: int) -> Floats:
+    """Return the probability (V,) of each word to be in a sample; they sum up to its size.
+
+    It grows with a power of the count, up to 1; END is always in it.
+    """
+    if size >= len(counts):
+        return np.ones(len(counts))
+    wanted = (counts + 1.0) ** POWER
+    wanted[END] = np.inf
+    certain = np.zeros(len(counts), dtype=bool)
+    while True:  # each round finds more words that are certain to be in it
+        rest = wanted[~certain]
+        q = np.ones(len(counts))
+        with np.errstate(invalid="ignore"):
+            q[~certain] = rest * ((size - np.count_nonzero(certain)) / rest.sum())
+        above = ~certain & ~(q < 1)
+        if not above.any():
+            return q
+        certain |= above
+
+
+def sampled_log_probs(
+    features: Tensor, weight: Tensor, bias: Tensor, words: Tensor, sample: WordSample
+) -> tuple[Tensor, Tensor]:
+    """Return log p and log Z (N,) of words, with Z as it is estimated, in float32 at least.
+
+    Args:
+        features: (N, R); the products are computed in its type.
+        weight: (V, R).
+        bias: (V,).
+        words: (N,).
+        sample: for all of them.
+    """
+    wide = torch.promote_types(features.dtype, torch.float32)
+    needed, sizes = torch.cat([sample.words, words]), [len(sample.words), len(words)]
+    rows, own_rows = torch.split(weight.index_select(0, needed), sizes)  # one gradient
+    biases, own_biases = torch.split(bias.index_select(0, needed), sizes)
+    own = (features.to(wide) * own_rows).sum(1) + own_biases
+    with torch.autocast(features.device.type, enabled=False):
+        logits = torch.mm(features, rows.to(features.dtype).t()).to(wide)
+    logits = logits + (biases - sample.log_q)
+    in_sample = sample.place[words]
+    found = torch.nonzero(in_sample >= 0)[:, 0]
+    logits = logits.index_put((found, in_sample[found]), logits.new_tensor(-torch.inf))
+    log_z = torch.logaddexp(torch.logsumexp(logits, 1), own)
+    return own - log_z, log_z

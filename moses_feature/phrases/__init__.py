@@ -1,0 +1,1 @@
+"""Networks of phrase pairs: the networks, their data, training, scores."""

@@ -1,0 +1,1 @@
+"""What networks write by themselves: samples, beam search."""

@@ -1,0 +1,120 @@
+"""A network for pairs of phrases or sentences on disk: weights, sizes, vocabularies, origin."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from moses_feature.moses.words import WordOptions
+from moses_feature.networks.architectures import ARCHITECTURES, ENCODER_DECODER, architecture_with
+from moses_feature.networks.direction import FORWARD, Reading
+from moses_feature.networks.files import (
+    CONFIG,
+    WEIGHTS,
+    ModelFiles,
+    architecture_of,
+    check_weights,
+    is_model_directory,
+    pair_model_digest,
+    read_model_files,
+    trained_self_normalised,
+    write_model_files,
+)
+from moses_feature.networks.pair_network import PairNetwork, network_of
+from moses_feature.networks.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
+from moses_feature.runtime.errors import FormatError
+from moses_feature.runtime.files import Json
+from moses_feature.runtime.json_files import member
+
+
+@dataclass(frozen=True)
+class PhraseModel:
+    """A network with everything that is needed to score pairs of phrases or sentences with it.
+
+    Attributes:
+        network: the weights.
+        source, target: the shortlists.
+        words: how tokens became words when it was trained.
+        training: settings, results and provenance, for people to read.
+        escaped: whether the tokens that it was trained on were escaped as Moses escapes them.
+        reading: the direction in which it reads and writes pairs.
+        digest: SHA-256 of weights, vocabularies, sizes and word options, in hexadecimal; empty
+            before it is saved.
+    """
+
+    network: PairNetwork
+    source: Vocabulary
+    target: Vocabulary
+    words: WordOptions
+    training: Json
+    escaped: bool = False
+    reading: Reading = FORWARD
+    digest: str = ""
+
+    @property
+    def loss(self) -> str:
+        """What the loss of its training is."""
+        return "minus expected BLEU" if "objective" in self.training else "nats per word"
+
+    @property
+    def self_normalised(self) -> bool:
+        """Whether log Z, which is near 0 by training, is not subtracted in tables."""
+        return trained_self_normalised(self.training)
+
+    @property
+    def seed(self) -> int | None:
+        """The seed that it was trained with, if that is known."""
+        settings = self.training.get("settings")
+        seed = settings.get("seed") if isinstance(settings, dict) else None
+        return seed if isinstance(seed, int) else None
+
+
+def save_model(directory: Path, model: PhraseModel) -> None:
+    """Write a model; each file appears whole, the weights last.
+
+    Raises:
+        MosesFeatureError: the directory cannot be written.
+    """
+    config = {
+        "sizes": asdict(model.network.sizes),
+        "words": asdict(model.words),
+        "escaped": model.escaped,
+        "reading": asdict(model.reading),
+        "training": model.training,
+    }
+    vocabularies = {SOURCE_VOCABULARY: model.source, TARGET_VOCABULARY: model.target}
+    weights = {name: tensor.cpu().numpy() for name, tensor in model.network.state_dict().items()}
+    architecture = architecture_with(model.network.sizes)
+    write_model_files(directory, architecture, ModelFiles(config, vocabularies, weights))
+
+
+def load_model(directory: Path) -> PhraseModel:
+    """Read a model that `save_model` wrote.
+
+    Raises:
+        MosesFeatureError: a file is missing, or of a newer version of this program.
+        FormatError: a file is damaged, or the files do not belong together.
+    """
+    keys, names = ("sizes", "words", "training"), (SOURCE_VOCABULARY, TARGET_VOCABULARY)
+    found = architecture_of(directory) if is_model_directory(directory) else ENCODER_DECODER
+    architecture = found if found in ARCHITECTURES else ENCODER_DECODER
+    files = read_model_files(directory, architecture, keys, names)
+    try:
+        sizes = ARCHITECTURES[architecture].load("sizes")(**files.config["sizes"])
+        words = WordOptions(**files.config["words"])
+    except (TypeError, ValueError) as error:
+        raise FormatError(directory / CONFIG, "sizes and words", f"{error}") from error
+    source, target = (files.vocabularies[name] for name in names)
+    with torch.device("meta"):
+        network = network_of(sizes, len(source), len(target))
+    shapes = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
+    check_weights(directory / WEIGHTS, files.weights, shapes)
+    weights = {name: torch.tensor(array) for name, array in files.weights.items()}
+    network.load_state_dict(weights, assign=True)
+    escaped = member(files.config, "escaped", bool, directory / CONFIG, "a model")
+    reading = Reading.of_config(files.config, directory / CONFIG)
+    digest = pair_model_digest(files)
+    training = files.config["training"]
+    return PhraseModel(network, source, target, words, training, escaped, reading, digest)

@@ -1,0 +1,197 @@
+"""What networks for pairs learn, and in which batches: unique pairs of phrases or of sentences.
+
+Cho et al. 2014 draw pairs of phrases without regard to their frequencies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from moses_feature.moses.words import WordOptions
+from moses_feature.networks.direction import FORWARD, Reading
+from moses_feature.networks.initialise import begin_with_frequencies
+from moses_feature.networks.pair_network import network_of
+from moses_feature.networks.softmax import WordSample, WordSampler
+from moses_feature.networks.vocabulary import END, Vocabulary
+from moses_feature.phrases.model import PhraseModel, save_model
+from moses_feature.phrases.pairs import PhrasePairs
+from moses_feature.phrases.settings import TrainingSettings
+from moses_feature.runtime.files import Json
+from moses_feature.training.objective import Rows, Terms
+
+
+class BatchSampler:
+    """Which pairs make up each update: uniform over the pairs, batches of similar lengths.
+
+    An epoch is a random order of all rows: each pair is drawn once. The order is cut into pools
+    of so many batches; a pool is sorted by target and source length and cut into batches, which
+    are taken in random order. So every pair has the same chance to be in any given update, and
+    little is padded. The batch of an update depends on (seed, update) alone, so that a resumed
+    run goes on with the same batches.
+    """
+
+    def __init__(
+        self, pairs: PhrasePairs, rows: NDArray[np.int64], batch_size: int, seed: int, pool: int
+    ) -> None:
+        self._pairs = pairs
+        self._rows = rows.astype(np.uint32)
+        self._batch_size = batch_size
+        self._seed = seed
+        self._batches_of_pool = pool
+        self._order: tuple[int, NDArray[np.uint32]] | None = None
+        self._pool: tuple[tuple[int, int], list[NDArray[np.uint32]]] | None = None
+        self.updates_per_epoch = -(-len(rows) // batch_size)
+
+    def batch(self, update: int) -> NDArray[np.uint32]:
+        """Return the rows of the pairs for the update (counted from 0)."""
+        epoch, index = divmod(update, self.updates_per_epoch)
+        pool, position = divmod(index, self._batches_of_pool)
+        if self._pool is None or self._pool[0] != (epoch, pool):
+            self._pool = (epoch, pool), self._batches(epoch, pool)
+        return self._pool[1][position]
+
+    def _batches(self, epoch: int, pool: int) -> list[NDArray[np.uint32]]:
+        size = self._batches_of_pool * self._batch_size
+        rows = self._epoch_order(epoch)[pool * size : (pool + 1) * size]
+        lengths = (self._pairs.source.lengths(rows), self._pairs.target.lengths(rows))
+        rows = rows[np.lexsort(lengths)]
+        batches = np.split(rows, range(self._batch_size, len(rows), self._batch_size))
+        np.random.default_rng([self._seed, epoch, pool]).shuffle(batches)
+        return batches
+
+    def _epoch_order(self, epoch: int) -> NDArray[np.uint32]:
+        if self._order is None or self._order[0] != epoch:
+            order = np.random.default_rng([self._seed, epoch]).permutation(self._rows)
+            self._order = epoch, order
+        return self._order[1]
+
+
+logger = logging.getLogger(__name__)
+
+EVALUATION_BATCH = 256
+EVALUATE_AT_MOST_EVERY = 5000
+
+
+@dataclass(frozen=True)
+class PhraseData:
+    """What a network for pairs is trained on.
+
+    Attributes:
+        pairs: what to train on, and what is held out.
+        source, target: the vocabularies of the pairs.
+        words: how tokens became words.
+        escaped: whether the tokens were escaped as Moses escapes them.
+        reading: the direction in which the pairs are read and written.
+    """
+
+    pairs: PhrasePairs
+    source: Vocabulary
+    target: Vocabulary
+    words: WordOptions
+    escaped: bool = False
+    reading: Reading = FORWARD
+
+
+class PhraseObjective:
+    """log p(target | source) of the unique pairs; see `Objective`.
+
+    Args:
+        data: pairs, and how they became ids.
+        settings: sizes, batches and the seed.
+        device: where the network is.
+    """
+
+    loss_name = "loss per target word"
+    unit = " nats per word"
+    starts_trained = False
+
+    def __init__(self, data: PhraseData, settings: TrainingSettings, device: torch.device) -> None:
+        self._data = data
+        self.norm_penalty = settings.self_normalisation
+        self.device = device
+        pairs = data.pairs
+        training_rows = np.flatnonzero(~pairs.held_out)
+        held_out_rows = np.flatnonzero(pairs.held_out)
+        if len(held_out_rows) == 0:
+            logger.warning("a single source phrase: the held-out loss is the training loss")
+            held_out_rows = training_rows
+        lengths = pairs.target.lengths(held_out_rows)
+        self._held_out_rows = held_out_rows[np.argsort(lengths, kind="stable")]
+        self._sampler = BatchSampler(
+            pairs, training_rows, settings.batch_size, settings.seed, settings.pool
+        )
+        self.updates_per_epoch = self._sampler.updates_per_epoch
+        self.evaluate_every = min(self.updates_per_epoch, EVALUATE_AT_MOST_EVERY)
+        self._samples: WordSampler | None = None
+        self._sample: WordSample | None = None
+        counts = np.bincount(pairs.target.ids, minlength=len(data.target))
+        counts[END] += len(pairs)
+        if settings.sample is not None:
+            self._samples = WordSampler(counts, settings.sample, settings.seed, device)
+        words = len(data.source), len(data.target)
+        self._network = network_of(settings.sizes, *words, settings.dropout).train()
+        self._network.initialise(torch.Generator().manual_seed(settings.seed))
+        if self.norm_penalty:
+            begin_with_frequencies(self._network, counts)
+        self.network: torch.nn.Module = self._network.to(device)
+
+    def batch(self, update: int) -> Rows:
+        """Return the pairs of an update; the sample of words for them is drawn, too."""
+        if self._samples is not None:
+            self._sample = self._samples.sample(update)
+        return self._sampler.batch(update)
+
+    def held_out_batches(self) -> Iterator[Rows]:
+        """Yield the pairs of the held-out source phrases, short ones first."""
+        rows = self._held_out_rows
+        for start in range(0, len(rows), EVALUATION_BATCH):
+            yield rows[start : start + EVALUATION_BATCH]
+
+    def terms(self, network: torch.nn.Module, rows: Rows) -> Terms:
+        """Return log p of all target words of some pairs."""
+        log_probs, log_norms = network(*self.given(network, rows))
+        return Terms(log_probs, log_norms if self.norm_penalty else None)
+
+    def given(self, network: torch.nn.Module, rows: Rows) -> tuple[Tensor | WordSample | None, ...]:
+        """Return what the network is given: words and lengths of both sides, the sample."""
+        tensors = [
+            torch.from_numpy(array).to(self.device, non_blocking=True)
+            for side in (self._data.pairs.source, self._data.pairs.target)
+            for array in side.padded(rows, END)
+        ]
+        return *tensors, self._sample if network.training else None
+
+    def shown(self, held_out: dict[str, float]) -> str:
+        """Return the held-out loss, and the mean of |log Z| where it was to be small."""
+        shown = f"{held_out['held_out_loss']:.4f}"
+        if norm := held_out.get("mean_absolute_log_norm"):
+            shown += f" (mean |log Z| {norm:.3f})"
+        return shown
+
+    def save(self, directory: Path, training: Json) -> None:
+        """Write the model."""
+        data = self._data
+        words = data.source, data.target, data.words
+        model = PhraseModel(self._network, *words, training, data.escaped, data.reading)
+        save_model(directory, model)
+
+    def identity(self) -> Json:
+        """Return what the words and shortlists are, and how many pairs there are."""
+        return {
+            "pairs": len(self._data.pairs),
+            "words": asdict(self._data.words),
+            "reading": asdict(self._data.reading),
+            "shortlists": [
+                hashlib.sha256(b"\n".join(vocabulary.shortlist)).hexdigest()
+                for vocabulary in (self._data.source, self._data.target)
+            ],
+        }

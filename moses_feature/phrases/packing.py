@@ -1,0 +1,203 @@
+"""Phrase pairs as the scorer takes them: the prefix trees of their word ids.
+
+Packing knows nothing of networks and does not import torch, so that light processes can do it
+beside the one that scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_feature.networks.direction import FORWARD, Reading
+from moses_feature.networks.phrases import Hashes, Level, Phrases, prefix_levels
+from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
+from moses_feature.phrases.folds import Folds, phrase_hashes
+from moses_feature.runtime.arrays import Integers
+
+Words = Sequence[bytes]
+WordPair = tuple[Words, Words]
+
+
+@dataclass(frozen=True)
+class PackedPairs:
+    """The prefix trees of n phrase pairs.
+
+    Attributes:
+        source_levels: the tree of the distinct source phrases.
+        source_of_row: (n,) which of them each pair has.
+        target_levels: the trees of the target phrases, one root for each source phrase.
+        offsets: (n + 1,) where the words of each target phrase begin, END counted.
+    """
+
+    source_levels: list[Level]
+    source_of_row: Integers
+    target_levels: list[Level]
+    offsets: Integers
+
+    @classmethod
+    def of_ids(cls, source: Phrases, target: Phrases) -> PackedPairs:
+        """Pack pairs that are given as word ids."""
+        one_root = np.zeros(len(source), dtype=np.int64)
+        source_levels = list(prefix_levels(source, one_root))
+        source_of_row = _ended_phrases(source_levels, len(source))
+        target_levels = list(prefix_levels(target, source_of_row))
+        offsets = target.offsets + np.arange(len(target) + 1)
+        return cls(source_levels, source_of_row, target_levels, offsets)
+
+
+def _ended_phrases(levels: list[Level], rows: int) -> Integers:
+    """Number the distinct phrases level by level, in the order in which they end there."""
+    number_of_row = np.zeros(rows, dtype=np.int64)
+    before = 0
+    for level in levels:
+        number = before + np.cumsum(~level.grows) - 1
+        ended = ~level.grows[level.edge_of_row]
+        number_of_row[level.rows[ended]] = number[level.edge_of_row[ended]]
+        before += int(np.count_nonzero(~level.grows))
+    return number_of_row
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Phrase pairs ready to be scored.
+
+    Attributes:
+        parts: for each network, the rows that it scores and their trees.
+        shares: (n,) the weight of each network's log probability in that of the pair.
+        target_lengths: (n,) words that are written, END counted.
+        unknown_source, unknown_target: (n,) words outside the shortlist on either side of the
+            pairs as they were given.
+    """
+
+    parts: list[tuple[Integers, PackedPairs]]
+    shares: NDArray[np.float64]
+    target_lengths: Integers
+    unknown_source: Integers
+    unknown_target: Integers
+
+
+class AnyPacker(Protocol):
+    """Packs phrase pairs for a model."""
+
+    @property
+    def sides(self) -> tuple[Vocabulary, Vocabulary]:
+        """The words of the source side of pairs, and of the target side."""
+
+    def pack(self, pairs: Sequence[WordPair]) -> Packed:
+        """Pack phrase pairs, given as source and target words."""
+
+    def pack_numbered(self, source: Phrases, target: Phrases) -> Packed:
+        """Pack phrase pairs, given as ids in the vocabularies of both sides."""
+
+
+@dataclass(frozen=True)
+class Packer:
+    """Packs phrase pairs for a model of one network.
+
+    Attributes:
+        source: the words that it reads.
+        target: those that it writes.
+        reading: which side of a pair it reads.
+    """
+
+    source: Vocabulary
+    target: Vocabulary
+    reading: Reading = FORWARD
+
+    @property
+    def sides(self) -> tuple[Vocabulary, Vocabulary]:
+        """The words of the source side of pairs, and of the target side."""
+        read, written = self.source, self.target
+        return (written, read) if self.reading.reverse else (read, written)
+
+    def pack(self, pairs: Sequence[WordPair]) -> Packed:
+        """Pack phrase pairs, given as source and target words."""
+        return self.pack_numbered(*self.numbered(pairs))
+
+    def numbered(self, pairs: Sequence[WordPair]) -> tuple[Phrases, Phrases]:
+        """Return the ids of both sides of pairs."""
+        source, target = self.sides
+        return (
+            Phrases.pack([source.ids(words) for words, _ in pairs]),
+            Phrases.pack([target.ids(words) for _, words in pairs]),
+        )
+
+    def pack_numbered(self, source: Phrases, target: Phrases) -> Packed:
+        """Pack phrase pairs, given as ids in the vocabularies of both sides."""
+        read, written = self.read_and_written(source, target)
+        unknown = _unknown_words(source), _unknown_words(target)
+        return replace(
+            pack_ids(read, written), unknown_source=unknown[0], unknown_target=unknown[1]
+        )
+
+    def read_and_written(self, source: Phrases, target: Phrases) -> tuple[Phrases, Phrases]:
+        """Return what the network reads of pairs, and what it writes, in its order."""
+        read, written = (target, source) if self.reading.reverse else (source, target)
+        return read, written.last_word_first() if self.reading.right_to_left else written
+
+
+def pack_ids(source: Phrases, target: Phrases) -> Packed:
+    """Pack phrase pairs for one network, given as word ids."""
+    rows = np.arange(len(source))
+    return Packed(
+        [(rows, PackedPairs.of_ids(source, target))],
+        np.ones(len(rows)),
+        np.diff(target.offsets) + 1,
+        _unknown_words(source),
+        _unknown_words(target),
+    )
+
+
+@dataclass(frozen=True)
+class CrossFittedPacker:
+    """Packs each pair for the network that never saw its source phrase.
+
+    A source phrase of which no network saw anything goes to all of them, with equal shares.
+
+    Attributes:
+        packer: of the shortlists, which are those of every network.
+        folds: the partition.
+        sources: the hashes of the source phrases of all folds, ascending.
+    """
+
+    packer: Packer
+    folds: Folds
+    sources: Hashes
+
+    @property
+    def sides(self) -> tuple[Vocabulary, Vocabulary]:
+        """The words of the source side of pairs, and of the target side."""
+        return self.packer.sides
+
+    def pack(self, pairs: Sequence[WordPair]) -> Packed:
+        """Pack phrase pairs, given as source and target words."""
+        return self.pack_numbered(*self.packer.numbered(pairs))
+
+    def pack_numbered(self, source: Phrases, target: Phrases) -> Packed:
+        """Pack phrase pairs, given as ids in the vocabularies of both sides."""
+        read, written = self.packer.read_and_written(source, target)
+        hashes = phrase_hashes(read)
+        fold = self.folds.of(hashes)
+        new = ~self._known(hashes)
+        whole = self.packer.pack_numbered(source, target)
+        parts = []
+        for number in range(self.folds.count):
+            rows = np.flatnonzero((fold == number) | new)
+            parts.append((rows, PackedPairs.of_ids(read.some(rows), written.some(rows))))
+        shares = np.where(new, 1.0 / self.folds.count, 1.0)
+        return replace(whole, parts=parts, shares=shares)
+
+    def _known(self, hashes: Hashes) -> NDArray[np.bool_]:
+        places = np.searchsorted(self.sources, hashes).clip(max=len(self.sources) - 1)
+        known: NDArray[np.bool_] = self.sources[places] == hashes
+        return known
+
+
+def _unknown_words(phrases: Phrases) -> Integers:
+    before = np.concatenate([[0], np.cumsum(phrases.ids == UNKNOWN)])
+    return np.diff(before[phrases.offsets])

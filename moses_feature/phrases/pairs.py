@@ -1,0 +1,252 @@
+"""The unique phrase pairs of one or more tables as packed integer arrays.
+
+Memory a pair, with L words on both sides together: while tables are read, 4 L bytes of
+provisional ids, 8 of lengths, 8 of hashes and 4 of counts; numbered, 2 L bytes of ids (4 L with
+more than 65,536 words) and 16 of offsets. For 100 million pairs of 10 words: read, 6.8 GB; an
+array that outgrows its place is copied, at most 2.0 GB; hashes and counts as numpy arrays and
+their sorted copies, 4.8 GB; numbered, 3.6 GB, beside what was read. The peak is below
+6.8 + 2.0 + 4.8 + 3.6 = 17.2 GB. In training 3.6 GB (3.6 bytes a word) and 0.8 GB for the orders
+of two epochs stay.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import (
+    ALIGNMENT,
+    COUNTS,
+    NUMBER,
+    SCORES,
+    SEPARATOR,
+    SOURCE,
+    TARGET,
+    count_scores,
+    split_fields,
+    tokens,
+)
+from moses_feature.moses.words import WordError, WordOptions, any_escaped
+from moses_feature.networks.phrases import Hashes, Phrases, mixed, phrase_hash
+from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
+from moses_feature.phrases.folds import Folds, phrase_hashes
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
+
+LARGEST_COUNT = 1e15
+
+
+def peak_bytes(pairs: float, words: float) -> float:
+    """Return the bytes that reading and numbering need at most, the sum that stands above.
+
+    Args:
+        pairs: that are read, unique or not.
+        words: of a pair on average, both sides together.
+    """
+    read = 1.125 * (4 * words + 20)  # arrays grow by an eighth
+    one_array, hashes_and_counts, numbered = 2 * words, 48, 2 * words + 16
+    return pairs * (read + one_array + hashes_and_counts + numbered)
+
+
+@dataclass(frozen=True)
+class PhrasePair:
+    """A phrase pair as read: its words, and how often it was seen in the training corpus."""
+
+    source: list[bytes]
+    target: list[bytes]
+    count: float
+
+
+def read_pairs(reader: LineReader, options: WordOptions) -> Iterator[PhrasePair]:
+    """Yield the phrase pairs of a phrase table or of a tab-separated file, told by line 1.
+
+    The count is the joint count, third in a table's counts field, where there is one, else 1.
+
+    Raises:
+        FormatError: a line that is neither.
+    """
+    parse = None
+    for line in reader:
+        if parse is None:
+            parse = _table_pair if SEPARATOR in line else _tab_separated_pair
+        try:
+            yield parse(line, reader, options)
+        except WordError as error:
+            raise WordError(f"{reader.path} at line {reader.line_number}: {error}") from None
+
+
+def _table_pair(line: bytes, reader: LineReader, options: WordOptions) -> PhrasePair:
+    fields = split_fields(line, reader.path, reader.line_number)
+    alignment = fields[ALIGNMENT] if len(fields) > ALIGNMENT else b""
+    source, target = options.pair(fields[SOURCE], fields[TARGET], alignment)
+    count_scores(fields[SCORES], reader.path, reader.line_number)
+    counts = fields[COUNTS].split() if len(fields) > COUNTS else []
+    if len(counts) < 3:
+        return PhrasePair(source, target, 1.0)
+    count = float(counts[2]) if NUMBER.fullmatch(counts[2]) else -1.0
+    if not 0 <= count <= LARGEST_COUNT:
+        raise FormatError(reader.path, "a joint count", shown(counts[2]), reader.line_number)
+    return PhrasePair(source, target, count)
+
+
+def _tab_separated_pair(line: bytes, reader: LineReader, options: WordOptions) -> PhrasePair:
+    columns = line.rstrip(b"\r\n").split(b"\t")
+    if len(columns) != 2:
+        raise FormatError(
+            reader.path,
+            "a line of a phrase table, or two columns separated by a tab",
+            shown(line),
+            reader.line_number,
+        )
+    return PhrasePair(*options.pair(columns[0], columns[1]), 1.0)
+
+
+@dataclass(frozen=True)
+class PhrasePairs:
+    """Unique phrase pairs as word ids.
+
+    Attributes:
+        source, target: the two sides, pair by pair.
+        held_out: (n,) bool, 1 for pairs of the held-out source phrases.
+    """
+
+    source: Phrases
+    target: Phrases
+    held_out: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+class _Side:
+    """One side of the pairs while they are read, with provisional ids in order of appearance."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._ids = array("i")
+        self._lengths = array("I")
+
+    def add(self, phrase: list[bytes]) -> None:
+        numbers = self._numbers
+        self._ids.extend([numbers.setdefault(word, len(numbers)) for word in phrase])
+        self._lengths.append(len(phrase))
+
+    def words(self) -> Iterable[bytes]:
+        """Return all words of the side."""
+        return self._numbers
+
+    def counts(self, weights: NDArray[np.float64], kept: NDArray[np.bool_]) -> dict[bytes, float]:
+        """Return how often each word occurs, a pair counted as often as its weight says."""
+        lengths = np.frombuffer(self._lengths, dtype=np.uint32)
+        per_token = np.repeat(np.where(kept, weights, 0.0), lengths)
+        ids = np.frombuffer(self._ids, dtype=np.int32)
+        totals = np.bincount(ids, weights=per_token, minlength=len(self._numbers))
+        return dict(zip(self._numbers, totals.tolist(), strict=True))
+
+    def pack(self, vocabulary: Vocabulary, kept: NDArray[np.bool_]) -> Phrases:
+        final = np.array(
+            [vocabulary.index.get(word, UNKNOWN) for word in self._numbers],
+            dtype=np.uint16 if len(vocabulary) <= 1 << 16 else np.uint32,
+        )
+        lengths = np.frombuffer(self._lengths, dtype=np.uint32)
+        ids = np.frombuffer(self._ids, dtype=np.int32)[np.repeat(kept, lengths)]
+        offsets = np.zeros(int(kept.sum()) + 1, dtype=np.int64)
+        np.cumsum(lengths[kept], out=offsets[1:])
+        return Phrases(final[ids], offsets)
+
+
+class PairCollection:
+    """The unique pairs of some tables, before their words are counted and numbered.
+
+    Pairs are told apart by a 64-bit hash of both sides (of 100 million pairs, two are taken for
+    one with probability 0.0003).
+
+    Attributes:
+        kept: (pairs that were read,) whether each is the first of its kind.
+    """
+
+    def __init__(self, pairs: Iterable[PhrasePair]) -> None:
+        self._source, self._target = _Side(), _Side()
+        pair_hashes, counts = array("Q"), array("f")
+        for pair in pairs:
+            self._source.add(pair.source)
+            self._target.add(pair.target)
+            counts.append(pair.count)
+            pair_hashes.append(phrase_hash(pair.source, pair.target))
+        self._counts = np.array(counts, dtype=np.float64)
+        self.kept = np.zeros(len(counts), dtype=np.bool_)
+        self.kept[np.unique(np.array(pair_hashes, dtype=np.uint64), return_index=True)[1]] = True
+
+    def __len__(self) -> int:
+        return int(self.kept.sum())
+
+    def source_counts(self) -> dict[bytes, float]:
+        """Return the frequencies of the source words, weighted by the joint counts."""
+        return self._source.counts(self._counts, self.kept)
+
+    def target_counts(self) -> dict[bytes, float]:
+        """Return the frequencies of the target words, weighted by the joint counts."""
+        return self._target.counts(self._counts, self.kept)
+
+    def escaped(self) -> bool:
+        """Return whether any token is escaped as Moses escapes it, in a shortlist or not."""
+        return any_escaped(self._source.words()) or any_escaped(self._target.words())
+
+    def source_hashes(self, vocabulary: Vocabulary) -> Hashes:
+        """Return the hashes of the distinct source phrases as a network sees them, ascending."""
+        return np.unique(phrase_hashes(self._source.pack(vocabulary, self.kept)))
+
+    def pairs(
+        self,
+        source: Vocabulary,
+        target: Vocabulary,
+        held_out_share: float,
+        limit: int,
+        seed: int,
+        folds: Folds | None = None,
+        fold: int = 0,
+    ) -> PhrasePairs:
+        """Number the words, and hold out a random share of the source phrases.
+
+        Source phrases are the same if the network cannot tell them apart: unknown words are one.
+        At least one is held out and at most `limit`, and always one is left to train on; all pairs
+        of a source phrase fall on the same side. With a single source phrase nothing is held out.
+
+        Args:
+            source: the vocabulary of the source side.
+            target: that of the target side.
+            held_out_share: of all source phrases.
+            limit: the most source phrases that are held out.
+            seed: of the choice.
+            folds: leave out one of them: it is neither trained on, nor held out to choose by.
+            fold: which one.
+        """
+        hashes = phrase_hashes(self._source.pack(source, self.kept))
+        left_out = np.zeros(len(hashes), dtype=np.bool_)
+        if folds is not None:
+            left_out = folds.of(hashes) == fold
+        order = mixed(hashes, seed + fold)  # each network is chosen by other phrases
+        distinct = np.unique(order[~left_out])
+        if folds is not None and (len(distinct) < 2 or not left_out.any()):
+            found = len(np.unique(hashes))
+            raise MosesFeatureError(f"{found} source phrases are too few for {folds.count} folds")
+        wanted = min(max(1, round(held_out_share * len(distinct))), limit, len(distinct) - 1)
+        held_out = np.isin(order, distinct[:wanted]) & ~left_out
+        kept = self.kept.copy()
+        kept[self.kept] = ~left_out
+        return PhrasePairs(
+            self._source.pack(source, kept), self._target.pack(target, kept), held_out[~left_out]
+        )
+
+
+def count_words(lines: Iterable[bytes]) -> dict[bytes, float]:
+    """Count the words of a text, one sentence per line."""
+    counts: dict[bytes, float] = {}
+    for line in lines:
+        for word in tokens(line):
+            counts[word] = counts.get(word, 0.0) + 1.0
+    return counts

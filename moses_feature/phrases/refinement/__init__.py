@@ -1,0 +1,1 @@
+"""A trained network that learns from n-best lists (expected BLEU)."""

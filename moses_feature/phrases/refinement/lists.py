@@ -1,0 +1,201 @@
+"""N-best lists as the phrase pairs of which their translations are made."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from moses_feature.metrics.bleu import References, sentence_bleu
+from moses_feature.moses.alignments import read_segmentation
+from moses_feature.moses.features import FeatureSet
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine
+from moses_feature.moses.phrase_table import tokens
+from moses_feature.moses.words import WordError, WordOptions
+from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.vocabulary import Vocabulary
+from moses_feature.runtime.arrays import Floats, Integers
+from moses_feature.runtime.errors import DataError, FormatError, MosesFeatureError, shown
+from moses_feature.runtime.files import Json
+
+Words = list[bytes]
+
+
+@dataclass(frozen=True)
+class PhraseLists:
+    """The n-best lists of some sentences.
+
+    Attributes:
+        path: of the file, for error messages.
+        source, target: the different phrase pairs, as word ids.
+        phrases: (phrases of all translations,) the pair of each.
+        translations: (translations + 1,) where the phrases of each begin.
+        sentences: (sentences + 1,) where the translations of each begin; a sentence may have none.
+        scores: (translations,) of the log-linear model without the network's column.
+        column: (translations,) what the column was when the lists were made.
+        bleu: (translations,) BLEU of the sentence, 0 to 1, with one added to the counts of n-grams
+            of two words and more.
+    """
+
+    path: str
+    source: Phrases
+    target: Phrases
+    phrases: Integers
+    translations: Integers
+    sentences: Integers
+    scores: Floats
+    column: Floats
+    bleu: Floats
+
+    def with_several(self) -> Integers:
+        """Return the sentences that have two translations and more, of different BLEU."""
+        bounds = zip(self.sentences[:-1].tolist(), self.sentences[1:].tolist(), strict=True)
+        of_sentences = (self.bleu[first:last] for first, last in bounds)
+        found = [n for n, bleu in enumerate(of_sentences) if len(bleu) and np.ptp(bleu) > 0]
+        return np.array(found, dtype=np.int64)
+
+
+class ListReader:
+    """Reads n-best lists.
+
+    Args:
+        features: of the lists, with their weights.
+        column: the network's among the tuneable features.
+        words: what makes words of the network out of tokens.
+        source: the network's source words.
+        target: its target words.
+    """
+
+    def __init__(
+        self,
+        features: FeatureSet,
+        column: int,
+        words: WordOptions,
+        source: Vocabulary,
+        target: Vocabulary,
+    ) -> None:
+        self._features = features
+        self._weights = features.weights[features.tuneable]
+        self._column = column
+        self._words = words
+        self._vocabularies = source, target
+        self._numbers: dict[tuple[bytes, bytes], int] = {}
+        self._sides: tuple[list[list[int]], list[list[int]]] = [], []
+        self._phrases, self._ends = array("q"), array("q", [0])
+        self._scores, self._values = array("d"), array("d")
+        self.inputs: list[Json] = []
+
+    def read(self, lists: str, source: str, references: Sequence[str]) -> PhraseLists:
+        """Read the lists of a text.
+
+        Args:
+            lists: of the whole text, or of its first sentences.
+            source: the text.
+            references: its translations.
+
+        Raises:
+            FormatError: a line that is not one of an n-best list with segmentation and these
+                features, or texts of different lengths.
+        """
+        texts = self._texts([source, *references])
+        bleu: list[np.ndarray] = []
+        sentences = np.zeros(len(texts) + 1, dtype=np.int64)
+        for number, lines in self._by_sentence(lists, len(texts)):
+            words, *of_references = texts[number]
+            found = [self._add(line, words, lists, place) for place, line in lines]
+            bleu.append(sentence_bleu(References(of_references).statistics(found)))
+            sentences[number + 1] = len(found)
+        return PhraseLists(
+            lists,
+            Phrases.pack(self._sides[0]),
+            Phrases.pack(self._sides[1]),
+            np.array(self._phrases, dtype=np.int64),
+            np.array(self._ends, dtype=np.int64),
+            np.cumsum(sentences),
+            np.array(self._scores),
+            np.array(self._values),
+            np.concatenate([*bleu, np.empty(0)]),
+        )
+
+    def _texts(self, paths: Sequence[str]) -> list[tuple[Words, ...]]:
+        with ExitStack() as stack:
+            readers = [stack.enter_context(LineReader(path)) for path in paths]
+            texts = [[tokens(line) for line in reader] for reader in readers]
+            roles = ["source text", *["reference"] * (len(paths) - 1)]
+            self.inputs += [r.provenance(role) for r, role in zip(readers, roles, strict=True)]
+        for path, text in zip(paths, texts, strict=True):
+            if len(text) != len(texts[0]):
+                expected = f"{len(texts[0]):,} lines as in {paths[0]}"
+                raise DataError(f"{path}: expected {expected}, found {len(text):,}")
+        return list(zip(*texts, strict=True))
+
+    def _by_sentence(
+        self, path: str, sentences: int
+    ) -> Iterator[tuple[int, Iterator[tuple[int, NbestLine]]]]:
+        """Yield the lines of each sentence, with their numbers."""
+        with LineReader(path) as reader:
+
+            def lines() -> Iterator[tuple[int, NbestLine]]:
+                last = 0
+                for line in reader:
+                    try:
+                        parsed = NbestLine.parse(line)
+                    except ValueError:
+                        raise FormatError(path, EXPECTED, shown(line), reader.line_number) from None
+                    if not last <= parsed.sentence < sentences:
+                        expected = f"a sentence from {last} to {sentences - 1}"
+                        found = f"{parsed.sentence}"
+                        raise FormatError(path, expected, found, reader.line_number)
+                    last = parsed.sentence
+                    yield reader.line_number, parsed
+
+            yield from groupby(lines(), key=lambda of: of[1].sentence)
+            self.inputs.append(reader.provenance("n-best lists"))
+
+    def _add(self, line: NbestLine, source: Words, path: str, line_number: int) -> Words:
+        """Keep a translation; return its words."""
+        try:
+            values = np.array(self._features.values(line.fields[VALUES]))
+        except ValueError:
+            found = shown(line.fields[VALUES])
+            raise FormatError(path, EXPECTED, found, line_number) from None
+        except MosesFeatureError as error:
+            raise DataError(f"{path} at line {line_number}: {error}") from None
+        if line.segmentation is None:
+            expected = (
+                "the phrases behind the total (mert-decode --segmentation, Moses' "
+                "-include-segmentation-in-n-best)"
+            )
+            raise FormatError(path, expected, "none", line_number)
+        try:
+            places = read_segmentation(line.segmentation, len(source), len(line.words))
+        except ValueError as error:
+            expected, found = error.args
+            raise FormatError(path, expected, found, line_number) from None
+        value = values[self._column]
+        self._scores.append(values @ self._weights - self._weights[self._column] * value)
+        self._values.append(value)
+        for of_phrase in places:
+            phrase = source[of_phrase.source : of_phrase.source_end]
+            translation = line.words[of_phrase.target : of_phrase.target_end]
+            self._phrases.append(self._pair(phrase, translation, path, line_number))
+        self._ends.append(len(self._phrases))
+        return line.words
+
+    def _pair(self, source: Words, target: Words, path: str, line_number: int) -> int:
+        key = b" ".join(source), b" ".join(target)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._numbers)
+            try:
+                sides = self._words.pair(*key)
+            except WordError as error:
+                raise WordError(f"{path} at line {line_number}: {error}") from None
+            for words, vocabulary, ids in zip(sides, self._vocabularies, self._sides, strict=True):
+                ids.append(vocabulary.ids(words))
+        return number

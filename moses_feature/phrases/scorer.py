@@ -1,0 +1,208 @@
+"""Score many phrase pairs at once: log p(target | source), end-of-phrase included.
+
+Of a network for the other direction, what it reads is the source here.
+
+Each kind of network has its own scorer module for the CPU, where each thread works on a block of
+rows of its own: products of this size gain little from being shared by threads. On a GPU the
+network's own `forward` scores padded batches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from moses_feature.networks.architectures import ARCHITECTURES, architecture_with
+from moses_feature.networks.computation import Computation
+from moses_feature.networks.pair_network import PairNetwork
+from moses_feature.networks.phrases import Phrases, phrases_of
+from moses_feature.networks.sizes import Dtype
+from moses_feature.networks.vocabulary import END
+from moses_feature.phrases.cross_fitting import CrossFittedModel
+from moses_feature.phrases.model import PhraseModel
+from moses_feature.phrases.packing import (
+    AnyPacker,
+    CrossFittedPacker,
+    Packed,
+    PackedPairs,
+    Packer,
+    WordPair,
+)
+from moses_feature.runtime.arrays import Integers
+
+THREADS_PER_HELPER = 4
+GPU_HELPERS = max(1, min(4, (os.cpu_count() or 1) - 1))
+PAIRS_TOGETHER = 2048
+"""Phrase pairs that a GPU scores at once."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of n phrase pairs, natural logs.
+
+    Attributes:
+        word_log_probs: (target words + n,) of every target word and END, pair after pair.
+        offsets: (n + 1,) where the words of each pair begin.
+        log_probs: (n,) log p(target | source), the sum over the words of a pair.
+        unknown_source, unknown_target: (n,) words outside the shortlist on either side of the
+            pairs as they were given.
+    """
+
+    word_log_probs: NDArray[np.float64]
+    offsets: Integers
+    log_probs: NDArray[np.float64]
+    unknown_source: Integers
+    unknown_target: Integers
+
+
+class Scorer:
+    """One or more networks ready to score phrase pairs on a device.
+
+    Where a pair is scored by several networks, its score is the mean of theirs.
+
+    Attributes:
+        packer: turns words into what the networks score.
+        dtype: of the large products.
+        helpers: how many processes that pack pairs can keep it busy.
+
+    Args:
+        networks: those that the packer packs for.
+        packer: turns words into what the networks score.
+        device: where the products are computed.
+        dtype: of the large products; all else is float32.
+        threads: that share the work on a CPU; None for as many as PyTorch uses.
+        normalised: whether log Z is subtracted.
+
+    Raises:
+        UsageError: an architecture that has no products in this dtype.
+    """
+
+    def __init__(
+        self,
+        networks: Sequence[PairNetwork],
+        packer: AnyPacker,
+        device: torch.device,
+        dtype: Dtype = "float32",
+        threads: int | None = None,
+        *,
+        normalised: bool = True,
+    ) -> None:
+        self.packer = packer
+        self.dtype = dtype
+        computation = Computation.by(threads, dtype, normalised)
+        on_cpu = -(-computation.workers // THREADS_PER_HELPER)
+        self.helpers = on_cpu if device.type == "cpu" else GPU_HELPERS
+        self._networks: list[_PairScorer] = []
+        for network in networks:
+            if device.type != "cpu":
+                self._networks.append(ForwardScorer(network, device, computation))
+            else:
+                scorer = ARCHITECTURES[architecture_with(network.sizes)].load("scorer")
+                self._networks.append(scorer(network, computation))
+
+    def score(self, pairs: Sequence[WordPair]) -> Scores:
+        """Score phrase pairs, given as source and target words.
+
+        Raises:
+            TypeError: a word that is not bytes; it would not be in any vocabulary.
+        """
+        if not all(isinstance(word, bytes) for pair in pairs for words in pair for word in words):
+            raise TypeError("expected words in bytes; moses_feature.api takes text")
+        return self.score_packed(self.packer.pack(pairs))
+
+    @torch.inference_mode()
+    def score_packed(self, packed: Packed) -> Scores:
+        """Score phrase pairs that `packer` has packed."""
+        lengths = packed.target_lengths
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        word_log_probs = np.zeros(offsets[-1])
+        for network, (rows, pairs) in zip(self._networks, packed.parts, strict=True):
+            words = np.repeat(offsets[rows] - pairs.offsets[:-1], lengths[rows])
+            words += np.arange(len(words))
+            shares = np.repeat(packed.shares[rows], lengths[rows])
+            word_log_probs[words] += network.word_log_probs(pairs) * shares
+        log_probs = np.add.reduceat(word_log_probs, offsets[:-1]) if len(lengths) else np.zeros(0)
+        return Scores(
+            word_log_probs, offsets, log_probs, packed.unknown_source, packed.unknown_target
+        )
+
+
+class _PairScorer(Protocol):
+    def word_log_probs(self, pairs: PackedPairs) -> NDArray[np.float64]:
+        """Return log p of every target word and END, pair after pair."""
+
+
+class ForwardScorer:
+    """Scores phrase pairs by the network's own `forward`: on a GPU, and the others' twin."""
+
+    def __init__(self, network: PairNetwork, device: torch.device, how: Computation) -> None:
+        self._network = network.to(device).eval()
+        self._device, self._how = device, how
+
+    def word_log_probs(self, pairs: PackedPairs) -> NDArray[np.float64]:
+        """Return log p of every target word and END, pair after pair."""
+        sources = Phrases.pack(phrases_of(pairs.source_levels))
+        lengths = np.diff(pairs.offsets) - 1
+        targets = np.full((len(lengths), len(pairs.target_levels)), END)
+        for position, level in enumerate(pairs.target_levels):
+            targets[level.rows, position] = level.word[level.edge_of_row]
+        found = np.empty(pairs.offsets[-1])
+        ascending = np.argsort(lengths, kind="stable")
+        for first in range(0, len(ascending), PAIRS_TOGETHER):
+            rows = ascending[first : first + PAIRS_TOGETHER]
+            width = lengths[rows[-1]] + 1
+            words = pairs.offsets[rows][:, None] + np.arange(width)
+            given = (
+                *sources.padded(pairs.source_of_row[rows], END),
+                targets[rows, :width],
+                lengths[rows],
+            )
+            real = np.arange(width) <= lengths[rows][:, None]
+            found[words[real]] = self._log_probs([torch.from_numpy(array) for array in given])
+        return found
+
+    @torch.inference_mode()
+    def _log_probs(self, given: Sequence[Tensor]) -> NDArray[np.float64]:
+        short = self._how.dtype != torch.float32
+        with torch.autocast(self._device.type, self._how.dtype, enabled=short):
+            log_probs, log_norms = self._network(*(tensor.to(self._device) for tensor in given))
+        log_probs = log_probs.double() if self._how.normalised else log_probs.double() + log_norms
+        return cast("NDArray[np.float64]", log_probs.cpu().numpy())
+
+
+def scorer_of(
+    model: PhraseModel | CrossFittedModel,
+    device: torch.device,
+    dtype: Dtype = "float32",
+    threads: int | None = None,
+    *,
+    normalised: bool = False,
+) -> Scorer:
+    """Return what scores phrase pairs with a model; see `Scorer`.
+
+    Args:
+        model: whose networks score.
+        device: see there, as for the others.
+        dtype: see there.
+        threads: see there.
+        normalised: subtract log Z of a self-normalised network, too.
+    """
+    parts = model.networks if isinstance(model, CrossFittedModel) else (model,)
+    networks = [part.network for part in parts]
+    subtracts = normalised or not parts[0].self_normalised
+    return Scorer(networks, packer_of(model), device, dtype, threads, normalised=subtracts)
+
+
+def packer_of(model: PhraseModel | CrossFittedModel) -> AnyPacker:
+    """Return what turns words into what the networks of a model score."""
+    packer = Packer(model.source, model.target, model.reading)
+    if isinstance(model, PhraseModel):
+        return packer
+    return CrossFittedPacker(packer, model.folds, model.sources)

@@ -1,0 +1,137 @@
+"""Networks for pairs: their layer sizes, how to train them, and on what; free of torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from moses_feature.moses.words import WordOptions
+from moses_feature.networks.direction import FORWARD, Reading
+from moses_feature.networks.sizes import PairSizes
+from moses_feature.runtime.errors import UsageError
+from moses_feature.training.settings import RunSettings
+
+Unit = Literal["gru", "tanh", "leaky-25", "leaky-50", "lstm"]
+"""The hidden units of both recurrences.
+
+gru: the paper's gated ones; tanh: without gates; leaky-N: tanh, N% of which change slowly, by fixed
+rates; lstm: long short-term memory.
+"""
+PRODUCTS = {"gru": 3, "tanh": 1, "leaky-25": 1, "leaky-50": 1, "lstm": 4}
+"""How many products with a word and with the state before it a unit needs."""
+
+
+@dataclass(frozen=True)
+class Sizes(PairSizes):
+    """Layer sizes: hidden units, embedding, maxout units (S outputs from 2 S inputs), output rank.
+
+    The rank is that of the product G_l G_r in place of one output matrix. The hidden units of both
+    recurrences are of one kind.
+    """
+
+    hidden: int
+    embedding: int
+    maxout: int
+    rank: int
+    unit: Unit = "gru"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.unit not in PRODUCTS:
+            raise ValueError(f"unit: expected {' or '.join(PRODUCTS)}, found {self.unit!r}")
+
+    @property
+    def products(self) -> int:
+        """How many products of size H a state needs."""
+        return PRODUCTS[self.unit]
+
+    @property
+    def state(self) -> int:
+        """Numbers of a state: H, and as many memory cells of an LSTM."""
+        return 2 * self.hidden if self.unit == "lstm" else self.hidden
+
+
+PRESETS = {
+    "paper": Sizes(hidden=1000, embedding=100, maxout=500, rank=100),  # section 4.1.1
+    "supplement": Sizes(hidden=1000, embedding=500, maxout=500, rank=500),
+    "small": Sizes(hidden=256, embedding=100, maxout=250, rank=100),
+    "characters": Sizes(hidden=256, embedding=32, maxout=128, rank=64),
+}
+
+
+@dataclass(frozen=True)
+class FeedForwardSizes(PairSizes):
+    """Layer sizes of the feed-forward network.
+
+    Hidden units, embedding, units of the second layer (rank), source words that it reads; it has
+    one softmax more than these, for END after as many target words.
+    """
+
+    hidden: int
+    embedding: int
+    rank: int
+    positions: int = 7
+
+
+FEED_FORWARD_PRESETS = {
+    "paper": FeedForwardSizes(hidden=768, embedding=320, rank=512),  # Schwenk 2012
+    "small": FeedForwardSizes(hidden=256, embedding=100, rank=100),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings(RunSettings):
+    """How to train a network for pairs of phrases.
+
+    Attributes:
+        sizes: layer sizes, which say of which kind the network is.
+        pool: batches that are sorted by length together.
+        held_out: share of the source phrases that measure the held-out loss.
+        held_out_limit: the most source phrases that are held out.
+        self_normalisation: factor of (log Z)^2 in the loss; 0 for none (Devlin et al. 2014).
+        sample: target words that Z is estimated from, on average; None for all of them.
+    """
+
+    sizes: PairSizes = PRESETS["small"]
+    pool: int = 100
+    held_out: float = 0.01
+    held_out_limit: int = 10_000
+    self_normalisation: float = 0.0
+    sample: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.held_out < 1:
+            raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
+        if not 0 <= self.self_normalisation < math.inf:
+            raise UsageError(
+                f"self-normalisation: expected 0 or more, found {self.self_normalisation}"
+            )
+        if self.sample is not None and self.sample < 1:
+            raise UsageError(f"sample: expected a word at least, found {self.sample}")
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What to train on.
+
+    Attributes:
+        tables: phrase tables, or tab-separated files of phrase pairs.
+        source_text, target_text: texts whose word frequencies make the shortlists; None for the
+            tables themselves, each pair weighted by its joint count.
+        shortlist: words of each side that the network knows; all others are UNK.
+        words: how tokens become words.
+        folds: networks to train, each on all source phrases but its fold's; 1 for one network,
+            trained on all of them.
+        reading: the direction in which the pairs are read and written.
+    """
+
+    tables: Sequence[str]
+    source_text: str | None = None
+    target_text: str | None = None
+    shortlist: int = 15_000
+    words: WordOptions = field(default_factory=WordOptions)
+    folds: int = 1
+    reading: Reading = FORWARD

@@ -1,0 +1,302 @@
+"""Features of n-best lists by the models that they come from; free of torch."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+
+from moses_feature.cslm.nplm import load_neural_lm
+from moses_feature.cslm.settings import LM_ARCHITECTURE
+from moses_feature.joint.affiliation import affiliations
+from moses_feature.joint.scorer import JointModel
+from moses_feature.joint.settings import JOINT_ARCHITECTURE
+from moses_feature.moses.phrase_table import tokens
+from moses_feature.networks import architectures
+from moses_feature.networks.files import CONFIG, architecture_of, is_model_directory
+from moses_feature.networks.known_words import KnownPairs
+from moses_feature.phrases.table_words import TableWords
+from moses_feature.rescoring.nbest import (
+    TRANSLATIONS,
+    AnyTranslation,
+    BadTranslationError,
+    CslmScorer,
+    SentenceScorer,
+    check_names,
+    named,
+)
+from moses_feature.rescoring.source import SourceText
+from moses_feature.rnnsearch.scorer import SearchScorer
+from moses_feature.runtime.arrays import Integers
+from moses_feature.runtime.errors import FormatError, UsageError
+
+logger = logging.getLogger(__name__)
+
+FEWEST, MOST = 20, 50
+"""Translations that are tried before anything is said of them, and at all."""
+LEAST_BETTER = 0.7
+"""Share of them that their own sentences explain better; by chance it is a half."""
+
+
+class OwnSource:
+    """Counts translations that their own sentence explains better than another one.
+
+    Threads may share it.
+
+    Args:
+        feature: the name of what explains them.
+        source: the name of the text that was translated.
+
+    Attributes:
+        is_done: whether enough was tried.
+    """
+
+    def __init__(self, feature: str, source: str) -> None:
+        self._names = feature, source
+        self._tried = self._better = 0
+        self._lock = Lock()
+        self.is_done = False
+
+    def add(self, own: float, other: float) -> None:
+        """Count a translation.
+
+        Args:
+            own: log p a word with its own sentence.
+            other: with another one.
+        """
+        with self._lock:
+            self._tried += 1
+            self._better += own > other
+        if self._tried >= MOST:
+            self.finish()
+
+    def finish(self) -> None:
+        """Say it, if too few were explained better; once."""
+        with self._lock:
+            if self.is_done:
+                return
+            self.is_done = True
+        if self._tried >= FEWEST and self._better < LEAST_BETTER * self._tried:
+            feature, source = self._names
+            logger.warning(
+                "%s explains %d of %d translations better by their own sentences than by the ones "
+                "beside them, of a good network it is nearly all: do the lists belong to %s, and "
+                "the network to these languages?",
+                feature,
+                self._better,
+                self._tried,
+                source,
+            )
+
+
+class JointFeature:
+    """log p of a translation under a joint model, by the word alignment of the n-best list.
+
+    A word without a link takes those of the nearest word of the sentence that has some; in search
+    it is the nearest one of the phrase.
+
+    Args:
+        name: of the feature.
+        directory: of the model.
+        source: the text that was translated.
+    """
+
+    def __init__(self, name: str, directory: str, source: SourceText) -> None:
+        self.name = name
+        self._model = JointModel.load(Path(directory))
+        self._source = source
+        self._known = KnownPairs(
+            directory, (source.name, TRANSLATIONS), (self._model.source, self._model.target)
+        )
+
+    def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
+        """Return log p of each translation.
+
+        Raises:
+            BadTranslationError: one has no word alignment, or a bad one.
+            MosesFeatureError: the model knows too few words.
+        """
+        model = self._model
+        source = tokens(self._source.sentence(sentence))
+        for translation in translations[:1]:
+            self._known.add(source, translation.words)
+        (windows,) = model.read([source])
+        before = model.order - 1
+        contexts, words = [], []
+        for number, translation in enumerate(translations):
+            ids = [model.begin] * before + model.ids(translation.words)
+            places = self._affiliations(number, source, translation)
+            contexts += [
+                [window, *ids[n : n + before]] for n, window in enumerate(windows[places].tolist())
+            ]
+            words += ids[before:]
+        found = model.log_probs(
+            np.array(contexts, dtype=np.int32).reshape(-1, model.columns),
+            np.array(words, dtype=np.int64),
+        )
+        ends = np.cumsum([len(translation.words) for translation in translations])
+        return [float(part.sum(dtype=np.float64)) for part in np.split(found, ends[:-1])]
+
+    def _affiliations(
+        self, number: int, source: Sequence[bytes], translation: AnyTranslation
+    ) -> Integers:
+        links = translation.links
+        if links is None and translation.words:
+            expected = (
+                "word alignments behind the total (Moses' -print-alignment-info-in-n-best, "
+                "mert-decode --alignments)"
+            )
+            raise BadTranslationError(number, expected, "none")
+        try:
+            return affiliations(links or b"", len(source), len(translation.words))
+        except ValueError as error:
+            raise BadTranslationError(number, *error.args) from None
+
+    def finish(self) -> None:
+        """Check that lists, source and model belong together."""
+        self._source.finish()
+        self._known.check()
+
+
+class SearchFeature:
+    """log p of a translation under RNNsearch, in the direction of the network.
+
+    Of several networks, an ensemble, the probabilities of each word are averaged.
+
+    Args:
+        name: of the feature.
+        directories: of the networks.
+        source: the text that was translated.
+
+    Raises:
+        UsageError: the networks read or write in different directions.
+    """
+
+    def __init__(self, name: str, directories: Sequence[str], source: SourceText) -> None:
+        self.name = name
+        self._networks = [SearchScorer(Path(directory)) for directory in directories]
+        self._words = [TableWords().words(network) for network in self._networks]
+        self._source = source
+        self._own = OwnSource(name, source.name)
+        self._known = [
+            KnownPairs(
+                directory,
+                (source.name, TRANSLATIONS),
+                network.reading.texts(network.source, network.target),
+            )
+            for directory, network in zip(directories, self._networks, strict=True)
+        ]
+        first = self._networks[0].reading
+        for directory, network in zip(directories, self._networks, strict=True):
+            if network.reading != first:
+                raise UsageError(
+                    f"{name}: expected networks of one direction, as {directories[0]} "
+                    f"({first}), found {directory} ({network.reading}): give them different names"
+                )
+
+    def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
+        """Return log p of each translation, or of the source given it.
+
+        Raises:
+            BadTranslationError: the first one is aligned to words that the source has not.
+            MosesFeatureError: a network knows too few words.
+        """
+        source = self._source.translated(sentence, translations)
+        texts = [b" ".join(of.words) for of in translations]
+        found = []
+        for network, words, known in zip(self._networks, self._words, self._known, strict=True):
+            pairs = [words.pair(source, text) for text in texts]
+            for pair in pairs[:1]:
+                known.add(*pair)
+            found.append(network.word_log_probs([network.ids(*pair) for pair in pairs]))
+        if texts and not self._own.is_done:
+            self._compare(sentence, source, texts[0], found[0][0])
+        if len(found) == 1:
+            return [float(of_words.sum()) for of_words in found[0]]
+        return [_mean(of_networks) for of_networks in zip(*found, strict=True)]
+
+    def _compare(self, sentence: int, source: bytes, text: bytes, own: np.ndarray) -> None:
+        """Compare what a translation scores with its own sentence, and with the one beside it."""
+        beside = self._source.beside(sentence)
+        if text and source.strip() and beside.strip() and source != beside:
+            network = self._networks[0]
+            ids = network.ids(*self._words[0].pair(beside, text))
+            (other,) = network.word_log_probs([ids])
+            self._own.add(float(own.mean()), float(other.mean()))
+
+    def finish(self) -> None:
+        """Check that lists, source and networks belong together."""
+        self._source.finish()
+        for known in self._known:
+            known.check()
+        self._own.finish()
+
+
+def _mean(of_networks: Sequence[np.ndarray]) -> float:
+    """Return log p of words whose probabilities are means over the networks."""
+    log_probs = np.stack(of_networks)
+    return float((np.logaddexp.reduce(log_probs, axis=0) - np.log(len(log_probs))).sum())
+
+
+CSLM, RNNSEARCH, JOINT = "CSLM0", "RNNsearch0", "NNJM0"
+"""Names of features, unless others are given."""
+
+
+def named_model(text: str) -> tuple[str, str]:
+    """Split `NAME=PATH`; without a name, it is that of the kind of model.
+
+    Raises:
+        UsageError: a name that Moses' tools could not carry.
+    """
+    return named(text, RNNSEARCH if _architecture(text) == architectures.RNNSEARCH else CSLM)
+
+
+def scorers_of(models: Iterable[tuple[str, str]], source: SourceText) -> list[SentenceScorer]:
+    """Return a feature for each name: of a language model, or of one RNNsearch or more.
+
+    Args:
+        models: names and paths.
+        source: the text that was translated.
+
+    Raises:
+        UsageError: a name is given to several models that cannot be averaged.
+        MosesFeatureError: a model cannot be read.
+    """
+    scorers: list[SentenceScorer] = []
+    searches = []
+    for name, path in models:
+        kind = _architecture(path)
+        if kind == architectures.RNNSEARCH:
+            searches.append((name, path))
+        elif kind in (None, LM_ARCHITECTURE):
+            scorers.append(CslmScorer(name, load_neural_lm(path)))
+        elif kind == JOINT_ARCHITECTURE:
+            raise UsageError(
+                f"{path} is a joint model, which needs the word alignments of the search: "
+                "put it into the ini (moses-feature ini add --joint)"
+            )
+        else:
+            expected = f"architecture {architectures.RNNSEARCH} or {LM_ARCHITECTURE}"
+            raise FormatError(Path(path) / CONFIG, expected, f"{kind}")
+    scorers += search_features(searches, source)
+    try:
+        check_names(scorers)
+    except UsageError as error:
+        raise UsageError(f"{error} (several RNNsearch models of one name are averaged)") from None
+    return scorers
+
+
+def search_features(models: Iterable[tuple[str, str]], source: SourceText) -> list[SearchFeature]:
+    """Return a feature for each name, of one RNNsearch or of several whose mean is taken."""
+    paths: dict[str, list[str]] = {}
+    for name, path in models:
+        paths.setdefault(name, []).append(path)
+    return [SearchFeature(name, of_name, source) for name, of_name in paths.items()]
+
+
+def _architecture(path: str) -> str | None:
+    """Return the architecture of a model directory; None for a file."""
+    return architecture_of(Path(path)) if is_model_directory(Path(path)) else None

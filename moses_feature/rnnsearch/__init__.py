@@ -1,0 +1,1 @@
+"""RNNsearch, the network of whole sentences: training, scores, translation, a decoder feature."""

@@ -1,0 +1,336 @@
+"""RNNsearch as a scorer of pairs; free of torch.
+
+Many targets of one source share its encoder and their prefixes; many sources are encoded and read
+side by side, and share what they begin or end with. A state of the decoder follows from the words
+up to the last but one, so that prefixes that differ in their last word alone share it, its
+alignment and its context. A context is a mean of annotations, so that its product with a matrix is
+the mean of theirs. They are computed once for each source word, as sums of those of the forward and
+the backward state.
+
+Axes: P source positions of all sentences, N prefixes of as many words, M states of the decoder
+before their last words, H hidden units, E embedding, A alignment units, S maxout units, V target
+words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from moses_feature.networks.kernels import add_exps, encoder_gates, encoder_state, logits_at
+from moses_feature.networks.phrases import Level, Phrases, prefix_levels
+from moses_feature.networks.products import ROWS, Matrix, blocks_of
+from moses_feature.networks.vocabulary import END
+from moses_feature.rnnsearch.alignment_kernels import align, expect
+from moses_feature.rnnsearch.settings import SearchSizes
+from moses_feature.runtime.arrays import Floats, Floats32, Integers
+
+
+def states_along(
+    phrases: Phrases, start: Floats32, step: Callable[[Integers, Floats32], None], end: bool
+) -> tuple[Floats32, Integers]:
+    """Return the states after each word of phrases, and which of them each word has.
+
+    Args:
+        phrases: of word ids.
+        start: (1, H) the state before the first word.
+        step: puts the states (n, H) after words (n,) in the place of those before them.
+        end: whether END is read after the words, too.
+
+    Returns:
+        states (distinct prefixes, H), and the row of each word (and END), phrase after phrase.
+    """
+    offsets = phrases.offsets + (np.arange(len(phrases) + 1) if end else 0)
+    row_of = np.empty(offsets[-1], dtype=np.int64)
+    state, found, count = start, [start[:0]], 0
+    for position, level in enumerate(prefix_levels(phrases, np.zeros(len(phrases), np.int64))):
+        read = level.grows | end
+        state = state[level.parent[read]]
+        step(level.word[read], state)
+        found.append(state)
+        has = read[level.edge_of_row]
+        row_of_edge = count + np.cumsum(read) - 1
+        row_of[offsets[level.rows[has]] + position] = row_of_edge[level.edge_of_row[has]]
+        count += len(state)
+        state = state[level.grows[read]]
+    return np.concatenate(found), row_of
+
+
+NO_LOGIT = -1e30
+SIDES = "forward", "backward"
+SOURCES_TOGETHER = 64
+"""Sources that a thread works on at a time."""
+
+Ids = Sequence[int]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Source sentences as the decoder needs them: products of the annotations h.
+
+    Attributes:
+        keys: (P, A) U_a h.
+        values: (P, 3 H + 2 S) C_z h, C_r h, C h, then C_o h.
+        offsets: (sources + 1,) where those of each sentence begin.
+        start: (sources, H) the first states of the decoder.
+    """
+
+    keys: Floats32
+    values: Floats32
+    offsets: Integers
+    start: Floats32
+
+
+@dataclass(frozen=True)
+class States:
+    """States of the decoder, and what they are aligned to.
+
+    Attributes:
+        states: (M, H).
+        source: (M,) the sentence that each reads.
+        alignments: (M, longest source) as far as the source of each goes.
+        contexts: (M, 3 H + 2 S) C_z c, C_r c, C c, then C_o c of the contexts c.
+    """
+
+    states: Floats32
+    source: Integers
+    alignments: Floats32
+    contexts: Floats32
+
+
+class SearchNetwork:
+    """A network that scores pairs of ids: natural logs, END included.
+
+    Args:
+        sizes: of its layers.
+        weights: arrays by their names in `RnnSearch`.
+        normalised: whether log Z is subtracted; a network that was trained to have it near 0 needs
+            no softmax, which is half of the work.
+
+    Attributes:
+        words: V.
+        width: S.
+        target_embedding: (V, E).
+    """
+
+    def __init__(
+        self, sizes: SearchSizes, weights: Mapping[str, Floats32], normalised: bool = True
+    ) -> None:
+        self._sizes = sizes
+        self._normalised = normalised
+        self._biases = {name: array for name, array in weights.items() if array.ndim == 1}
+        matrices = {
+            name.removesuffix(".weight"): array
+            for name, array in weights.items()
+            if array.ndim > 1 and "embedding" not in name
+        }
+        self._energy = matrices.pop("alignment_energy")[0]
+        self._output = np.ascontiguousarray(matrices["output_words"])  # (V, S)
+        of_values = "decoder_context", "maxout_context"
+        values = np.vstack([matrices.pop(name) for name in of_values])
+        for name, array in ("keys", matrices.pop("alignment_annotation")), ("values", values):
+            for side, half in zip(SIDES, np.hsplit(array, 2), strict=True):
+                matrices[f"{side}_{name}"] = half
+        self._matrices = {name: Matrix(array.T) for name, array in matrices.items()}
+        self._source_embedding = weights["source_embedding.weight"]
+        self.target_embedding = weights["target_embedding.weight"]
+        self.words, self.width = self._output.shape
+
+    def word_log_probs(
+        self,
+        sources: Sequence[Ids],
+        levels: Sequence[Level],
+        offsets: Integers,
+        run: Callable[..., Iterable[Any]] = map,
+    ) -> Floats:
+        """Return log p of every target word and END, pair after pair.
+
+        Args:
+            sources: the distinct sources.
+            levels: the prefix trees of the targets, one root for each source.
+            offsets: (pairs + 1,) where the words of each target begin, END counted.
+            run: does what `map` does, maybe in threads.
+        """
+        of_edges = [np.empty(len(level.word)) for level in levels]
+        score = partial(self._score_some, sources, levels, of_edges)
+        for _ in run(score, range(0, len(sources), SOURCES_TOGETHER)):
+            pass
+        found = np.empty(offsets[-1])
+        for position, (level, log_probs) in enumerate(zip(levels, of_edges, strict=True)):
+            found[offsets[level.rows] + position] = log_probs[level.edge_of_row]
+        return found
+
+    def _score_some(
+        self,
+        sources: Sequence[Ids],
+        levels: Sequence[Level],
+        of_edges: Sequence[Floats],
+        begin: int,
+    ) -> None:
+        """Write log p of the edges below some roots."""
+        mine = sources[begin : begin + SOURCES_TOGETHER]
+        edges = list(_edges_below(levels, begin, begin + len(mine)))
+        words = [level.word[some] for level, (some, _) in zip(levels, edges, strict=True)]
+        inputs = Inputs(self, np.concatenate(words))
+        read = self.encode(mine)
+        state, last = np.arange(len(mine)), np.full(len(mine), END)
+        states = self.align(read.start, state, read)
+        for (some, first), word, level, log_probs in zip(
+            edges, words, levels, of_edges, strict=True
+        ):
+            if not len(word):
+                break  # the longest targets are of other sources
+            features = self.features(states, state, inputs, last)
+            parent = level.parent[some] - first
+            log_probs[some] = self.log_probs_at(features, parent, word)
+            grows = word != END
+            going_on, state_of_next = np.unique(parent[grows], return_inverse=True)
+            states = self.next_states(states, state[going_on], inputs, last[going_on], read)
+            state, last = state_of_next, word[grows]
+
+    def encode(self, sentences: Sequence[Ids]) -> Sources:
+        """Read source sentences; what they begin or end with alike is read once."""
+        phrases = Phrases.pack(sentences)
+        offsets = phrases.offsets + np.arange(len(phrases) + 1)
+        distinct = np.union1d(phrases.ids.astype(np.int64), [END])
+        embedded = self._source_embedding[distinct]
+
+        def reader(side: str) -> Callable[[Integers, Floats32], None]:
+            inputs = self.product(f"{side}_input", embedded)
+            return lambda word, state: self._recur(
+                side, inputs, np.searchsorted(distinct, word), state
+            )
+
+        zero = np.zeros((1, self._sizes.hidden), dtype=np.float32)
+        forward, forward_row = states_along(phrases, zero, reader("forward"), end=True)
+        read_backward, of_end = reader("backward"), zero.copy()
+        read_backward(np.array([END]), of_end)
+        mirrored = phrases.last_word_first()
+        backward, row = states_along(mirrored, of_end, read_backward, end=False)
+        backward = np.concatenate([of_end, backward])
+        backward_row = np.zeros(offsets[-1], dtype=np.int64)  # of END
+        is_word = np.ones(offsets[-1], dtype=np.bool_)
+        is_word[offsets[1:] - 1] = False
+        backward_row[is_word] = 1 + Phrases(row, phrases.offsets).last_word_first().ids
+        keys, values = (
+            self.product(f"forward_{name}", forward)[forward_row]
+            + self.product(f"backward_{name}", backward)[backward_row]
+            for name in ("keys", "values")
+        )
+        first = backward[backward_row[offsets[:-1]]]
+        return Sources(keys, values, offsets, np.tanh(self.product("decoder_start", first)))
+
+    def align(self, states: Floats32, source: Integers, sources: Sources) -> States:
+        """Align states (M, H) with the sources (M,) that they read."""
+        queries = self.product("alignment_state", states)
+        longest = int(np.diff(sources.offsets).max())
+        alignments = np.zeros((len(states), longest), dtype=np.float32)
+        align(queries, sources.keys, self._energy, source, sources.offsets, alignments)
+        contexts = np.empty((len(states), sources.values.shape[1]), dtype=np.float32)
+        expect(alignments, sources.values, source, sources.offsets, contexts)
+        return States(states, source, alignments, contexts)
+
+    def features(self, states: States, state: Integers, inputs: Inputs, last: Integers) -> Floats32:
+        """Return what the output layer reads (N, S) after prefixes.
+
+        Args:
+            states: all of them.
+            state: (N,) the state of each prefix.
+            inputs: of the words.
+            last: (N,) the last words.
+        """
+        pieces = self.product("maxout_state", states.states)
+        pieces += states.contexts[:, 3 * self._sizes.hidden :]
+        of_prefix = pieces[state] + inputs.of_maxout[inputs.rows(last)]  # (N, 2 S)
+        features: Floats32 = np.maximum(of_prefix[:, 0::2], of_prefix[:, 1::2])
+        return features
+
+    def next_states(
+        self, states: States, state: Integers, inputs: Inputs, last: Integers, sources: Sources
+    ) -> States:
+        """Return the states (N) that follow from prefixes: from their states and last words."""
+        after = states.states[state]
+        of_words = inputs.of_state[inputs.rows(last)]
+        of_words += states.contexts[state, : 3 * self._sizes.hidden]
+        self._recur("decoder", of_words, np.arange(len(after)), after)
+        return self.align(after, states.source[state], sources)
+
+    def log_probs_at(self, features: Floats32, row: Integers, word: Integers) -> Floats:
+        """Return log p (n,) of words, each of which follows a row of features (N, S)."""
+        logits = np.empty(len(row), dtype=np.float32)
+        bias = self._biases["output_words.bias"]
+        logits_at(features, self._output, bias, row, word, logits)
+        log_probs: Floats = logits.astype(np.float64)
+        if self._normalised:
+            log_probs -= self._log_sums(features)[row]
+        return log_probs
+
+    def all_log_probs(self, features: Floats32) -> Floats:
+        """Return log p (N, V) of all words after features (N, S), normalised in any case."""
+        logits = self.product("output_words", features).astype(np.float64)
+        logits -= self._log_sums(features)[:, None]
+        return logits
+
+    def _recur(self, name: str, inputs: Floats32, word: Integers, state: Floats32) -> None:
+        """Put the next states in the place of states (n, H), after words with rows of inputs."""
+        gates = self.product(f"{name}_gates", state)
+        reset = np.empty_like(state)
+        encoder_gates(gates, inputs, word, state, reset)
+        candidate = self.product(f"{name}_candidate", reset)
+        encoder_state(gates, candidate, inputs, word, state)
+
+    def product(self, name: str, x: Floats32) -> Floats32:
+        """Return the product of rows and a matrix, and its bias if it has one."""
+        product = self._matrices[name].product(x)
+        bias = self._biases.get(f"{name}.bias")
+        if bias is not None:
+            product += bias
+        return product
+
+    def _log_sums(self, features: Floats32) -> Floats:
+        """Return the logarithms of the sums of exp(logit) over all words (N,)."""
+        blocks = blocks_of(features)
+        rows = len(blocks) * ROWS
+        top, total = np.full(rows, NO_LOGIT, dtype=np.float32), np.zeros(rows, dtype=np.float32)
+        for part, columns in self._matrices["output_words"].parts:
+            logits = np.matmul(blocks, part).reshape(rows, -1)
+            add_exps(logits, self._biases["output_words.bias"][columns], top, total)
+        sums: Floats = np.log(total.astype(np.float64)) + top.astype(np.float64)
+        return sums[: len(features)]
+
+
+class Inputs:
+    """The products of the embeddings of some words, each computed once.
+
+    Attributes:
+        of_state: (words, 3 H) W_z e(y), W_r e(y), W e(y) and the biases.
+        of_maxout: (words, 2 S) V_o e(y).
+    """
+
+    def __init__(self, network: SearchNetwork, ids: Integers) -> None:
+        distinct = np.union1d(ids.astype(np.int64), [END])
+        embedded = network.target_embedding[distinct]
+        self._row = np.zeros(network.words, dtype=np.int64)
+        self._row[distinct] = np.arange(len(distinct))
+        self.of_state = network.product("decoder_input", embedded)
+        self.of_maxout = network.product("maxout_input", embedded)
+
+    def rows(self, words: Integers) -> Integers:
+        """Return where the products of words stand."""
+        return self._row[words]
+
+
+def _edges_below(levels: Sequence[Level], first: int, last: int) -> Iterable[tuple[slice, int]]:
+    """Yield the edges of each level below some roots, and the first node that they leave.
+
+    Nodes and edges are in the order of their roots.
+    """
+    for level in levels:
+        begin, end = np.searchsorted(level.parent, (first, last)).tolist()
+        yield slice(begin, end), first
+        first = int(np.count_nonzero(level.word[:begin]))  # END is 0, and leads nowhere
+        last = first + int(np.count_nonzero(level.word[begin:end]))

@@ -1,0 +1,120 @@
+"""The sentence pairs of two texts, and their word alignments as packed arrays."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+
+from moses_feature.moses.alignments import links_of, places_of
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import tokens
+from moses_feature.moses.texts import parallel_lines
+from moses_feature.networks.phrases import Phrases
+from moses_feature.phrases.pairs import PhrasePair
+from moses_feature.rnnsearch.settings import SearchData
+from moses_feature.runtime.arrays import Integers
+from moses_feature.runtime.errors import FormatError
+from moses_feature.runtime.files import Json
+from moses_feature.training.objective import Rows
+
+
+@dataclass(frozen=True)
+class Links:
+    """Which words of pairs are linked: two places a link, as a network reads and writes the pairs.
+
+    Attributes:
+        read: the places of the words that are read.
+        written: those of the words that are written.
+    """
+
+    read: Phrases
+    written: Phrases
+
+    def of(self, rows: Rows) -> Integers:
+        """Return the links (3, links) of pairs: which pair, written place, read place."""
+        read, written = self.read.some(rows), self.written.some(rows)
+        pair = np.repeat(np.arange(len(rows)), np.diff(read.offsets))
+        return np.stack([pair, written.ids.astype(np.int64), read.ids.astype(np.int64)])
+
+
+class LinkCollection:
+    """The links of pairs while they are read; 8 bytes a link."""
+
+    def __init__(self) -> None:
+        self._read, self._written, self._counts = array("I"), array("I"), array("I")
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def add(self, read: Integers, written: Integers) -> None:
+        """Add those of the next pair."""
+        self._read.extend(read.tolist())
+        self._written.extend(written.tolist())
+        self._counts.append(len(read))
+
+    def links(self, rows: Rows) -> Links:
+        """Return those of some pairs."""
+        offsets = np.zeros(len(self._counts) + 1, dtype=np.int64)
+        np.cumsum(self._counts, out=offsets[1:])
+        sides = (np.frombuffer(side, dtype=np.uint32) for side in (self._read, self._written))
+        return Links(*(Phrases(side, offsets).some(rows) for side in sides))
+
+
+class SentencePairs:
+    """The pairs of two texts, as the network reads and writes them, once.
+
+    Attributes:
+        left_out: pairs with a sentence that is empty or too long.
+        unlinked: of the others, those without a link, where there is a word alignment.
+        links: of the others, where there is a word alignment.
+        inputs: where they come from, when all are read.
+
+    Raises:
+        FormatError: files of different lengths, or a bad alignment.
+    """
+
+    def __init__(self, data: SearchData) -> None:
+        self._data = data
+        self.left_out = self.unlinked = 0
+        self.links = LinkCollection()
+        self.inputs: list[Json] = []
+
+    def __iter__(self) -> Iterator[PhrasePair]:
+        data = self._data
+        paths = {"source": data.source, "target": data.target}
+        if data.word_alignment is not None:
+            paths["word alignment"] = data.word_alignment
+        with ExitStack() as stack:
+            readers = [stack.enter_context(LineReader(path)) for path in paths.values()]
+            what = "both texts" if len(readers) == 2 else "both texts and the word alignment"
+            for source, target, *alignment in parallel_lines(readers, what):
+                pair = tokens(source), tokens(target)
+                links = [self._places(text, pair, readers[-1]) for text in alignment]
+                if all(0 < len(words) <= data.longest for words in pair):
+                    for read, written in links:
+                        self.links.add(read, written)
+                        self.unlinked += len(read) == 1  # that of the ends
+                    yield PhrasePair(*data.reading.sides(*pair), 1.0)
+                else:
+                    self.left_out += 1
+            self.inputs = [
+                reader.provenance(role) for role, reader in zip(paths, readers, strict=True)
+            ]
+
+    def _places(
+        self, text: bytes, pair: tuple[list[bytes], list[bytes]], reader: LineReader
+    ) -> tuple[Integers, Integers]:
+        """Return the places that the network reads and writes of links, with those of END."""
+        try:
+            links = links_of(text.strip(), *map(len, pair))
+        except ValueError as error:
+            expected, found = error.args
+            raise FormatError(reader.path, expected, found, reader.line_number) from None
+        reading = self._data.reading
+        words, writes = map(len, reading.sides(*pair))
+        read, written = reading.places(*places_of(links), writes)
+        return np.append(read, words), np.append(written, writes)

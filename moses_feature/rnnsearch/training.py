@@ -1,0 +1,163 @@
+"""From sentence pairs to a trained RNNsearch.
+
+Guided alignment (Chen et al. 2016): beside log p of the words, the network's alignments are
+compared with links that an aligner found: the loss grows by the cross-entropy of each written
+word's alignment, given its links.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from moses_feature import __version__
+from moses_feature.moses.words import WordOptions
+from moses_feature.networks.vocabulary import Shortlists
+from moses_feature.phrases.objective import PhraseData, PhraseObjective
+from moses_feature.phrases.pairs import PairCollection
+from moses_feature.rnnsearch.settings import SearchData, SearchSettings
+from moses_feature.rnnsearch.texts import Links, SentencePairs
+from moses_feature.runtime.arrays import Floats32, Integers
+from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.files import Json
+from moses_feature.training.objective import Rows, Terms
+from moses_feature.training.single import train_single
+from moses_feature.training.trainer import NO_CONTROL, RunControl
+
+GUIDANCE = 0.5
+"""Nats of loss for a nat of a word's alignment."""
+
+
+class GuidedObjective(PhraseObjective):
+    """log p of the target words, and the alignments beside them; see `PhraseObjective`.
+
+    Args:
+        data: sentence pairs.
+        links: of all of them, with those of END.
+        settings: how to train.
+        device: where the network is.
+    """
+
+    def __init__(
+        self, data: PhraseData, links: Links, settings: SearchSettings, device: torch.device
+    ) -> None:
+        super().__init__(data, settings, device)
+        self._links = links
+
+    def terms(self, network: torch.nn.Module, rows: Rows) -> Terms:
+        """Return log p of the words of some pairs, and what is lost by alignments."""
+        links = self._links.of(rows)
+        shares = torch.from_numpy(shares_of(links)).to(self.device)
+        given = *self.given(network, rows), torch.from_numpy(links).to(self.device)
+        log_probs, log_norms, of_links = network(*given)
+        return Terms(
+            log_probs,
+            log_norms if self.norm_penalty else None,
+            -GUIDANCE * (shares * of_links).sum(),
+        )
+
+    def shown(self, held_out: dict[str, float]) -> str:
+        """Return the held-out loss, and the cross-entropy of the alignments beside it."""
+        of_alignments = held_out.get("held_out_penalty", 0.0) / GUIDANCE
+        return f"{super().shown(held_out)}, alignments {of_alignments:.4f}"
+
+
+def shares_of(links: Integers) -> Floats32:
+    """Return the share (links,) that each link has of its written word: 1 / links of the word."""
+    _, word, counts = np.unique(links[:2], axis=1, return_inverse=True, return_counts=True)
+    return np.reciprocal(counts[word].astype(np.float32))
+
+
+logger = logging.getLogger(__name__)
+
+
+def train_search(
+    data: SearchData,
+    settings: SearchSettings,
+    directory: Path,
+    device: torch.device,
+    control: RunControl = NO_CONTROL,
+) -> str:
+    """Train RNNsearch and keep the best model in `directory`, with the run's checkpoint.
+
+    Result and errors are those of `train_single`.
+    """
+    return train_single(
+        [path for path in (data.source, data.target, data.word_alignment) if path is not None],
+        lambda: _training_set(data, settings, control.command),
+        lambda learnt: _objective(learnt, settings, device),
+        settings,
+        directory,
+        device,
+        control,
+    )
+
+
+@dataclass(frozen=True)
+class _TrainingSet:
+    """What a network is trained on, and where it comes from."""
+
+    data: PhraseData
+    links: Links | None
+    provenance: Json
+
+
+def _objective(
+    learnt: _TrainingSet, settings: SearchSettings, device: torch.device
+) -> PhraseObjective:
+    if learnt.links is None:
+        return PhraseObjective(learnt.data, settings, device)
+    return GuidedObjective(learnt.data, learnt.links, settings, device)
+
+
+def _training_set(data: SearchData, settings: SearchSettings, command: str) -> _TrainingSet:
+    pairs = SentencePairs(data)
+    collection = PairCollection(pairs)
+    if len(collection) < 2:
+        raise MosesFeatureError(
+            f"{data.source}: expected sentence pairs to train on, found {len(collection)} of "
+            f"1 to {data.longest} words"
+        )
+    if data.word_alignment is not None and pairs.unlinked == len(pairs.links):
+        raise MosesFeatureError(
+            f"{data.word_alignment}: expected links such as 0-0 1-2, found none in "
+            f"{pairs.unlinked} sentence pairs"
+        )
+    shortlists = Shortlists.of_counts(
+        collection.source_counts(), collection.target_counts(), data.shortlist, data.min_count
+    )
+    notes = [f"{pairs.left_out} were empty or too long"] if pairs.left_out else []
+    notes += [f"{pairs.unlinked} have no links"] if pairs.unlinked else []
+    logger.info(
+        "%d different sentence pairs%s; %s",
+        len(collection),
+        f" ({', '.join(notes)})" if notes else "",
+        shortlists,
+    )
+    source, target = shortlists.source, shortlists.target
+    limits = settings.held_out, settings.held_out_limit, settings.seed
+    learnt = PhraseData(
+        collection.pairs(source, target, *limits),
+        source,
+        target,
+        WordOptions(),
+        collection.escaped(),
+        data.reading,
+    )
+    provenance = {
+        "command": command,
+        "version": __version__,
+        "inputs": pairs.inputs,
+        "shortlist_coverage": shortlists.coverage,
+        "pairs": len(learnt.pairs),
+        "left_out": pairs.left_out,
+    }
+    links = None
+    if data.word_alignment is not None:
+        provenance["unlinked"] = pairs.unlinked
+        links = pairs.links.links(np.flatnonzero(collection.kept))
+    return _TrainingSet(learnt, links, provenance)

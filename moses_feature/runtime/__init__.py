@@ -1,0 +1,1 @@
+"""What everything stands on: files, processes, signals, errors, and compiled code."""

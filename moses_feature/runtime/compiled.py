@@ -1,0 +1,144 @@
+"""How inner functions are compiled by numba, and when the code that it keeps is out of date.
+
+numba keeps machine code beside the source of a function and takes it again as long as that file
+is the same. But the code has in it what the function calls and the constants that it names, from
+other files too; so the stamp by which it is known covers these files as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from threading import Timer
+from typing import Any, TypeVar
+
+from numba import njit, types
+from numba.core.caching import IndexDataCacheFile
+from numba.core.registry import CPUDispatcher
+
+from moses_feature.runtime.signals import deferred
+
+logger = logging.getLogger(__name__)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ROOT = Path(__file__).parents[2]
+"""Where the packages are."""
+_IMPORTS = re.compile(r"^from ((?:moses_feature|mert)[.\w]*) import", re.MULTILINE)
+_COMPILES = "moses_feature.runtime.compiled"
+SILENT_SECONDS = 3.0
+"""How long it is compiled without a word; code that was kept is there at once."""
+
+
+class _Dispatcher(CPUDispatcher):
+    """A compiled function, which is the same for a number that is written down and one that is not.
+
+    numba compiles f(0) and f(x) by themselves; a search would be compiled twice.
+    """
+
+    def get_call_template(self, arguments: Any, options: Any) -> Any:
+        return super().get_call_template(tuple(map(types.unliteral, arguments)), options)
+
+
+class _Entry(_Dispatcher):
+    """One that Python calls. No signal is handled during a call; see `runtime.signals`."""
+
+    def compile(self, signature: Any) -> Any:
+        timer = Timer(SILENT_SECONDS, _say_that_code_is_made)
+        timer.daemon = True
+        timer.start()
+        try:
+            return super().compile(signature)
+        finally:
+            timer.cancel()
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return deferred(super().__call__, *arguments, **options)
+
+
+class _Part(_Dispatcher):
+    """One that only compiled functions call: no way in from Python is compiled with it."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:  # noqa: ARG002
+        raise TypeError(f"{self.py_func.__name__} can only be called by compiled functions")
+
+
+def compiler(*, entry: bool = True, **options: Any) -> Callable[[F], F]:
+    """Return a decorator that compiles a function with options of numba, and keeps its code.
+
+    Args:
+        entry: whether Python calls it.
+        **options: of numba.
+    """
+    if not entry:
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+    def compile_and_keep(function: F) -> F:
+        dispatcher: Any = njit(**options)(function)
+        dispatcher.__class__ = _Entry if entry else _Part
+        _keep_code(dispatcher, Path(function.__code__.co_filename))
+        result: F = dispatcher
+        return result
+
+    return compile_and_keep
+
+
+compiled = compiler()
+"""For functions that Python calls."""
+
+part = compiler(entry=False)
+"""For functions that allocate arrays and that only compiled ones call."""
+
+inner = compiler(entry=False, _nrt=False, forceinline=True)
+"""For functions that do not: without counting references to the arrays they are given, and inlined.
+
+Counting them takes atomic operations at every use of a member of a tuple of arrays; a call passes
+every array of a tuple as seven numbers. Either takes more time than the search itself.
+"""
+
+
+def _keep_code(dispatcher: Any, source: Path) -> None:
+    try:
+        dispatcher.enable_caching()
+    except RuntimeError:  # no folder can be written
+        _say_that_code_is_not_kept()
+        return
+    # numba has no public way to say what a stamp covers (numba/core/caching.py). The stamp is part
+    # of the file name, too: an index of older code may not even be readable by newer code.
+    stamp = source_stamp(source)
+    cache = dispatcher._cache
+    name = f"{cache._impl.filename_base}-{stamp[:12]}"
+    cache._cache_file = IndexDataCacheFile(cache._cache_path, name, stamp)  # type: ignore[no-untyped-call]
+
+
+@cache
+def _say_that_code_is_made() -> None:
+    logger.info("compiling, once after an installation; it takes a minute or some")
+
+
+@cache
+def _say_that_code_is_not_kept() -> None:
+    logger.warning(
+        "no folder for compiled code can be written: it is compiled anew, which takes a minute "
+        "(NUMBA_CACHE_DIR names another folder)"
+    )
+
+
+@cache
+def source_stamp(source: Path) -> str:
+    """Return the SHA-256 of a file and of those that its compiled code can have parts of.
+
+    They are the files of this project that it imports from, in the same folder or with compiled
+    functions of their own.
+    """
+    text = source.read_text()
+    hashed = hashlib.sha256(text.encode())
+    for name in _IMPORTS.findall(text):
+        other = ROOT.joinpath(*name.split(".")).with_suffix(".py")
+        if other.is_file() and (other.parent == source.parent or _COMPILES in other.read_text()):
+            hashed.update(source_stamp(other).encode())
+    return hashed.hexdigest()

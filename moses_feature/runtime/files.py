@@ -1,0 +1,155 @@
+"""Files that appear whole or not at all, and what their names say."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from safetensors import SafetensorError
+from xopen import xopen
+
+from moses_feature.runtime.errors import OutputError
+
+Json = dict[str, Any]
+"""A JSON object."""
+
+COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+STANDARD_STREAM = "-"
+_TEMPORARY = re.compile(r"\..*\.[0-9]+\.tmp")
+
+
+def is_compressed(path: str | Path) -> bool:
+    """Return whether a file is to be compressed, by its name."""
+    return Path(path).suffix.lower() in COMPRESSION_SUFFIXES
+
+
+def without_compression_suffix(path: str | Path) -> Path:
+    """Return the path without `.gz`, `.bz2`, `.xz` or `.zst` at its end."""
+    path = Path(path)
+    return path.with_suffix("") if is_compressed(path) else path
+
+
+def is_readable_file(path: str | Path) -> bool:
+    """Return whether there is a file; a name that no file can have is none."""
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def target_of(path: Path) -> Path:
+    """Return what a path leads to if it is a link, else the path.
+
+    Raises:
+        OutputError: the link leads in a circle.
+    """
+    try:
+        return path.resolve() if path.is_symlink() else path
+    except (OSError, RuntimeError) as error:
+        raise OutputError(f"{path}: expected a file, found a link that leads nowhere") from error
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary name beside `path`, and rename the file when the block succeeds.
+
+    Raises:
+        OutputError: the file cannot be written (a full disk, no permission).
+    """
+    if not path.name or path.is_dir():
+        raise OutputError(f"{path}: expected a file name, found a directory")
+    path = target_of(path)
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path}: expected a file name, found a special file")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.touch()
+        permissions = stat.S_IMODE(temporary.stat().st_mode)
+        yield temporary
+        temporary.chmod(permissions)  # some writers make files that others cannot read
+        temporary.replace(path)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+    except SafetensorError as error:
+        raise OutputError(f"{path}: cannot be written: {error}") from error
+    finally:
+        with suppress(OSError):  # where the folder is none, there is nothing to remove
+            temporary.unlink()
+
+
+@contextmanager
+def open_output(path: Path, level: int | None = None) -> Iterator[BinaryIO]:
+    """Open a file that appears when it is whole, compressed as the suffix of its name says.
+
+    Args:
+        path: of the file.
+        level: of the compression; None for a fast one.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    with whole_file(path) as temporary:
+        if is_compressed(path):
+            form = path.suffix.lower()[1:]
+            opened = xopen(temporary, "wb", format=form, compresslevel=level, threads=0)
+        else:
+            opened = temporary.open("wb")
+        with opened as file:
+            yield file
+
+
+@contextmanager
+def locked_directory(directory: Path, doing: str) -> Iterator[None]:
+    """Make a directory, keep other runs from it, and remove it if nothing comes into it.
+
+    Args:
+        directory: which one.
+        doing: what a run does there, for the message to the others.
+
+    Raises:
+        OutputError: it cannot be made, or another run is at work there.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", error)
+        raise OutputError(f"{directory}: expected a directory: {reason}") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OutputError(f"{directory}: another run is {doing} there") from None
+        _remove_leftovers(directory)
+        try:
+            yield
+        finally:  # only who holds the lock may remove the directory
+            if directory.is_dir() and not any(directory.iterdir()):
+                directory.rmdir()
+    finally:
+        os.close(descriptor)
+
+
+def _remove_leftovers(directory: Path) -> None:
+    """Remove the temporary files of runs that were killed."""
+    for path in directory.glob(".*.tmp"):
+        if _TEMPORARY.fullmatch(path.name):
+            path.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a small file so that it appears whole or not at all."""
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_json(path: Path, content: Json) -> None:
+    """Write a JSON object, indented, so that it appears whole or not at all."""
+    write_whole(path, json.dumps(content, indent=2).encode() + b"\n")

@@ -1,0 +1,114 @@
+"""JSON files of our own that people may have changed: read, and checked once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from moses_feature.runtime.errors import FormatError
+from moses_feature.runtime.files import Json
+
+T = TypeVar("T")
+
+
+def read_json(path: Path, what: str) -> Json:
+    """Read a file that holds an object.
+
+    Args:
+        path: the file.
+        what: what it should be, for error messages.
+
+    Raises:
+        FormatError: it holds something else, or is damaged.
+        OSError: it cannot be read.
+    """
+    return parse_json(path.read_bytes(), path, what)
+
+
+def parse_json(content: bytes | str, path: Path, what: str) -> Json:
+    """Return the object that a text holds; the errors are those of `read_json`."""
+    try:
+        parsed = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(path, what, f"a damaged file ({error})") from error
+    if not isinstance(parsed, dict):
+        raise FormatError(path, what, f"{type(parsed).__name__}: {str(parsed)[:60]}")
+    return parsed
+
+
+def member(content: Json, name: str, kind: Any, path: Path, what: str) -> Any:
+    """Return a member of an object after a look at its type.
+
+    Args:
+        content: the object.
+        name: of the member.
+        kind: type that it must have, such as `dict[str, int]` or `list[float] | None`.
+        path: of the file, for error messages.
+        what: what the file should be, for error messages.
+
+    Raises:
+        FormatError: it is missing, or of another type.
+    """
+    if name not in content or not is_of_type(content[name], kind):
+        found = repr(content[name])[:60] if name in content else "none"
+        raise FormatError(path, f"{what}: a good {name!r}", found)
+    return content[name]
+
+
+def record(kind: type[T], content: Any, path: Path, what: str) -> T:
+    """Make a dataclass of an object whose members are called like its fields.
+
+    Raises:
+        FormatError: a member is missing, not known, or of another type than the field.
+    """
+    if not isinstance(content, dict):
+        raise FormatError(path, what, repr(content)[:60])
+    types = get_type_hints(kind)
+    names = {field.name for field in fields(kind) if field.init}  # type: ignore[arg-type]
+    if unknown := sorted(set(content) - names):
+        raise FormatError(path, what, f"an unknown {unknown[0]!r}")
+    needed = [f.name for f in fields(kind) if f.init and _is_needed(f)]  # type: ignore[arg-type]
+    for name in {*needed, *content}:
+        member(content, name, types[name], path, what)
+    return kind(**{name: _as(content[name], types[name]) for name in content})
+
+
+def _is_needed(field: Any) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _as(value: Any, kind: Any) -> Any:
+    """Return a JSON value as what a field holds: a list may stand for a tuple."""
+    return tuple(value) if get_origin(kind) is tuple else value
+
+
+def is_of_type(value: Any, kind: Any) -> bool:
+    """Return whether a JSON value is of a type; a whole number will do for a float."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return True
+    if origin in (Union, UnionType):
+        return any(is_of_type(value, one) for one in arguments)
+    if kind in (None, NoneType):
+        return value is None
+    if origin is Literal:
+        return any(type(value) is type(one) and value == one for one in arguments)
+    if origin is list:
+        return isinstance(value, list) and all(is_of_type(v, arguments[0]) for v in value)
+    if origin is tuple:
+        return (
+            isinstance(value, list | tuple)
+            and len(value) == len(arguments)
+            and all(map(is_of_type, value, arguments))
+        )
+    if origin in (dict, Mapping):
+        return isinstance(value, dict) and all(is_of_type(v, arguments[1]) for v in value.values())
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, kind)

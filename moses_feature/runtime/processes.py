@@ -1,0 +1,156 @@
+"""An object in a process of its own, whose methods are called from here.
+
+Not started with `multiprocessing`, whose processes import what the main one did, and modules of the
+current directory before those of the standard library. The process ends with the one that started
+it, however that ends. Signals are for the latter alone: the former ignores them.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, TypeVar
+
+from moses_feature.runtime.errors import LostProcessError, MosesFeatureError
+
+Result = TypeVar("Result")
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = "from moses_feature.runtime.processes import serve; serve({}, {})"
+SECONDS_BETWEEN_REPORTS = 0.5
+
+
+class ObjectProcess:
+    """An object in a process of its own.
+
+    Args:
+        make: makes the object there; it must be possible to pickle it.
+        what: what to call the process if it is lost.
+    """
+
+    def __init__(self, make: Callable[[], Any], what: str) -> None:
+        self._what = what
+        self._connection, theirs = Pipe()
+        alive, self._alive = os.pipe()  # nothing is written to it: its end is that of this process
+        search_path = [path for path in sys.path if path]  # not the current directory
+        try:
+            self._process = subprocess.Popen(  # noqa: S603  # this very program
+                [sys.executable, "-P", "-c", PROGRAM.format(theirs.fileno(), alive)],
+                pass_fds=[theirs.fileno(), alive],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join([*search_path, str(ROOT)])},
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C does not reach it
+            )
+        finally:
+            theirs.close()
+            os.close(alive)
+        self._thread = ThreadPoolExecutor(1)  # sends and receives, so that neither side waits
+        self.ready: Future[None] = self._thread.submit(self._call, make)
+        """Raises what `make` raises."""
+
+    def call(
+        self,
+        method: Callable[..., Result],
+        *arguments: Any,
+        report: Callable[[int], None] | None = None,
+    ) -> Future[Result]:
+        """Call a method of the object, given as an attribute of its class.
+
+        Args:
+            method: its name is what counts.
+            arguments: of the method.
+            report: told what the method tells its argument `report`, now and then added up.
+
+        Returns:
+            the future of the result; it raises what the method raises, or `LostProcessError`.
+        """
+        reports = report is not None
+        return self._thread.submit(self._call, (method.__name__, arguments, reports), report)
+
+    def _call(self, request: Any, report: Callable[[int], None] | None = None) -> Any:
+        try:
+            self._connection.send(request)
+            while True:
+                kind, content = self._connection.recv()
+                if kind != "report":
+                    break
+                if report is not None:
+                    report(content)
+        except (EOFError, OSError):
+            code = self._process.wait()
+            raise LostProcessError(
+                f"{self._what} ended without a word, exit code {code} (negative: killed by this "
+                "signal, 9 often for want of memory)"
+            ) from None
+        if kind == "error":
+            raise content
+        return content
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        self._process.kill()
+        self._process.wait()
+        self._thread.shutdown(cancel_futures=True)
+        self._connection.close()
+        os.close(self._alive)
+
+
+def serve(descriptor: int, alive: int) -> None:
+    """Make an object and call its methods, as is asked for over a connection."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(alive,), daemon=True).start()
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    gc.disable()  # many small objects, no cycles
+    connection: Connection[Any, Any] = Connection(descriptor)
+    try:
+        made = _answer(connection.recv())
+        connection.send(("error", made) if isinstance(made, MosesFeatureError) else ("done", None))
+        while True:
+            method, arguments, reports = connection.recv()
+            options = {"report": _Reporter(connection)} if reports else {}
+            answer = _answer(getattr(made, method), *arguments, **options)
+            is_error = isinstance(answer, MosesFeatureError)
+            connection.send(("error" if is_error else "done", answer))
+    except (EOFError, ConnectionError):
+        return
+
+
+def _answer(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    try:
+        return function(*arguments, **options)
+    except MosesFeatureError as error:
+        return error
+
+
+def _end_with(alive: int) -> None:
+    """End when the other end of a pipe is closed."""
+    os.read(alive, 1)
+    os._exit(1)
+
+
+class _Reporter:
+    """Tells how much was done, now and then."""
+
+    def __init__(self, connection: Connection[Any, Any]) -> None:
+        self._connection = connection
+        self._done = 0
+        self._last = time.monotonic()
+
+    def __call__(self, done: int) -> None:
+        self._done += done
+        if time.monotonic() - self._last > SECONDS_BETWEEN_REPORTS:
+            self._connection.send(("report", self._done))
+            self._done = 0
+            self._last = time.monotonic()

@@ -1,1 +1,0 @@
-"""log p(target | source) of many phrase pairs at once."""

@@ -1,1 +1,0 @@
-"""RNNsearch: its training on sentence pairs, scores and translations."""

@@ -1,0 +1,88 @@
+"""The sampled softmax against all words, and its expectation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from helpers.models import FEED_FORWARD_SIZES, SEARCH_SIZES, SIZES, random_model
+
+from moses_feature.networks.softmax import (
+    WordSampler,
+    inclusion_probabilities,
+    sampled_log_probs,
+    word_log_probs,
+)
+from moses_feature.networks.vocabulary import END
+
+CPU = torch.device("cpu")
+COUNTS = np.array([0, 500, 1, 0, 90, 20, 20, 3, 7, 1, 1000, 2])
+ROWS, RANK = 6, 5
+
+
+def drawn(*shape: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(sum(shape))
+    return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
+
+
+GIVEN = drawn(ROWS, RANK), drawn(len(COUNTS), RANK), drawn(len(COUNTS))
+WORDS = torch.tensor([0, 10, 3, 3, 7, 11])
+
+
+def test_probabilities_to_be_in_a_sample():
+    q = inclusion_probabilities(COUNTS, 6)
+    assert q.sum() == pytest.approx(6)
+    assert q[END] == q[10] == q[1] == 1
+    assert (q > 0).all()
+    assert np.array_equal(
+        np.argsort(q[2:10], kind="stable"), np.argsort(COUNTS[2:10], kind="stable")
+    )
+    assert (inclusion_probabilities(COUNTS, 1)[1:] < 1).all()
+    assert (inclusion_probabilities(COUNTS, 12) == 1).all()
+
+
+def test_samples_are_as_frequent_as_said():
+    sampler = WordSampler(COUNTS, 6, 1, CPU)
+    counted = np.zeros(len(COUNTS))
+    for update in range(4000):
+        counted[sampler.sample(update).words] += 1
+    np.testing.assert_allclose(counted / 4000, inclusion_probabilities(COUNTS, 6), atol=0.03)
+    again = WordSampler(COUNTS, 6, 1, CPU).sample(7)
+    assert torch.equal(again.words, sampler.sample(7).words)
+
+
+def test_all_words_as_the_sample():
+    sample = WordSampler(COUNTS, len(COUNTS), 1, CPU).sample(0)
+    found, log_z = sampled_log_probs(*GIVEN, WORDS, sample)
+    expected = word_log_probs(*GIVEN, WORDS)
+    torch.testing.assert_close(found, expected)
+    logits = GIVEN[0] @ GIVEN[1].t() + GIVEN[2]
+    torch.testing.assert_close(log_z, torch.logsumexp(logits, 1))
+    gradients = [torch.autograd.grad(p.sum(), GIVEN) for p in (found, expected)]
+    torch.testing.assert_close(*gradients)
+
+
+def test_the_sum_is_right_on_average():
+    sampler = WordSampler(COUNTS, 6, 1, CPU)
+    given = [tensor.detach() * 0.5 for tensor in GIVEN]
+    sums = np.mean(
+        [
+            sampled_log_probs(*given, WORDS, sampler.sample(update))[1].exp().numpy()
+            for update in range(20_000)
+        ],
+        axis=0,
+    )
+    exact = torch.exp(given[0] @ given[1].t() + given[2]).sum(1).numpy()
+    np.testing.assert_allclose(sums, exact, rtol=0.03)
+
+
+@pytest.mark.parametrize("sizes", [SIZES, FEED_FORWARD_SIZES, SEARCH_SIZES])
+def test_every_network_takes_a_sample(sizes):
+    model = random_model(sizes)
+    sides = torch.tensor([[1, 2, END], [3, END, END]]), torch.tensor([2, 1])
+    words = len(model.target)
+    whole = WordSampler(np.ones(words, dtype=np.int64), words, 1, CPU).sample(0)
+    exact = model.network(*sides, *sides)
+    torch.testing.assert_close(model.network(*sides, *sides, whole), exact)
+    part = WordSampler(np.ones(words, dtype=np.int64), 4, 1, CPU).sample(0)
+    assert not torch.allclose(model.network(*sides, *sides, part)[1], exact[1])

@@ -1,0 +1,288 @@
+"""Expected BLEU against plain float64, its gradient against differences, lists that do not fit."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers.equations import reference_log_probs
+from helpers.models import random_model
+from sacrebleu.metrics.bleu import BLEU
+
+from moses_feature.moses.features import FeatureFunction, FeatureSet
+from moses_feature.phrases.model import load_model, save_model
+from moses_feature.phrases.refinement.expected_bleu import ExpectedBleu
+from moses_feature.phrases.refinement.lists import ListReader
+from moses_feature.phrases.refinement.refine import refine
+from moses_feature.phrases.refinement.settings import RefineData, RefineSettings
+from moses_feature.phrases.table_words import TableWords
+from moses_feature.runtime.errors import DataError, UsageError
+from moses_feature.training.trainer import RunControl
+
+CPU = torch.device("cpu")
+SOURCES = [b"the dog a", b"b c", b"d", b"a b c d", b"c a"]
+REFERENCES = [b"le chien un", b"B C", b"D", b"A B C D", b"C A"]
+LISTS = [
+    [(b"0-1=0-1 2=2", b"le chien un"), (b"0=0 1-2=1-2", b"le chien A"), (b"2=0 0-1=1", b"un B")],
+    [(b"0-1=0-1", b"B C"), (b"1=0 0=1", b"C B"), (b"0=0 1=1", b"B D")],
+    [(b"0=0", b"A")],
+    [(b"0-1=0 2-3=1-3", b"A A C D"), (b"0=0 1-3=1-3", b"A B C D"), (b"3=0 0-2=1", b"D C")],
+    [(b"0-1=0-1", b"C A"), (b"1=0 0=1", b"A C")],
+]
+LM = [[-2.0, -1.5, -1.0], [-3.0, -1.0, -2.0], [-1.0], [-2.0, -2.5, -0.5], [-1.0, -1.25]]
+FEATURES = FeatureSet(
+    (
+        FeatureFunction("LM0", (0.5,), (True,)),
+        FeatureFunction("TM0", (0.2, 9.0, 0.3, 0.1), (True, False, True, True)),
+    )
+)
+"""The lists have no value of the one that is not tuned."""
+COLUMN = 2
+
+
+def weights(directory: Path) -> bytes:
+    return (directory / "model.safetensors").read_bytes()
+
+
+def pairs_of(sentence: int, place: int) -> list[tuple[list[bytes], list[bytes]]]:
+    text, words = LISTS[sentence][place]
+    spans = []
+    for part in text.split():
+        sides = [side.split(b"-") for side in part.split(b"=")]
+        spans.append([(int(side[0]), int(side[-1]) + 1) for side in sides])
+    return [(SOURCES[sentence].split()[a:b], words.split()[c:d]) for (a, b), (c, d) in spans]
+
+
+def log_prob(model, source, target) -> float:
+    ids = model.source.ids(source), model.target.ids(target)
+    return float(reference_log_probs(model, *ids).sum())
+
+
+def column_of(model, sentence: int, place: int) -> float:
+    return sum(log_prob(model, *pair) for pair in pairs_of(sentence, place))
+
+
+def write_lists(path: Path, model, change=lambda line: line) -> None:
+    lines = []
+    for sentence, of_sentence in enumerate(LISTS):
+        for place, (segmentation, words) in enumerate(of_sentence):
+            value = column_of(model, sentence, place)
+            features = f"LM0= {LM[sentence][place]} TM0= -1 {value:.6g} -2"
+            line = b"%d ||| %b  ||| %b ||| -1.5 ||| %b\n"
+            lines.append(change(line % (sentence, words, features.encode(), segmentation)))
+    path.write_bytes(b"".join(lines))
+
+
+@pytest.fixture
+def files(tmp_path):
+    model = random_model()
+    save_model(tmp_path / "m", model)
+    write_lists(tmp_path / "lists", model)
+    (tmp_path / "source").write_bytes(b"".join(line + b"\n" for line in SOURCES))
+    (tmp_path / "reference").write_bytes(b"".join(line + b"\n" for line in REFERENCES))
+    return tmp_path
+
+
+def data_of(files: Path, **changed) -> RefineData:
+    paths = str(files / "source"), [str(files / "reference")], str(files / "lists")
+    digest = load_model(files / "m").digest
+    return replace(
+        RefineData(files / "m", *paths, FEATURES, COLUMN, digest, TableWords()), **changed
+    )
+
+
+def objective_of(files: Path, **settings) -> ExpectedBleu:
+    data, model = data_of(files), load_model(files / "m")
+    words = data.words.words(model)
+    reader = ListReader(FEATURES, COLUMN, words, model.source, model.target)
+    lists = reader.read(data.lists, data.source, data.references)
+    return ExpectedBleu(model, lists, 0.3, RefineSettings(**settings), CPU)
+
+
+def plain(model, sharpness: float, sentence: int) -> float:
+    metric = BLEU(tokenize="none", smooth_method="add-k", smooth_value=1, effective_order=False)
+    scores, bleu = [], []
+    for place, (_, words) in enumerate(LISTS[sentence]):
+        fixed = 0.5 * LM[sentence][place] + 0.2 * -1 + 0.1 * -2
+        scores.append(sharpness * (fixed + 0.3 * column_of(model, sentence, place)))
+        reference = [REFERENCES[sentence].decode()]
+        bleu.append(metric.sentence_score(words.decode(), reference).score / 100)
+    p = np.exp(np.array(scores) - max(scores))
+    return float((p / p.sum()) @ bleu)
+
+
+def test_expected_bleu_against_plain_sums(files):
+    objective = objective_of(files, perplexity=1.7)
+    model = load_model(files / "m")
+    rows = np.array([3, 0, 4, 1])
+    found = objective.terms(objective.network, rows).rewards
+    expected = [plain(model, objective.sharpness, int(row)) for row in rows]
+    np.testing.assert_allclose(found.detach().numpy(), expected, atol=1e-6)
+    assert 2 not in np.concatenate([objective.batch(0), *objective.held_out_batches()])
+
+
+def test_its_gradient_against_differences(files):
+    objective = objective_of(files, perplexity=1.7)
+    network = objective.network.double()
+    rows = np.array([0, 1, 3])
+
+    def loss() -> torch.Tensor:
+        return -objective.terms(network, rows).rewards.sum()
+
+    loss().backward()
+    for name in ("decoder_state.weight", "encoder_input.bias", "output_words.weight"):
+        parameter = dict(network.named_parameters())[name]
+        place = int(parameter.grad.abs().argmax())
+        with torch.no_grad():
+            flat, step = parameter.view(-1), 1e-4
+            flat[place] += step
+            above = loss()
+            flat[place] -= 2 * step
+            below = loss()
+            flat[place] += step
+        expected = float(above - below) / (2 * step)
+        assert parameter.grad.view(-1)[place].item() == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_lists_are_as_peaked_as_asked(files):
+    objective = objective_of(files, perplexity=1.6, held_out=0.2)
+    model = load_model(files / "m")
+    entropies = []
+    for row in np.unique(np.concatenate([objective.batch(0)])):
+        places = range(len(LISTS[row]))
+        scores = [0.5 * LM[row][place] + 0.3 * column_of(model, row, place) for place in places]
+        p = np.exp(objective.sharpness * (np.array(scores) - max(scores)))
+        p /= p.sum()
+        entropies.append(-(p * np.log(p)).sum())
+    assert math.exp(np.mean(entropies)) == pytest.approx(1.6, rel=1e-4)
+
+
+def test_no_list_is_as_flat_as_that(files):
+    with pytest.raises(UsageError, match=r"perplexity: expected less than 2\.\d"):
+        objective_of(files, perplexity=5.0)
+
+
+def test_a_run_gains_and_goes_on_to_the_byte(files):
+    settings = RefineSettings(
+        batch_size=2, learning_rate=0.01, updates=30, evaluate_every=6, perplexity=1.7
+    )
+    refine(data_of(files), settings, files / "whole", CPU)
+    training = load_model(files / "whole").training
+    losses = [entry["training_loss"] for entry in training["history"][1:]]
+    assert min(losses[1:]) < losses[0] - 0.01
+    first, *_ = training["history"]
+    assert first["update"] == 0  # the network as it was
+    assert min(entry["held_out_loss"] for entry in training["history"]) == pytest.approx(
+        training["held_out_loss"]
+    )
+    assert training["objective"] == "expected BLEU"
+    assert training["refined_model"] == load_model(files / "m").digest
+    asked = iter(range(99))
+    control = RunControl(stop=lambda: next(asked) == 13)
+    assert refine(data_of(files), settings, files / "parts", CPU, control) == "interrupted"
+    refine(data_of(files), settings, files / "parts", CPU, RunControl(resume=True))
+    assert weights(files / "parts") == weights(files / "whole") != weights(files / "m")
+    with pytest.raises(UsageError, match="holds a model already"):
+        refine(data_of(files), settings, files / "whole", CPU)
+
+
+def no_segmentation(line: bytes) -> bytes:
+    return b" ||| ".join(line.split(b" ||| ")[:4]) + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (no_segmentation, "lists at line 1: expected the phrases behind the total"),
+        (lambda line: line.replace(b"LM0=", b"LM1="), "line 1: expected the features LM0:1 TM0:3"),
+        (lambda line: line.replace(b" -2 |||", b" |||"), "found LM0:1 TM0:2"),
+        (lambda line: line[: line.index(b"LM0")] + line[line.index(b"TM0") :], "found TM0:3"),
+        (lambda line: line.replace(b"-1.5", b"x"), "line 1: expected sentence"),
+        (lambda line: line.replace(b"LM0= ", b"LM0= x"), "line 1: expected sentence"),
+        (lambda line: line.replace(b"||| 0", b"||| 7"), "expected phrases that cover 3 source"),
+        (lambda line: b"9" + line, "line 1: expected a sentence from 0 to 4, found 90"),
+    ],
+)
+def test_lists_that_do_not_fit(files, change, message):
+    write_lists(files / "lists", load_model(files / "m"), change)
+    with pytest.raises(DataError, match=message):
+        objective_of(files)
+
+
+def test_other_models_texts_and_directions(files):
+    settings = RefineSettings(updates=1)
+    write_lists(files / "lists", random_model(seed=9))
+    with pytest.raises(DataError, match="expected the network's log p as their column"):
+        refine(data_of(files), settings, files / "new", CPU)
+    (files / "reference").write_bytes(b"A\n")
+    with pytest.raises(DataError, match=r"reference: expected 5 lines as in .*source, found 1"):
+        refine(data_of(files), settings, files / "new", CPU)
+    with pytest.raises(UsageError, match="expected the network that made the column"):
+        refine(data_of(files, digest="other"), settings, files / "new", CPU)
+    (files / "lists").write_bytes(b"")
+    (files / "reference").write_bytes(b"A\n" * 5)
+    with pytest.raises(DataError, match="two sentences at least whose translations differ"):
+        refine(data_of(files), settings, files / "new", CPU)
+    with pytest.raises(UsageError, match="expected a file name, found -"):
+        refine(data_of(files, source="-"), settings, files / "new", CPU)
+    for wrong in ({"perplexity": 1.0}, {"weight": 0.0}, {"held_out": 1.0}, {"dropout": 1.0}):
+        with pytest.raises(UsageError):
+            RefineSettings(**wrong)
+    assert not (files / "new" / "config.json").exists()
+
+
+def test_the_command(run, files):
+    """The column is found by what stands beside the table that the ini names."""
+    model = load_model(files / "m")
+    seen = {
+        pair
+        for sentence, of_sentence in enumerate(LISTS)
+        for place in range(len(of_sentence))
+        for pair in ((b" ".join(s), b" ".join(t)) for s, t in pairs_of(sentence, place))
+    }
+    lines = (b"%b ||| %b ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 9 9 9\n" % pair for pair in sorted(seen))
+    (files / "in").write_bytes(b"".join(lines))
+    run("augment-phrase-table", "in", "table", "--model", "m")
+    (files / "moses.ini").write_text(
+        "[feature]\nPhraseDictionaryMemory name=TM0 num-features=6 path=table input-factor=0 "
+        "output-factor=0 tuneable-components=true,true,true,true,true,false\n"
+        "KENLM name=LM0 factor=0 order=3 path=lm\n"
+        "[weight]\nTM0= 0.1 0.1 0.1 0.1 0.3 0\nLM0= 0.5\n"
+    )
+
+    def wide(line: bytes) -> bytes:
+        return line.replace(b"TM0= -1", b"TM0= -1 -1 -1 -1").replace(b" -2 |||", b" |||")
+
+    write_lists(files / "lists", model, wide)
+    options = "--ini", "moses.ini", "--source", "source", "--reference", "reference"
+    budget = "--n-best", "lists", "--updates", 3, "--perplexity", 1.7
+    run("refine", "m", "new", *options, *budget)
+    config = json.loads((files / "new" / "config.json").read_text())
+    assert [entry["role"] for entry in config["training"]["inputs"]] == [
+        "source text",
+        "reference",
+        "n-best lists",
+    ]
+    run("describe", "new")
+    run("score", "new", stdin=b"a\tA\n")
+    save_model(files / "x", random_model(seed=5))
+    other = run("refine", "x", "y", *options, *budget, exit_code=2)
+    assert "expected the network that made the column of the lists" in other.stderr
+    again = run("refine", "m", "new", *options, *budget, exit_code=2)
+    assert "holds a model already" in again.stderr
+    text = (files / "moses.ini").read_text()
+    (files / "moses.ini").write_text(text.replace("0.1 0.3 0", "0.1 0 0"))
+    refused = run("refine", "m", "other", *options, *budget, exit_code=2)
+    assert "the weight of the network's column is 0" in refused.stderr
+    run("refine", "m", "other", *options, *budget, "--weight", 0.3)
+    weights = [(files / name / "model.safetensors").read_bytes() for name in ("new", "other")]
+    assert weights[0] == weights[1]
+    untuned = text.replace("true,false", "false,false")
+    (files / "moses.ini").write_text(untuned)
+    refused = run("refine", "m", "third", *options, *budget, exit_code=2)
+    assert "the network's column is not tuneable" in refused.stderr

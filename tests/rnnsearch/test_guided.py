@@ -1,0 +1,155 @@
+"""Guided alignment: what is learnt from links, against plain sums, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from moses_feature.moses.alignments import PLACES, links_of
+from moses_feature.networks.direction import Reading
+from moses_feature.networks.vocabulary import END
+from moses_feature.phrases.model import load_model
+from moses_feature.rnnsearch.settings import SearchData, SearchSettings, SearchSizes
+from moses_feature.rnnsearch.training import GUIDANCE, _objective, _training_set
+
+SIZES = ("--hidden", 24, "--embedding", 12, "--alignment", 16, "--maxout", 16)
+QUICK = ("--batch-size", 20, "--learning-rate", 0.01, "--held-out", 0.05)
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def texts(tmp_path: Path) -> Path:
+    """Write sentences of different words that translate one by one; all are linked to the last."""
+    generator = np.random.default_rng(1)
+    lines = []
+    for _ in range(300):
+        source = [f"w{n}" for n in generator.permutation(9)[: generator.integers(2, 6)]]
+        target = [word.upper() for word in source]
+        lines.append((source, target, [f"{len(source) - 1}-{n}" for n in range(len(target))]))
+    for name, column in zip(("source", "target", "links"), zip(*lines, strict=True), strict=True):
+        (tmp_path / name).write_text("".join(" ".join(words) + "\n" for words in column))
+    return tmp_path
+
+
+def test_links_are_those_of_a_plain_reader():
+    generator = np.random.default_rng(3)
+    for _ in range(20):
+        places = generator.integers(0, 7, (generator.integers(0, 12), 2)).tolist()
+        text = " ".join(f"{source}-{target}" for source, target in places).encode()
+        numbers = {(target << PLACES) + source for source, target in places}
+        assert links_of(text, 7, 7).tolist() == sorted(numbers)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("right_to_left", [False, True])
+def test_the_loss_of_alignments(texts, reverse, right_to_left):
+    """It is the plain sum over the links of a pair, in every direction of reading."""
+    reading = Reading(reverse=reverse, right_to_left=right_to_left)
+    (texts / "source").write_text("a b c\na b c\nd\na\n")
+    (texts / "target").write_text("A B\nA B\nD D\nA B B\n")
+    (texts / "links").write_text("0-0 2-1 1-0\n0-1\n\n0-2 0-0 0-2\n")
+    kept = [((0, 0), (2, 1), (1, 0)), (), ((0, 2), (0, 0))]  # a pair comes once
+    settings = SearchSettings(sizes=SearchSizes(6, 5, 4, 3), held_out=0.1)
+    source, target, links = (str(texts / name) for name in ("source", "target", "links"))
+    data = SearchData(source, target, min_count=1, reading=reading, word_alignment=links)
+    learnt = _training_set(data, settings, "")
+    objective = _objective(learnt, settings, CPU)
+    network = objective.network
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter)
+    pairs = learnt.data.pairs
+    rows = np.array([2, 0, 1])
+    penalty = objective.terms(network, rows).penalty.item()
+
+    expected = 0.0
+    for row in rows:
+        read, lengths = map(torch.from_numpy, pairs.source.padded(np.array([row]), END))
+        written, words = map(torch.from_numpy, pairs.target.padded(np.array([row]), END))
+        previous = torch.nn.functional.pad(written[:, :-1], (1, 0), value=END)
+        annotations = network.annotations(read, lengths)
+        alignment = network.decode(annotations, lengths, previous.t())[1][:, 0].detach().numpy()
+        linked = np.zeros_like(alignment)
+        linked[int(words), int(lengths)] = 1
+        for of_source, of_target in kept[row]:
+            of_read, of_written = (of_target, of_source) if reverse else (of_source, of_target)
+            if right_to_left:
+                of_written = int(words) - 1 - of_written
+            linked[of_written, of_read] = 1
+        linked /= np.maximum(linked.sum(1, keepdims=True), 1)
+        expected -= GUIDANCE * (linked * np.log(alignment)).sum()
+    assert penalty == pytest.approx(expected, rel=1e-5)
+    assert objective.shown({"held_out_loss": 2.0, "held_out_penalty": 3 * GUIDANCE}) == (
+        "2.0000, alignments 3.0000"
+    )
+
+
+def test_it_aligns_as_it_is_told(run, texts):
+    """Even to words that do not help; by itself it would not."""
+    shares = []
+    for name, more in (("told", ("--word-alignment", "links")), ("alone", ())):
+        options = (*SIZES, *QUICK, "--annealing", 1, "--patience", 100, *more)
+        run("search", "train", "source", "target", name, *options, "--updates", 200)
+        text = (texts / "source").read_bytes()
+        run("search", "translate", name, "--alignments", f"{name}.json", "--beam", 1, stdin=text)
+        found = [json.loads(line) for line in Path(f"{name}.json").read_text().splitlines()]
+        last = [
+            np.argmax(weights) == len(line["source"]) - 1
+            for line in found
+            for weights in line["alignment"][:-1]
+        ]
+        shares.append(np.mean(last))
+    assert shares[0] > 0.9
+    assert shares[1] < 0.6
+
+
+def test_the_log_shows_what_is_learnt_of_alignments(run, texts):
+    (texts / "links").write_text("\n" + "".join("0-0\n" for _ in range(299)))
+    options = (*SIZES, *QUICK, "--word-alignment", "links", "--cooldown", 0.5)
+    log = run("search", "train", "source", "target", "m", *options, "--updates", 20).stderr
+    assert "(1 have no links)" in log
+    training = load_model(texts / "m").training
+    assert training["unlinked"] == 1
+    for entry in training["history"]:
+        loss, alignments = entry["held_out_loss"], entry["held_out_penalty"] / GUIDANCE
+        assert f"held-out {loss:.4f}, alignments {alignments:.4f}" in log
+        assert f"learning rate {entry['learning_rate']:.2g}" in log
+    assert training["history"][-1]["learning_rate"] == pytest.approx(0.01 * 0.1)
+
+
+def test_a_run_goes_on_with_the_same_links(run, texts):
+    options = ("source", "target", *SIZES, *QUICK, "--dropout", 0.2, "--self-normalisation", 0.1)
+    told = ("--word-alignment", "links")
+    run("search", "train", *options, "whole", *told, "--updates", 12)
+    run("search", "train", *options, "parts", *told, "--updates", 6)
+    again = ("search", "train", *options, "parts", "--updates", 12, "--resume")
+    assert '["word alignment", ' in run(*again, exit_code=1).stderr
+    run(*again, *told)
+    weights = [(texts / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
+    assert weights[0] == weights[1]
+    shorter = run(*again, *told, "--longest", 4, exit_code=1).stderr
+    assert "expected a run with pairs" in shorter
+    roles = [entry["role"] for entry in load_model(texts / "whole").training["inputs"]]
+    assert roles == ["source", "target", "word alignment"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("0-0\n1-0\n", "links at line 2: expected links between 1 source and 2 target words"),
+        ("0-0\n0-0 x\n", "links at line 2: expected word alignments, such as 0-0 1-1, found"),
+        ("0-0\n", "source at line 2: expected as many lines in both texts and the word alignment"),
+        ("0-0\n0-0\n\n", "links at line 3: expected as many lines"),
+        ("\n\n", "links: expected links such as 0-0 1-2, found none in 2 sentence pairs"),
+    ],
+)
+def test_bad_links(run, texts, content, message):
+    (texts / "source").write_text("a\na\n")
+    (texts / "target").write_text("A B\nA C\n")
+    (texts / "links").write_text(content)
+    options = ("source", "target", "m", "--word-alignment", "links")
+    assert message in run("search", "train", *options, exit_code=1).stderr
+    assert not (texts / "m" / "model.safetensors").exists()
