@@ -21,14 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from moses_feature.cluster.actors import ActorPool
-from moses_feature.cluster.connection import Cluster, connected
 from moses_feature.moses.lines import LineReader
+from moses_feature.runtime.cluster import ActorPool, Cluster, connected
 from moses_feature.tables.augment import LINES_PER_PART, augment
 from moses_feature.tables.column_models import load_column_models
 from moses_feature.tables.columns import NewColumns, ScoredPart
-from moses_feature.tables.parts import Part, PartReader
 from moses_feature.tables.settings import AugmentSettings
+from moses_feature.tables.shards import Part, PartReader
 
 
 def main() -> None:

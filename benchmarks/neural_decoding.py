@@ -30,7 +30,7 @@ from moses_feature.decoder.language_model import BUFFER
 from moses_feature.decoder.source_phrases import Sentence
 from moses_feature.decoder.system import System
 from moses_feature.moses.ini import MosesIni
-from moses_feature.moses.texts import read_text
+from moses_feature.moses.lines import read_text
 
 
 class Asked:

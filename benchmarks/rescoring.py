@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.nbest import NbestLine
+from moses_feature.moses.nbest_lists import NbestLine
 from moses_feature.networks.phrases import Phrases
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import load_model

@@ -35,11 +35,11 @@ from xopen import xopen
 
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
+from moses_feature.networks.architectures import PairSizes
 from moses_feature.networks.computation import ROWS
 from moses_feature.networks.direction import FORWARD, Reading
 from moses_feature.networks.output_layer import WORDS_TOGETHER
 from moses_feature.networks.pair_network import network_of
-from moses_feature.networks.sizes import PairSizes
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.model import PhraseModel, load_model, save_model
 from moses_feature.phrases.packing import Packed, WordPair
@@ -48,7 +48,7 @@ from moses_feature.phrases.scorer import Scorer, scorer_of
 from moses_feature.phrases.settings import PRESETS, FeedForwardSizes, Sizes
 from moses_feature.tables.augment import LINES_PER_PART
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns
-from moses_feature.tables.parts import PartReader
+from moses_feature.tables.shards import PartReader
 
 CPU = torch.device("cpu")
 MIB = 1 << 20

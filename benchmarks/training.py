@@ -25,8 +25,8 @@ from twin import padded, twin_log_probs
 
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
+from moses_feature.networks.architectures import PairSizes
 from moses_feature.networks.phrases import Phrases
-from moses_feature.networks.sizes import PairSizes
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.encoder_decoder import EncoderDecoder
 from moses_feature.phrases.objective import BatchSampler, PhraseData, PhraseObjective

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from mert.cli.options import TUNING, decoder_options, force_option, tuning_options
-from mert.cli.progress import DecodingProgress
+from mert.cli.options import TUNING, DecodingProgress, decoder_options, force_option, tuning_options
 from mert.comparison.candidate import PAGE, Candidate, FinishedOutput
 from mert.comparison.compare import compare
 from mert.comparison.report import as_markdown

@@ -12,21 +12,19 @@ from pathlib import Path
 
 import click
 
-from mert.cli.options import MOST_TRANSLATIONS, SearchOptions, search_options
-from mert.cli.progress import DecodingProgress
+from mert.cli.options import MOST_TRANSLATIONS, DecodingProgress, SearchOptions, search_options
 from moses_feature import __version__
 from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import WholeRange
 from moses_feature.cli.paths import READ, WRITE
 from moses_feature.cli.progress import Progress
-from moses_feature.decoder.decoder import EmbeddedDecoder
+from moses_feature.decoder.decoder import EmbeddedDecoder, embedded_decoder
 from moses_feature.decoder.source_phrases import Sentence
 from moses_feature.decoder.system import System
-from moses_feature.decoder.workers import embedded_decoder
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.lines import read_text
 from moses_feature.moses.nbest_lists import read_nbest
-from moses_feature.moses.texts import read_text
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, whole_file
 

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import click
 
-from mert.cli.options import TUNING, decoder_options, force_option, tuning_options
-from mert.cli.progress import DecodingProgress
+from mert.cli.options import TUNING, DecodingProgress, decoder_options, force_option, tuning_options
 from mert.decoders.choice import DecoderSettings
-from mert.tuning.checks import check_chain
-from mert.tuning.corpus import Corpus
+from mert.tuning.corpus import Corpus, check_chain
 from mert.tuning.state import TUNED_INI, TuningSettings, identity_of
 from mert.tuning.tune import RESCORING_WEIGHTS
 from mert.tuning.tune_rescored import tune_system

@@ -15,7 +15,7 @@ from moses_feature.cli.command import Command, debug_option
 from moses_feature.cli.option_types import NOT_NEGATIVE, format_option
 from moses_feature.cli.paths import READ, WRITE
 from moses_feature.metrics.metric import METRICS
-from moses_feature.moses.texts import read_parallel
+from moses_feature.moses.lines import read_parallel
 from moses_feature.rescoring.nbest import read_weights
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM

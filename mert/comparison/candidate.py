@@ -17,8 +17,8 @@ from mert.comparison.significance import Scorer
 from mert.decoders.choice import DecoderSettings
 from mert.tuning.corpus import Corpus
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.lines import Text, read_text
 from moses_feature.moses.phrase_table import SEPARATOR
-from moses_feature.moses.texts import Text, read_text
 from moses_feature.runtime.errors import DataError, FormatError, UsageError
 from moses_feature.runtime.files import whole_file
 

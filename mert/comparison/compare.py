@@ -23,19 +23,24 @@ from mert.comparison.candidate import (
     check_names,
 )
 from mert.comparison.page import write_page
-from mert.comparison.results import Comparison, Run, SystemResult, as_json, notes_on_weights
+from mert.comparison.results import (
+    Comparison,
+    Run,
+    Seconds,
+    SystemResult,
+    TimeLeft,
+    as_json,
+    notes_on_weights,
+)
 from mert.comparison.significance import approximate_randomisation, paired_bootstrap
 from mert.comparison.system_runs import Report, SystemRuns, Task
-from mert.comparison.text_sections import ComparedTexts
-from mert.comparison.times import Seconds, TimeLeft
+from mert.comparison.translations import ComparedTexts
 from mert.decoders.choice import DecoderSettings
-from mert.tuning.checks import check_chain
-from mert.tuning.corpus import Corpus
+from mert.tuning.corpus import Corpus, check_chain
 from mert.tuning.state import TuningSettings
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import locked_directory, write_json
-from moses_feature.runtime.json_files import read_json
-from moses_feature.runtime.run_identity import difference
+from moses_feature.runtime.json_files import difference, read_json
 
 
 def compare(

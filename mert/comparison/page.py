@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 
 from mert.comparison.report import notes, number_of_runs, table
 from mert.comparison.results import Comparison, SystemResult
-from mert.comparison.text_sections import ComparedTexts, text_sections
+from mert.comparison.translations import ComparedTexts, text_sections
 from moses_feature.report import page
 from moses_feature.report.page import Section
 

@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from mert.comparison.candidate import Candidate
-from mert.comparison.results import Run
+from mert.comparison.results import Run, TimeLeft, Times
 from mert.comparison.significance import Scorer
-from mert.comparison.times import TimeLeft, Times
 from mert.decoders.choice import DecoderSettings
 from mert.decoders.decoder import Decoder
 from mert.decoders.rescored import RescoredDecoder

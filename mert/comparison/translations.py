@@ -1,19 +1,31 @@
-"""What systems made of the test set: their lists, read again, and how they differ."""
+"""What systems made of the test set: their lists, read again, and where they differ."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from html import escape
 from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 
-from moses_feature.metrics.metric import sentence_quality
+from mert.comparison.results import Comparison, SystemResult
+from mert.tuning.corpus import Corpus
+from moses_feature.metrics.metric import corpus_quality, sentence_quality
 from moses_feature.moses.alignments import PhrasePlace, read_segmentation
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine, labelled_values
+from moses_feature.moses.nbest_lists import (
+    EXPECTED,
+    VALUES,
+    NbestLine,
+    first_translations,
+    labelled_values,
+)
+from moses_feature.report.page import Section, shown_text, table
 from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.errors import FormatError, shown
 
@@ -180,3 +192,190 @@ def words_found(
             right[group] += min(words.count(word), most)
     with np.errstate(invalid="ignore"):
         return wanted, 200 * right / (written + wanted)
+
+
+LENGTHS = (1, 6, 11, 16, 21, 31, 41)
+FREQUENCIES = (0, 1, 2, 5, 20, 100)
+MOST_SHOWN = 50
+"""Sentences on either side."""
+MOST_FEATURES = 4
+"""Features that are said to have decided."""
+
+
+@dataclass(frozen=True)
+class ComparedTexts:
+    """What the sections are about.
+
+    Attributes:
+        dev: the text that systems were tuned on; None if none was.
+        test: the text that they are compared on.
+    """
+
+    dev: Corpus | None
+    test: Corpus
+
+
+def text_sections(comparison: Comparison, texts: ComparedTexts) -> Iterator[Section]:
+    """Yield the metric by length, words by frequency, and for each system what it changes."""
+    yield _lengths(comparison, texts)
+    if texts.dev is not None:
+        yield _frequencies(comparison, texts.dev, texts.test)
+    baseline, *others = comparison.systems
+    for system in others:
+        yield _changes(baseline, system, texts, comparison.metric.label)
+
+
+def _lengths(comparison: Comparison, texts: ComparedTexts) -> Section:
+    systems, metric = comparison.systems, comparison.metric
+    groups = [
+        by_length(texts.test.sentences, [run.test_statistics for run in system.runs], LENGTHS)
+        for system in systems
+    ]
+    rows = [("source words", "sentences", *(system.name for system in systems))]
+    for label, of_systems in zip(_labels(LENGTHS), zip(*groups, strict=True), strict=True):
+        if size := of_systems[0][0]:
+            means = [
+                metric.shown(float(np.mean([corpus_quality(row) for row in sums])))
+                for _, sums in of_systems
+            ]
+            rows.append((label, f"{size:,}", *(f"{mean:.2f}" for mean in means)))
+    return Section(
+        f"{metric.label} by length",
+        "Of the sentences of the test set that are so long, mean over the runs. Groups of "
+        "a few sentences say little.",
+        table(rows),
+    )
+
+
+def _frequencies(comparison: Comparison, dev: Corpus, test: Corpus) -> Section:
+    frequency = Counter(
+        word for references in dev.references for reference in references for word in reference
+    )
+    columns, sizes = [], np.zeros(len(FREQUENCIES), np.int64)
+    for system in comparison.systems:
+        found = []
+        for run in system.runs:
+            words = first_translations(run.test_lists, len(test))
+            sizes, f1 = words_found(words, test.references, frequency, FREQUENCIES)
+            found.append(f1)
+        columns.append(np.mean(found, axis=0))
+    rows = [("times in dev", "words", *(system.name for system in comparison.systems))]
+    for group, label in enumerate(_labels(FREQUENCIES)):
+        if sizes[group]:
+            rows.append(
+                (label, f"{sizes[group]:,}", *(f"{column[group]:.2f}" for column in columns))
+            )
+    return Section(
+        "Rare and frequent words",
+        "F1 of the words of the translations, mean over the runs: of a hundred words that "
+        "a system writes or should have written, so many are right. Words are grouped by how "
+        "often the references of the development set have them; 0 are those that it has not.",
+        table(rows),
+    )
+
+
+def _labels(bounds: Sequence[int]) -> list[str]:
+    ends = [*(end - 1 for end in bounds[1:]), None]
+    return [
+        f"{first}+" if end is None else f"{first}" if first == end else f"{first}–{end}"
+        for first, end in zip(bounds, ends, strict=True)
+    ]
+
+
+def _changes(
+    baseline: SystemResult, system: SystemResult, texts: ComparedTexts, label: str
+) -> Section:
+    run, other = system.runs[0], baseline.runs[0]
+    found = sorted(
+        changes(
+            (other.test_lists, other.weights, other.test_statistics),
+            (run.test_lists, run.weights, run.test_statistics),
+            texts.test.sentences,
+        ),
+        key=lambda change: -change.gain,
+    )
+    gains = [change for change in found if change.gain > 0]
+    losses = [change for change in found[::-1] if change.gain < 0]
+    shown = [*gains[:MOST_SHOWN], *losses[:MOST_SHOWN]]
+    names = baseline.name, system.name
+    return Section(
+        f"What {system.name} changes",
+        f"{len(found):,} of {len(texts.test):,} sentences are translated otherwise than by "
+        f"{baseline.name} (run {run.seed} of either): {len(gains):,} with a better {label} of the "
+        f"sentence, {len(losses):,} with a worse one. Up to {MOST_SHOWN} of either are here, "
+        "those that changed most first; words that only one of both has are marked. Below each "
+        f"stands which features of {system.name} decided: the weighted values of its own "
+        "translation less those of the other, most in favour first.",
+        _controls(system.name) + "".join(_shown(change, names, texts) for change in shown)
+        if shown
+        else "",
+    )
+
+
+def _controls(name: str) -> str:
+    return (
+        f'<div class="controls" data-changes="{escape(name)}"><label>Show <select>'
+        '<option value="">all</option><option value="gain">gains</option>'
+        '<option value="loss">losses</option></select></label>'
+        '<label>Find a word <input type="search"></label><output></output></div>'
+    )
+
+
+def _shown(change: Change, names: tuple[str, str], texts: ComparedTexts) -> str:
+    source = texts.test.sentences[change.sentence]
+    before, after = _marked(change.before.words, change.after.words)
+    rows = [
+        ("source", _plain(source)),
+        *(("reference", _plain(words)) for words in texts.test.references[change.sentence]),
+        (names[0], before),
+        (names[1], after),
+        ("decided", escape(_decided(change, names))),
+    ]
+    phrases = [
+        f"<p>{escape(name)}: {_phrases(translation, source)}</p>"
+        for name, translation in zip(names, (change.before, change.after), strict=True)
+        if translation.phrases
+    ]
+    kind = "gain" if change.gain > 0 else "loss"
+    return (
+        f'<article data-kind="{kind}"><h3>Sentence {change.sentence + 1}: {change.gain:+.1f}</h3>'
+        f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{text}</dd>' for name, text in rows)}</dl>"
+        + (f"<details><summary>phrases</summary>{''.join(phrases)}</details>" if phrases else "")
+        + "</article>"
+    )
+
+
+def _decided(change: Change, names: tuple[str, str]) -> str:
+    if change.decided is None:
+        if change.listed == 1:
+            return f"not known: {names[1]}'s list has one translation alone"
+        of_list = f"the {change.listed} best of {names[1]}"
+        return f"not known: the translation of {names[0]} is not among {of_list}"
+    told = [(name, value) for name, value in change.decided if abs(value) >= 0.0005]
+    if len(told) > MOST_FEATURES:
+        told = [*told[: MOST_FEATURES - 1], told[-1]]
+    return ", ".join(f"{name} {value:+.3f}" for name, value in told)
+
+
+def _phrases(translation: Translation, source: Words) -> str:
+    return " · ".join(
+        f"{_plain(source[place.source : place.source_end])} → "
+        f"{_plain(translation.words[place.target : place.target_end])}"
+        for place in translation.phrases
+    )
+
+
+def _marked(before: Words, after: Words) -> tuple[str, str]:
+    """Return two translations as HTML, with the words marked that the other one has not."""
+    old: list[str] = []
+    new: list[str] = []
+    for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        for parts, words in ((old, before[a:b]), (new, after[c:d])):
+            if words:
+                text = _plain(words)
+                parts.append(text if kind == "equal" else f"<mark>{text}</mark>")
+    return " ".join(old) or _plain(()), " ".join(new) or _plain(())
+
+
+def _plain(words: Sequence[bytes]) -> str:
+    return escape(shown_text(b" ".join(words)))

@@ -11,10 +11,9 @@ from mert.decoders.cluster import ClusterDecoder
 from mert.decoders.decoder import Decoder
 from mert.decoders.moses import MosesDecoder, MosesSettings
 from mert.decoders.rescored import RescoredDecoder
-from moses_feature.decoder.decoder import SearchLimits
+from moses_feature.decoder.decoder import SearchLimits, embedded_decoder
 from moses_feature.decoder.source_phrases import Sentence, surface
 from moses_feature.decoder.system import SEGMENTATION, System
-from moses_feature.decoder.workers import embedded_decoder
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.networks.files import file_identity

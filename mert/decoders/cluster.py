@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from mert.decoders.decoder import Decoder
-from moses_feature.cluster.actors import ATTEMPTS, ActorPool
-from moses_feature.cluster.connection import Cluster, connected
 from moses_feature.decoder.source_phrases import Sentence
 from moses_feature.moses.features import FeatureSet
+from moses_feature.runtime.cluster import ATTEMPTS, ActorPool, Cluster, connected
 from moses_feature.runtime.errors import LostProcessError, MosesFeatureError
 from moses_feature.runtime.files import whole_file
 
@@ -53,7 +52,7 @@ class ClusterDecoder:
     has failed is tried again. Models are read by the workers at the paths that the ini names.
 
     Args:
-        address: of the cluster; see `moses_feature.cluster.connection.connected`.
+        address: of the cluster; see `moses_feature.runtime.cluster.connected`.
         make: makes a decoder, on a worker.
         features: of the system.
         sentences: all of them.

@@ -1,12 +1,22 @@
-"""A text to translate and its reference translations."""
+"""The text that a system is tuned on, and what can go wrong in hours, tried in seconds."""
 
 from __future__ import annotations
 
+import logging
+import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from moses_feature.moses.texts import Sentence, read_parallel
+from mert.decoders.choice import DecoderSettings
+from moses_feature.doctor.examine import examine_fast
+from moses_feature.doctor.neural_models import check_neural_models
+from moses_feature.metrics.bleu import References
+from moses_feature.moses.features import FeatureSet
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.lines import Sentence, read_parallel
+from moses_feature.moses.nbest_lists import read_nbest
+from moses_feature.runtime.errors import MosesFeatureError
 
 
 @dataclass(frozen=True)
@@ -41,3 +51,65 @@ class Corpus:
 
     def __len__(self) -> int:
         return len(self.sentences)
+
+
+logger = logging.getLogger(__name__)
+
+PROBES = 40
+"""Sentences, spread over the text, that are translated to see that all fits together."""
+
+
+def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> None:
+    """Look at the system, translate a few sentences and compare them with their references.
+
+    Raises:
+        MosesFeatureError: files are missing or of other systems, the decoder fails, its features
+            are not those of the ini, or the translations share no two words in a row with the
+            references.
+    """
+    fatal, others = examine_fast(ini)
+    sentences = [list(sentence) for sentence in corpus.sentences]
+    references = [list(of_sentence[0]) for of_sentence in corpus.references]
+    fatal += check_neural_models(ini, sentences, references)
+    for finding in others:
+        logger.warning("%s", finding)
+    if fatal:
+        raise MosesFeatureError("\n".join(map(str, fatal)))
+    filled = [n for n, sentence in enumerate(corpus.sentences) if sentence]
+    step = max(1, len(filled) // PROBES)
+    probes = filled[::step][:PROBES]
+    decoder = replace(settings, jobs=None, ray=None, cache=None).make(
+        ini, [corpus.sentences[n] for n in probes]
+    )
+    try:
+        _check_features(ini, decoder.features, [name for name, _ in settings.rescoring])
+        with tempfile.TemporaryDirectory(prefix="mert-check-") as directory:
+            path = Path(directory) / "nbest.gz"
+            decoder.write_nbest(decoder.features, 2, path)
+            lists = list(read_nbest(path, decoder.features, len(probes)))
+    finally:
+        decoder.close()
+    translations = [list_[0].words if list_ else () for list_ in lists]
+    if not any(translations):
+        raise MosesFeatureError(f"{ini.path}: the decoder translated none of {len(probes)} lines")
+    matches = sum(
+        int(References(corpus.references[number]).statistics([words])[0, 2])
+        for number, words in zip(probes, translations, strict=True)
+    )
+    if matches == 0:
+        first = b" ".join(next(filter(None, translations))).decode(errors="replace")
+        raise MosesFeatureError(
+            f"no two words in a row of {len(probes)} translations are in {corpus.paths[1]}: is it "
+            "in the target language, and tokenised, cased and escaped like the system's output "
+            f"({first!r})?"
+        )
+
+
+def _check_features(ini: MosesIni, features: FeatureSet, added: Sequence[str]) -> None:
+    """Check that the decoder names the features that the ini has weights for, as many of each."""
+    of_ini = {f.name: len(f.weights) for f in FeatureSet.of_ini(ini).functions}
+    of_decoder = {f.name: len(f.weights) for f in features.functions if f.name not in added}
+    if of_ini != of_decoder:
+        raise MosesFeatureError(
+            f"{ini.path}: expected the features {of_ini}, the decoder has {of_decoder}"
+        )

@@ -16,8 +16,7 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.networks.files import file_identity
 from moses_feature.runtime.errors import FormatError, UsageError
 from moses_feature.runtime.files import Json, write_json
-from moses_feature.runtime.json_files import member, read_json, record
-from moses_feature.runtime.run_identity import difference
+from moses_feature.runtime.json_files import difference, member, read_json, record
 
 STATE = "state.json"
 TUNED_INI = "moses.ini"

@@ -13,11 +13,10 @@ from mert.optimisers.choice import HALVES, Optimizer, cross_optimised
 from mert.tuning.pool import Pool
 from moses_feature.metrics.metric import METRICS, Metric, corpus_quality
 from moses_feature.moses.features import FeatureFunction, FeatureSet
-from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine, labelled_values
+from moses_feature.moses.lines import Sentence
 from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
 from moses_feature.moses.nbest_formats.translation import LOG_PROB, TOTAL
-from moses_feature.moses.nbest_lists import read_nbest
-from moses_feature.moses.texts import Sentence
+from moses_feature.moses.nbest_lists import EXPECTED, VALUES, NbestLine, labelled_values, read_nbest
 from moses_feature.runtime.errors import DataError, FormatError, MosesFeatureError, shown
 
 ORDERING = (TOTAL, LOG_PROB)

@@ -27,7 +27,7 @@ from moses_feature.cli.progress import AugmentReporter, Progress
 from moses_feature.cli.train import train_model
 from moses_feature.cli.training_options import TrainingOptions, training_options
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.sizes import Dtype
+from moses_feature.networks.architectures import Dtype
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, without_compression_suffix

@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 import click
 from click.core import ParameterSource
 
-from moses_feature.moses.nbest import NAME
 from moses_feature.moses.nbest_formats.reader import FORMATS, MOSES
+from moses_feature.moses.nbest_lists import NAME
 from moses_feature.runtime.errors import UsageError
 
 format_option = click.option(

@@ -17,7 +17,7 @@ from moses_feature.cli.option_types import (
 )
 from moses_feature.cslm.settings import LmSettings, LmSizes
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.sizes import Dtype
+from moses_feature.networks.architectures import Dtype
 from moses_feature.phrases.settings import Sizes, TrainingSettings
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.rnnsearch.settings import SearchSettings, SearchSizes

@@ -16,8 +16,8 @@ from moses_feature.cli.paths import (
     WRITE_TABLE,
 )
 from moses_feature.cli.progress import Progress
-from moses_feature.tables.parts import MAX_LENGTH
 from moses_feature.tables.propose import ProposeSettings, propose
+from moses_feature.tables.shards import MAX_LENGTH
 
 DEFAULTS = ProposeSettings()
 

@@ -13,7 +13,7 @@ from moses_feature.cli.paths import READ, READ_MODEL, WRITE_DIRECTORY
 from moses_feature.cli.training_options import run_options
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
-from moses_feature.phrases.refinement.settings import RefineData, RefineSettings
+from moses_feature.phrases.refinement.lists import RefineData, RefineSettings
 from moses_feature.runtime.errors import UsageError
 from moses_feature.tables.features_json import table_words
 from moses_feature.tables.score_lines import network_column, network_digests

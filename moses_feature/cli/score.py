@@ -18,7 +18,7 @@ from moses_feature.cli.options import (
 from moses_feature.cli.paths import READ_MODEL
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordError, WordOptions
-from moses_feature.networks.sizes import Dtype
+from moses_feature.networks.architectures import Dtype
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import FormatError, shown
 from moses_feature.runtime.files import STANDARD_STREAM

@@ -25,10 +25,9 @@ from moses_feature.cli.paths import READ
 from moses_feature.cslm.settings import LARGEST_SIZE, LmData, LmSettings, LmSizes
 from moses_feature.joint.settings import JointData
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.architectures import FEED_FORWARD, RNNSEARCH
+from moses_feature.networks.architectures import FEED_FORWARD, RNNSEARCH, Dtype
 from moses_feature.networks.direction import Reading
-from moses_feature.networks.sizes import Dtype
-from moses_feature.phrases.folds import MOST_FOLDS
+from moses_feature.phrases.pairs import MOST_FOLDS
 from moses_feature.phrases.settings import (
     FEED_FORWARD_PRESETS,
     PRESETS,

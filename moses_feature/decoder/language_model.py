@@ -17,25 +17,105 @@ import ctypes
 import logging
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from moses_feature.cslm.kernels import NETWORK
-from moses_feature.decoder.contexts import copied, new_contexts, number_of
+from moses_feature.cslm.feed_forward import NETWORK
 from moses_feature.decoder.kenlm import KenlmModel, KenlmStates
 from moses_feature.decoder.lookups import (
     END_OF_SENTENCE,
     NOT_KNOWN,
     WORD_BITS,
+    copied,
     copy_entries,
+    new_contexts,
+    number_of,
     put_scores,
 )
-from moses_feature.decoder.ngram_scorer import NgramScorer, TreeScorer, all_the_same, kind_of
-from moses_feature.decoder.records import ENTRY, PLAIN, TREE, Lookups
+from moses_feature.decoder.records import ENTRY, PLAIN, TREE, WITH_BASE, Lookups
 from moses_feature.rnnsearch.decoder_feature import root_of
-from moses_feature.runtime.arrays import Integers
+from moses_feature.runtime.arrays import Integers, Records
 from moses_feature.runtime.errors import MosesFeatureError
+
+
+class NgramScorer(Protocol):
+    """Scores n-grams: natural logs.
+
+    Attributes:
+        order: words of an n-gram, the predicted one counted.
+        columns: numbers of a context: the words before, `order` - 1, and in front of them that of
+            a base if the model has several, 0 for none.
+        begin: the id that stands for each word before the beginning of a sentence.
+        end: that of the end of a sentence.
+        null: that of a word that is not known, out of context.
+    """
+
+    order: int
+    columns: int
+    begin: int
+    end: int
+    null: int
+
+    @property
+    def network(self) -> Records | None:
+        """The (1,) record that compiled code asks n-gram by n-gram (`cslm.feed_forward`).
+
+        None for a model that had better be asked many n-grams at a time.
+        """
+
+    def ids(self, words: Sequence[bytes]) -> list[int]:
+        """Return the ids of words."""
+
+    def log_probs(
+        self, contexts: NDArray[np.integer], words: NDArray[np.int64]
+    ) -> NDArray[np.floating]:
+        """Return log p (n,) of words (n,) after contexts (n, columns), the nearest word last."""
+
+
+class TreeScorer(Protocol):
+    """Scores words after nodes of a tree: natural logs.
+
+    Attributes:
+        end: the id of the end of a sentence.
+    """
+
+    end: int
+
+    def ids(self, words: Sequence[bytes]) -> list[int]:
+        """Return the ids of words."""
+
+    def guesses(self, words: Integers) -> NDArray[np.floating]:
+        """Return about what words (n,) score, wherever they stand."""
+
+    def log_probs(
+        self, tree: NDArray[np.int32], nodes: Integers, words: Integers
+    ) -> NDArray[np.floating]:
+        """Return log p (n,) of words (n,) after nodes (n,) of a tree.
+
+        Args:
+            tree: (all nodes, 2) of each node the one before, or its root, and the id of its word.
+            nodes: of one sentence.
+            words: ids.
+        """
+
+    def forget(self) -> None:
+        """Forget all nodes."""
+
+
+def kind_of(model: NgramScorer) -> int:
+    """Return the kind of a model's contexts."""
+    return WITH_BASE if model.columns == model.order else PLAIN
+
+
+def all_the_same(model: NgramScorer, word: int) -> Integers:
+    """Return a context (columns,) of one word again and again, and no base."""
+    context = np.full(model.columns, word, dtype=np.int64)
+    if kind_of(model) == WITH_BASE:
+        context[0] = 0
+    return context
+
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from moses_feature.decoder.source_phrases import surface_words
 from moses_feature.decoder.system import PhraseTable
 from moses_feature.decoder.tables import links_of
-from moses_feature.joint.affiliation import affiliate, affiliations
+from moses_feature.joint.texts import affiliate, affiliations
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import SOURCE, TARGET, split_fields
 from moses_feature.runtime.arrays import Bytes, Integers

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from moses_feature.cslm.nplm import load_neural_lm
 from moses_feature.decoder.kenlm import KenlmModel
-from moses_feature.decoder.ngram_scorer import NgramScorer
+from moses_feature.decoder.language_model import NgramScorer
 from moses_feature.decoder.source_phrases import Sentence
 from moses_feature.joint.nplm import JointFiles, load_joint_model
 from moses_feature.joint.scorer import JointModel

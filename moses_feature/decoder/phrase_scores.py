@@ -6,8 +6,7 @@ number and the words before (`moses/LM/BilingualLM.cpp`). A model of trees sees 
 
 from __future__ import annotations
 
-from moses_feature.decoder.contexts import number_with_base
-from moses_feature.decoder.lookups import END_OF_SENTENCE, score_word
+from moses_feature.decoder.lookups import END_OF_SENTENCE, number_with_base, score_word
 from moses_feature.decoder.records import Lookups, Options
 from moses_feature.runtime.arrays import Integers
 from moses_feature.runtime.compiled import compiler

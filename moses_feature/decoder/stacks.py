@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from moses_feature.decoder.contexts import hash_of_end, same_end
+from moses_feature.decoder.lookups import hash_of_end, same_end
 from moses_feature.decoder.records import Groups, Hypotheses, Options, Problem
 from moses_feature.runtime.arrays import Floats, Integers, Record, Records
 from moses_feature.runtime.compiled import inner, part

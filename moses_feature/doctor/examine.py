@@ -7,13 +7,20 @@ from pathlib import Path
 
 from moses_feature.doctor.finding import Finding, check_programs
 from moses_feature.doctor.ini import check_names, check_weights
-from moses_feature.doctor.known_words import Side, check_filtered, check_known, known_share
-from moses_feature.doctor.language_models import check_language_models
-from moses_feature.doctor.model_files import check_files, file_of
+from moses_feature.doctor.model_files import check_files, check_language_models, file_of
 from moses_feature.doctor.neural_models import check_alignments, check_neural_models
 from moses_feature.doctor.order import check_order, sample_words
 from moses_feature.doctor.table_scan import TableScan, Words
-from moses_feature.doctor.texts import Sentence, check_line_count, check_text, is_factored
+from moses_feature.doctor.texts import (
+    Sentence,
+    Side,
+    check_filtered,
+    check_known,
+    check_line_count,
+    check_text,
+    is_factored,
+    known_share,
+)
 from moses_feature.moses.ini import TABLE_CLASS, Feature, MosesIni
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.tables.features_json import features_json, read_columns

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_feature import __version__
-from moses_feature.cslm.network import FeedForwardLM
 from moses_feature.cslm.settings import LmSettings
-from moses_feature.cslm.training import NgramObjective, with_mean
+from moses_feature.cslm.training import FeedForwardLM, NgramObjective, with_mean
 from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointData, JointSizes
 from moses_feature.joint.texts import AlignedText, JointNgrams
 from moses_feature.networks.files import ModelFiles, write_model_files

@@ -1,4 +1,4 @@
-"""The lines of a text file as bytes, compressed or not.
+"""The lines of text files as bytes, compressed or not, and texts with a sentence on each line.
 
 gzip, bzip2, xz and Zstandard, of one member or of several.
 """
@@ -9,7 +9,8 @@ import bz2
 import hashlib
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from lzma import LZMADecompressor
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -17,6 +18,7 @@ from typing import BinaryIO, cast
 import numpy as np
 from xopen import xopen
 
+from moses_feature.moses.phrase_table import tokens
 from moses_feature.runtime.errors import DataError, FormatError, MosesFeatureError
 from moses_feature.runtime.files import STANDARD_STREAM, Json, is_compressed
 
@@ -214,3 +216,51 @@ class _Members(io.RawIOBase):
             self._unused = b""
         buffer[: len(content)] = content
         return len(content)
+
+
+Sentence = tuple[bytes, ...]
+Text = tuple[Sentence, ...]
+
+
+def read_text(path: str | Path) -> tuple[Text, str]:
+    """Return the sentences of a text as tokens, and the SHA-256 of its lines."""
+    with LineReader(path) as reader:
+        text = tuple(tuple(tokens(line)) for line in reader)
+        return text, reader.digest()
+
+
+def parallel_lines(readers: Sequence[LineReader], of: str) -> Iterator[tuple[bytes, ...]]:
+    """Yield the lines of several files that belong together.
+
+    Args:
+        readers: of the files.
+        of: what they are, for the message.
+
+    Raises:
+        FormatError: one ends before another.
+    """
+    for lines in zip_longest(*readers):
+        if None in lines:
+            short = readers[lines.index(None)]
+            longer = next(r for r, line in zip(readers, lines, strict=True) if line is not None)
+            expected, found = f"as many lines in {of}", f"the end of {short.path}"
+            raise FormatError(longer.path, expected, found, longer.line_number)
+        yield lines
+
+
+def read_parallel(paths: Sequence[str | Path]) -> tuple[list[Text], list[str]]:
+    """Return texts whose lines belong together, and the SHA-256 of each.
+
+    Raises:
+        DataError: one has another number of lines than the first, or no word.
+    """
+    read = [read_text(path) for path in paths]
+    texts = [text for text, _ in read]
+    for path, text in zip(paths, texts, strict=True):
+        if len(text) != len(texts[0]):
+            raise DataError(
+                f"{path}: expected {len(texts[0])} lines as in {paths[0]}, found {len(text)}"
+            )
+        if not any(text):
+            raise DataError(f"{path}: expected sentences, found no word")
+    return texts, [digest for _, digest in read]

@@ -8,9 +8,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
-from moses_feature.networks.sizes import PairSizes
+Dtype = Literal["float32", "bfloat16"]
+"""Of the large matrix products; weights are float32 either way."""
+
+LARGEST_SIZE = 1 << 15
+
+
+@dataclass(frozen=True)
+class PairSizes:
+    """Layer sizes of a network for pairs; each architecture has a kind of its own."""
+
+    def __post_init__(self) -> None:
+        for name, size in vars(self).items():
+            if name != "unit" and (type(size) is not int or not 1 <= size <= LARGEST_SIZE):
+                raise ValueError(f"{name}: expected 1 to {LARGEST_SIZE}, found {size!r}")
 
 
 @dataclass(frozen=True)
@@ -47,7 +60,7 @@ ARCHITECTURES = {
     FEED_FORWARD: Architecture(
         "phrases.settings:FeedForwardSizes",
         "phrases.feed_forward:FeedForwardNetwork",
-        "phrases.feed_forward_scorer:FeedForwardScorer",
+        "phrases.feed_forward:FeedForwardScorer",
         "phrases.generation.phrase_writers:feed_forward_writer",
     ),
     RNNSEARCH: Architecture(

@@ -1,14 +1,16 @@
-"""How the networks of a scorer are computed on the CPU: threads, and products of blocks of rows."""
+"""How networks are computed on the CPU: threads, products of blocks of rows, what follows them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from moses_feature.networks.sizes import Dtype
+from moses_feature.networks import kernels
+from moses_feature.networks.architectures import Dtype
 
 ROWS = 512
 """Rows of a block."""
@@ -67,3 +69,27 @@ class Product:
         if self._bias is not None:
             self.result += self._bias
         return self.result
+
+
+def _on_tensors(kernel: Callable[..., None]) -> Callable[..., None]:
+    def function(*tensors: Tensor) -> None:
+        kernel(*(tensor.numpy() for tensor in tensors))
+
+    return function
+
+
+encoder_gates = _on_tensors(kernels.encoder_gates)
+encoder_state = _on_tensors(kernels.encoder_state)
+decoder_state = _on_tensors(kernels.decoder_state)
+leaky_state = _on_tensors(kernels.leaky_state)
+lstm_state = _on_tensors(kernels.lstm_state)
+maxout = _on_tensors(kernels.maxout)
+tanh_in_place = _on_tensors(kernels.tanh_in_place)
+add_exps = _on_tensors(kernels.add_exps)
+logits_at = _on_tensors(kernels.logits_at)
+
+
+def add_exps_of_most(logits: Tensor, bias: Tensor, first: int, *rest: Tensor) -> None:
+    """See `kernels.add_exps_of_most`; `logits` is in bfloat16."""
+    bits = logits.view(torch.int16).numpy()  # numpy has no bfloat16
+    kernels.add_exps_of_most(bits, bias.numpy(), first, *(tensor.numpy() for tensor in rest))

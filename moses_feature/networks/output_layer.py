@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from moses_feature.networks import elementwise
+from moses_feature.networks import computation as elementwise
 
 BEST = 4
 """Words with the largest logits that are computed again in float32."""

@@ -20,8 +20,8 @@ from moses_feature.moses.words import WordOptions
 from moses_feature.networks.direction import Reading
 from moses_feature.networks.phrases import Hashes
 from moses_feature.networks.vocabulary import Vocabulary
-from moses_feature.phrases.folds import MOST_FOLDS, Folds
 from moses_feature.phrases.model import PhraseModel, load_model
+from moses_feature.phrases.pairs import MOST_FOLDS, Folds
 from moses_feature.runtime.errors import FormatError
 from moses_feature.runtime.files import Json, whole_file, write_json
 from moses_feature.runtime.json_files import member, read_json

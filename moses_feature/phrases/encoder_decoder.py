@@ -12,11 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from moses_feature.networks.initialise import draw_weights
-from moses_feature.networks.pair_network import PairNetwork
-from moses_feature.networks.recurrence import decoder_states, encoder_states
+from moses_feature.networks.pair_network import PairNetwork, draw_weights
+from moses_feature.networks.recurrence import decoder_states, encoder_states, unit_states
 from moses_feature.networks.softmax import WordSample, log_probs_and_norms
-from moses_feature.networks.unit_states import unit_states
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.settings import Sizes
 

@@ -18,8 +18,7 @@ from torch import Tensor
 
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.direction import FORWARD, Reading
-from moses_feature.networks.initialise import begin_with_frequencies
-from moses_feature.networks.pair_network import network_of
+from moses_feature.networks.pair_network import begin_with_frequencies, network_of
 from moses_feature.networks.softmax import WordSample, WordSampler
 from moses_feature.networks.vocabulary import END, Vocabulary
 from moses_feature.phrases.model import PhraseModel, save_model

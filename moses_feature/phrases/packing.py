@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from moses_feature.networks.direction import FORWARD, Reading
 from moses_feature.networks.phrases import Hashes, Level, Phrases, prefix_levels
 from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
-from moses_feature.phrases.folds import Folds, phrase_hashes
+from moses_feature.phrases.pairs import Folds, phrase_hashes
 from moses_feature.runtime.arrays import Integers
 
 Words = Sequence[bytes]

@@ -9,9 +9,10 @@ network's own `forward` scores padded batches.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 import numpy as np
@@ -19,11 +20,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_feature.networks.architectures import ARCHITECTURES, architecture_with
+from moses_feature.networks.architectures import ARCHITECTURES, Dtype, architecture_with
 from moses_feature.networks.computation import Computation
 from moses_feature.networks.pair_network import PairNetwork
 from moses_feature.networks.phrases import Phrases, phrases_of
-from moses_feature.networks.sizes import Dtype
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.cross_fitting import CrossFittedModel
 from moses_feature.phrases.model import PhraseModel
@@ -206,3 +206,39 @@ def packer_of(model: PhraseModel | CrossFittedModel) -> AnyPacker:
     if isinstance(model, PhraseModel):
         return packer
     return CrossFittedPacker(packer, model.folds, model.sources)
+
+
+class AnyScorer(Protocol):
+    """Scores pairs that were packed for it.
+
+    Attributes:
+        helpers: how many processes that pack pairs can keep it busy.
+    """
+
+    @property
+    def helpers(self) -> int:
+        """See above."""
+
+    def score_packed(self, packed: Packed) -> Scores:
+        """Score phrase pairs."""
+
+
+class Ensemble:
+    """Networks with the same shortlists; p of a word is the mean of theirs.
+
+    Args:
+        scorers: two or more.
+    """
+
+    def __init__(self, scorers: Sequence[Scorer]) -> None:
+        self._scorers = scorers
+        self.helpers = scorers[0].helpers
+
+    def score_packed(self, packed: Packed) -> Scores:
+        """Score phrase pairs that one of the packers has packed; see `Scorer`."""
+        found = [scorer.score_packed(packed) for scorer in self._scorers]
+        words = np.logaddexp.reduce([scores.word_log_probs for scores in found])
+        words -= math.log(len(found))
+        first = found[0]
+        log_probs = np.add.reduceat(words, first.offsets[:-1]) if len(first.log_probs) else words
+        return replace(first, word_log_probs=words, log_probs=log_probs)

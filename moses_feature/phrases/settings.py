@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from moses_feature.moses.words import WordOptions
+from moses_feature.networks.architectures import PairSizes
 from moses_feature.networks.direction import FORWARD, Reading
-from moses_feature.networks.sizes import PairSizes
 from moses_feature.runtime.errors import UsageError
 from moses_feature.training.settings import RunSettings
 

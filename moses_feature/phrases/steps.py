@@ -19,7 +19,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from moses_feature.networks import elementwise
+from moses_feature.networks import computation as elementwise
 from moses_feature.networks.computation import Product, matrix
 from moses_feature.networks.output_layer import OutputLayer, OutputWeights
 from moses_feature.phrases.encoder_decoder import EncoderDecoder

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as graph
 
-from moses_feature.report.maps import Map
+from moses_feature.report.facts import BIN, Density
 from moses_feature.report.page import plotted, shown_text
-from moses_feature.report.pairs import BIN, Density
 from moses_feature.runtime.arrays import Floats32
 from moses_feature.runtime.files import Json
+
+if TYPE_CHECKING:
+    from moses_feature.report.maps import Map
 
 SHOWN_FIRST = 0.999
 """The share of all pairs that is seen before a reader zooms out."""

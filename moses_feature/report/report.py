@@ -7,11 +7,9 @@ from pathlib import Path
 
 from moses_feature.phrases.cross_fitting import CrossFittedModel, fold_directory, load_any_model
 from moses_feature.phrases.generation.generator import generator_of
-from moses_feature.report.facts import Facts, ReadNetwork
-from moses_feature.report.map_sections import map_section, maps_of
-from moses_feature.report.maps import INSTALL, can_make_maps, write_exports
+from moses_feature.report.facts import Facts, ReadNetwork, summarise
+from moses_feature.report.maps import INSTALL, can_make_maps, map_section, maps_of, write_exports
 from moses_feature.report.page import Section, write_page
-from moses_feature.report.pairs import summarise
 from moses_feature.report.sections import (
     agreement,
     attention,

@@ -9,10 +9,9 @@ import torch
 from moses_feature import __version__
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import PhraseModel
-from moses_feature.report.facts import COUNTS, Facts, ReadNetwork
+from moses_feature.report.facts import COUNTS, LONG, Facts, PairSummary, ReadNetwork
 from moses_feature.report.figures import attention_figure, density_figure, loss_figure
 from moses_feature.report.page import NOTHING, Section, plot, shown_text, table
-from moses_feature.report.pairs import LONG, PairSummary
 from moses_feature.rnnsearch.network import RnnSearch
 from moses_feature.runtime.arrays import Floats32
 from moses_feature.tables.favourites import FEWEST_TARGETS, Favourites

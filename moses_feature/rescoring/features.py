@@ -11,9 +11,9 @@ import numpy as np
 
 from moses_feature.cslm.nplm import load_neural_lm
 from moses_feature.cslm.settings import LM_ARCHITECTURE
-from moses_feature.joint.affiliation import affiliations
 from moses_feature.joint.scorer import JointModel
 from moses_feature.joint.settings import JOINT_ARCHITECTURE
+from moses_feature.joint.texts import affiliations
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.networks import architectures
 from moses_feature.networks.files import CONFIG, architecture_of, is_model_directory

@@ -1,4 +1,4 @@
-"""New features for n-best lists, whoever made them; see `moses_feature.moses.nbest`.
+"""New features for n-best lists, whoever made them; see `moses_feature.moses.nbest_lists`.
 
 A new value is appended to the features; all else stays as it is, to the byte, unless weights are
 given: then the total is computed anew and the translations of a sentence are put in its order.
@@ -17,8 +17,15 @@ import numpy as np
 from moses_feature.cslm.scorer import NeuralLM
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.nbest import EXPECTED, NAME, TOTAL, VALUES, NbestLine, labelled_values
 from moses_feature.moses.nbest_formats.reader import NbestReader
+from moses_feature.moses.nbest_lists import (
+    EXPECTED,
+    NAME,
+    TOTAL,
+    VALUES,
+    NbestLine,
+    labelled_values,
+)
 from moses_feature.moses.phrase_table import NUMBER, tokens
 from moses_feature.networks.known_words import KnownWords
 from moses_feature.runtime.errors import FormatError, UsageError, shown

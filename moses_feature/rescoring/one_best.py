@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_feature.metrics.bleu import STATISTICS, References, corpus_bleu
-from moses_feature.moses.texts import read_parallel
+from moses_feature.moses.lines import read_parallel
 from moses_feature.rescoring.nbest import Translation
 from moses_feature.runtime.errors import DataError
 

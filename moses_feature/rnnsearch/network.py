@@ -16,8 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from moses_feature.networks.initialise import draw_weights
-from moses_feature.networks.pair_network import PairNetwork
+from moses_feature.networks.pair_network import PairNetwork, draw_weights
 from moses_feature.networks.recurrence import encoder_states
 from moses_feature.networks.softmax import WordSample, log_probs_and_norms
 from moses_feature.networks.vocabulary import END

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from moses_feature.networks.architectures import PairSizes
 from moses_feature.networks.direction import FORWARD, Reading
-from moses_feature.networks.sizes import PairSizes
 from moses_feature.phrases.settings import TrainingSettings
 
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_feature.moses.alignments import links_of, places_of
-from moses_feature.moses.lines import LineReader
+from moses_feature.moses.lines import LineReader, parallel_lines
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.moses.texts import parallel_lines
 from moses_feature.networks.phrases import Phrases
 from moses_feature.phrases.pairs import PhrasePair
 from moses_feature.rnnsearch.settings import SearchData

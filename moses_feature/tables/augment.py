@@ -18,10 +18,9 @@ from moses_feature.runtime.json_files import record
 from moses_feature.tables.column_models import ColumnModels
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns, ScoredPart
 from moses_feature.tables.features_json import write_features
-from moses_feature.tables.parts import Part, PartReader, phrases_in_texts
 from moses_feature.tables.pipeline import OpenPool, Pool
 from moses_feature.tables.settings import AugmentSettings
-from moses_feature.tables.shards import Shard
+from moses_feature.tables.shards import Part, PartReader, Shard, phrases_in_texts
 from moses_feature.tables.writer import TableWriter
 
 logger = logging.getLogger(__name__)

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import torch
 
-from moses_feature.networks.sizes import Dtype
+from moses_feature.networks.architectures import Dtype
 from moses_feature.phrases.cross_fitting import CrossFittedModel, load_any_model
-from moses_feature.phrases.ensemble import AnyScorer, Ensemble
 from moses_feature.phrases.model import PhraseModel
-from moses_feature.phrases.scorer import packer_of, scorer_of
+from moses_feature.phrases.scorer import AnyScorer, Ensemble, packer_of, scorer_of
 from moses_feature.runtime.errors import UsageError
 from moses_feature.tables.columns import ColumnsOfModel
 from moses_feature.tables.settings import INVERSE_COLUMN, PROBABILITY_COLUMN, AugmentSettings

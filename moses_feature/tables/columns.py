@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moses_feature.moses.phrase_table import (
     ALIGNMENT,
@@ -26,13 +27,47 @@ from moses_feature.moses.phrase_table import (
 )
 from moses_feature.moses.words import WordError, WordOptions
 from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.vocabulary import SYMBOLS, UNKNOWN, Vocabulary
 from moses_feature.phrases.packing import AnyPacker, Packed, WordPair
-from moses_feature.phrases.word_table import WordTable
-from moses_feature.runtime.arrays import Floats
+from moses_feature.runtime.arrays import Bytes, Floats, Integers
+from moses_feature.runtime.compiled import compiled
 from moses_feature.runtime.files import Json
-from moses_feature.tables.parts import Part, checked_fields
+from moses_feature.runtime.strings import Strings, added, new_strings, slot_of
 from moses_feature.tables.scan import ScannedLines, scan
+from moses_feature.tables.shards import Part, checked_fields
 from moses_feature.tables.writer import compressed
+
+
+class WordTable:
+    """The shortlist of a vocabulary, for compiled code.
+
+    Args:
+        vocabulary: whose ids are looked up.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._strings, _ = added(new_strings(), list(vocabulary.shortlist))
+
+    def ids(self, text: Bytes, words: Integers) -> NDArray[np.uint32]:
+        """Return the ids (n,) of words of a text.
+
+        Args:
+            text: bytes.
+            words: (n, 2) where each word begins and ends.
+        """
+        ids: NDArray[np.uint32] = _ids(self._strings, text, words)
+        return ids
+
+
+@compiled
+def _ids(strings: Strings, text: Bytes, words: Integers) -> NDArray[np.uint32]:
+    ids = np.empty(len(words), dtype=np.uint32)
+    for word in range(len(words)):
+        slot = slot_of(strings, text, words[word, 0], words[word, 1])
+        number = strings.slots[slot] - 1
+        ids[word] = UNKNOWN if number < 0 else number + len(SYMBOLS)
+    return ids
+
 
 Growing = Callable[[Iterable[bytes]], Iterable[bytes]]
 """Returns lines, or pieces of them, with the text of the new columns of each."""

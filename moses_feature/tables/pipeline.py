@@ -9,11 +9,11 @@ from itertools import cycle
 from threading import Lock
 from typing import Any, Protocol
 
-from moses_feature.phrases.ensemble import AnyScorer
 from moses_feature.phrases.packing import Packed
+from moses_feature.phrases.scorer import AnyScorer
 from moses_feature.tables.columns import NewColumns, ScoredPart
 from moses_feature.tables.helpers import Helper, HelperHere, helper_process
-from moses_feature.tables.parts import Part
+from moses_feature.tables.shards import Part
 
 PARTS_PER_HELPER = 4
 """Parts on their way for each helper, so that neither it nor the scorer waits."""

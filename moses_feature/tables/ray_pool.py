@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 import torch
 
-from moses_feature.cluster.actors import ActorPool
-from moses_feature.cluster.connection import Cluster, connected
-from moses_feature.networks.sizes import Dtype
+from moses_feature.networks.architectures import Dtype
+from moses_feature.runtime.cluster import ActorPool, Cluster, connected
 from moses_feature.runtime.errors import LostProcessError, MosesFeatureError, UsageError
 from moses_feature.tables.column_models import ColumnModels
 from moses_feature.tables.columns import NewColumns, ScoredPart
-from moses_feature.tables.parts import Part
 from moses_feature.tables.pipeline import OpenPool, Pipeline, Pool
+from moses_feature.tables.shards import Part
 
 logger = logging.getLogger(__name__)
 

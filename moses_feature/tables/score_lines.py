@@ -23,8 +23,8 @@ from moses_feature.moses.phrase_table import (
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
 from moses_feature.runtime.json_files import member
 from moses_feature.tables.features_json import features_json, read_columns, read_features
-from moses_feature.tables.parts import checked_fields
 from moses_feature.tables.settings import PROBABILITY_COLUMN, UNKNOWN_TARGET_COLUMN
+from moses_feature.tables.shards import checked_fields
 
 _LOWEST = math.exp(LOWEST_LOG_SCORE)
 LARGEST_PROBABILITY = 1.001

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from moses_feature.networks.architectures import Dtype
 from moses_feature.networks.direction import Reading
-from moses_feature.networks.sizes import Dtype
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM

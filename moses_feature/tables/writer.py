@@ -16,8 +16,7 @@ from xopen import xopen
 
 from moses_feature.runtime.errors import FormatError, OutputError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, Json, is_compressed, target_of, write_whole
-from moses_feature.runtime.json_files import member, parse_json
-from moses_feature.runtime.run_identity import difference
+from moses_feature.runtime.json_files import difference, member, parse_json
 
 COMPRESSION = 6
 JOURNAL = {"bytes": int, "sha256": str, "progress": dict[str, Any], "identity": dict[str, Any]}

@@ -12,8 +12,7 @@ from torch import nn
 
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import Json, whole_file
-from moses_feature.runtime.json_files import member, parse_json
-from moses_feature.runtime.run_identity import difference
+from moses_feature.runtime.json_files import difference, member, parse_json
 
 CHECKPOINT = "checkpoint.safetensors"
 

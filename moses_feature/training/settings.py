@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from moses_feature.networks.sizes import Dtype
+from moses_feature.networks.architectures import Dtype
 from moses_feature.runtime.errors import UsageError
 
 LEARNING_RATES = {"adam": 1e-3, "adadelta": 1.0}

@@ -10,12 +10,11 @@ import pytest
 import torch
 
 from moses_feature.cslm import feed_forward as scorer
-from moses_feature.cslm.network import FeedForwardLM
 from moses_feature.cslm.ngrams import Text
 from moses_feature.cslm.nplm import load_neural_lm, read_nplm, write_nplm
 from moses_feature.cslm.scorer import NeuralLM
 from moses_feature.cslm.settings import LmData, LmSettings, LmSizes
-from moses_feature.cslm.training import save_language_model, train_language_model
+from moses_feature.cslm.training import FeedForwardLM, save_language_model, train_language_model
 from moses_feature.networks.vocabulary import END, UNKNOWN, Vocabulary
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.training.trainer import RunControl

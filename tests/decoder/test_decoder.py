@@ -25,12 +25,11 @@ from moses_feature.cslm import feed_forward
 from moses_feature.cslm.scorer import NeuralLM
 from moses_feature.decoder import kenlm as kenlm_library
 from moses_feature.decoder import language_model, phrase_options
-from moses_feature.decoder.decoder import EmbeddedDecoder, SearchLimits
+from moses_feature.decoder.decoder import EmbeddedDecoder, SearchLimits, Workers
 from moses_feature.decoder.estimates import future_scores
 from moses_feature.decoder.kenlm import KenlmModel
 from moses_feature.decoder.reordering import ReorderingType
 from moses_feature.decoder.system import System
-from moses_feature.decoder.workers import Workers
 from moses_feature.metrics.bleu import References, corpus_bleu
 from moses_feature.moses.alignments import read_segmentation, write_segmentation
 from moses_feature.moses.features import FeatureSet

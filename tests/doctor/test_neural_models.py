@@ -9,8 +9,7 @@ from helpers.models import SEARCH_SIZES, random_model
 from helpers.toy import make_toy
 
 from mert.decoders.choice import DecoderSettings
-from mert.tuning.checks import check_chain
-from mert.tuning.corpus import Corpus
+from mert.tuning.corpus import Corpus, check_chain
 from moses_feature.doctor.examine import examine
 from moses_feature.moses.ini import MosesIni
 from moses_feature.networks.direction import Reading

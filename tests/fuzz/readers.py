@@ -40,11 +40,9 @@ from moses_feature.doctor.examine import examine
 from moses_feature.moses.binary_tables.asking import sample_table
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
-from moses_feature.moses.lines import LineReader
-from moses_feature.moses.nbest import NbestLine
+from moses_feature.moses.lines import LineReader, read_text
 from moses_feature.moses.nbest_formats.reader import NbestReader
-from moses_feature.moses.nbest_lists import read_nbest
-from moses_feature.moses.texts import read_text
+from moses_feature.moses.nbest_lists import NbestLine, read_nbest
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.cross_fitting import load_any_model
@@ -58,8 +56,7 @@ from moses_feature.tables.check import check_table
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns
 from moses_feature.tables.favourites import favourites
 from moses_feature.tables.features_json import read_columns
-from moses_feature.tables.parts import PartReader
-from moses_feature.tables.shards import merge
+from moses_feature.tables.shards import PartReader, merge
 from moses_feature.tables.writer import TableWriter
 
 FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
@@ -447,8 +444,8 @@ def make_models(folder: Path) -> Path:
     from moses_feature.cslm.settings import LM_ARCHITECTURE
     from moses_feature.networks.files import write_model_files
     from moses_feature.phrases.cross_fitting import fold_directory, save_folds
-    from moses_feature.phrases.folds import Folds
     from moses_feature.phrases.model import save_model
+    from moses_feature.phrases.pairs import Folds
 
     save_model(folder / "phrases", random_model())
     for fold in range(2):

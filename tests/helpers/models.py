@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from moses_feature.moses.words import WordOptions
+from moses_feature.networks.architectures import PairSizes
 from moses_feature.networks.direction import FORWARD, Reading
 from moses_feature.networks.pair_network import network_of
-from moses_feature.networks.sizes import PairSizes
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.model import PhraseModel
 from moses_feature.phrases.settings import FeedForwardSizes, Sizes

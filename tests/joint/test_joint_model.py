@@ -20,11 +20,10 @@ from helpers.toy import (
 
 from moses_feature.cslm import feed_forward
 from moses_feature.cslm.settings import LmSettings
-from moses_feature.joint.affiliation import affiliations
 from moses_feature.joint.nplm import JointFiles, load_joint_model, write_joint_nplm
 from moses_feature.joint.scorer import JointModel
 from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointData, JointSizes
-from moses_feature.joint.texts import AlignedText
+from moses_feature.joint.texts import AlignedText, affiliations
 from moses_feature.joint.training import JointLM, train_joint_model
 from moses_feature.networks.files import ModelFiles, write_model_files
 from moses_feature.networks.vocabulary import END, Vocabulary

@@ -12,10 +12,8 @@ from helpers.browser import BROWSER, driven
 from sacrebleu.metrics.bleu import BLEU
 
 from mert.comparison.page import write_page
-from mert.comparison.results import Comparison, Run, SystemResult
-from mert.comparison.text_sections import ComparedTexts
-from mert.comparison.times import Seconds
-from mert.comparison.translations import by_length, changes, words_found
+from mert.comparison.results import Comparison, Run, Seconds, SystemResult
+from mert.comparison.translations import ComparedTexts, by_length, changes, words_found
 from mert.tuning.corpus import Corpus
 from moses_feature.metrics.bleu import References, corpus_bleu, sentence_bleu
 from moses_feature.moses.alignments import read_segmentation

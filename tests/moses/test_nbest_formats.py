@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from moses_feature.moses.nbest import NbestLine, labelled_values
 from moses_feature.moses.nbest_formats.reader import NbestReader
+from moses_feature.moses.nbest_lists import NbestLine, labelled_values
 from moses_feature.runtime.errors import FormatError, UsageError
 
 MARIAN = b"""0 ||| das ist gut ||| F0=-1.5 ||| -0.5

@@ -13,7 +13,7 @@ import torch
 from helpers import elementwise as in_torch
 from torch import Tensor
 
-from moses_feature.networks import elementwise as compiled
+from moses_feature.networks import computation as compiled
 from moses_feature.networks import kernels
 from moses_feature.networks.output_layer import BEST, NO_LOGIT, OutputLayer, OutputWeights
 

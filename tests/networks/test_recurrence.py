@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from moses_feature.networks.recurrence import decoder_states, encoder_states
+from moses_feature.networks.recurrence import decoder_states, encoder_states, unit_states
 from moses_feature.networks.softmax import word_log_probs
-from moses_feature.networks.unit_states import unit_states
 
 WORDS, ROWS, HIDDEN = 4, 3, 5
 

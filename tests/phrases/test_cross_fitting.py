@@ -15,9 +15,8 @@ from moses_feature.moses.words import WordOptions
 from moses_feature.networks.phrases import Phrases
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.cross_fitting import CrossFittedModel, load_any_model
-from moses_feature.phrases.folds import Folds, phrase_hashes
 from moses_feature.phrases.model import load_model
-from moses_feature.phrases.pairs import PairCollection, read_pairs
+from moses_feature.phrases.pairs import Folds, PairCollection, phrase_hashes, read_pairs
 from moses_feature.phrases.scorer import packer_of, scorer_of
 from moses_feature.phrases.settings import TrainingData, TrainingSettings
 from moses_feature.phrases.table_words import TableWords

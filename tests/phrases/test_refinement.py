@@ -16,10 +16,8 @@ from sacrebleu.metrics.bleu import BLEU
 
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.phrases.model import load_model, save_model
-from moses_feature.phrases.refinement.expected_bleu import ExpectedBleu
-from moses_feature.phrases.refinement.lists import ListReader
-from moses_feature.phrases.refinement.refine import refine
-from moses_feature.phrases.refinement.settings import RefineData, RefineSettings
+from moses_feature.phrases.refinement.lists import ListReader, RefineData, RefineSettings
+from moses_feature.phrases.refinement.refine import ExpectedBleu, refine
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import DataError, UsageError
 from moses_feature.training.trainer import RunControl

@@ -11,9 +11,9 @@ import torch
 from helpers.equations import random_pairs
 from helpers.models import random_model
 
+from moses_feature.networks.architectures import Dtype
 from moses_feature.networks.computation import Computation
 from moses_feature.networks.phrases import Phrases, prefix_levels
-from moses_feature.networks.sizes import Dtype
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases import scorer as scorer_module
 from moses_feature.phrases.model import load_model, save_model

@@ -18,8 +18,8 @@ from moses_feature.moses.words import WordOptions
 from moses_feature.networks.pair_network import network_of
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.model import PhraseModel, save_model
+from moses_feature.report.facts import BIN, OUTLIERS, summarise
 from moses_feature.report.maps import FEWEST, NEIGHBOURS, make_map, write_exports
-from moses_feature.report.pairs import BIN, OUTLIERS, summarise
 from moses_feature.tables.score_lines import network_column, phrases_of_table
 
 WORDS = [b"w%03d" % n for n in range(110)] + [b"<b>&amp;", b"\xff\x1b[31m"]

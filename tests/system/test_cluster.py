@@ -20,9 +20,8 @@ from helpers.tables import LONG_TABLE, start, waited_for
 
 from mert.decoders.choice import DecoderSettings
 from mert.decoders.moses import MosesSettings
-from moses_feature.cluster import actors as actors_module
-from moses_feature.cluster.actors import ATTEMPTS, ActorPool
-from moses_feature.cluster.connection import Cluster, connected
+from moses_feature.runtime import cluster as actors_module
+from moses_feature.runtime.cluster import ATTEMPTS, ActorPool, Cluster, connected
 from moses_feature.runtime.errors import LostProcessError, MosesFeatureError, UsageError
 from moses_feature.tables import augment as augment_module
 from moses_feature.tables.ray_pool import WorkerKind

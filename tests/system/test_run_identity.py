@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moses_feature.runtime.run_identity import Difference, difference
+from moses_feature.runtime.json_files import Difference, difference
 
 
 def test_equal_runs():

@@ -37,7 +37,7 @@ from moses_feature.tables import augment as augment_module
 from moses_feature.tables import pipeline
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns
 from moses_feature.tables.helpers import HelperHere, helper_process
-from moses_feature.tables.parts import PartReader
+from moses_feature.tables.shards import PartReader
 
 
 def expected_columns(model: PhraseModel, content: bytes) -> list[tuple[float, float]]:

@@ -14,7 +14,7 @@ from moses_feature.moses.words import WordOptions
 from moses_feature.networks.direction import Reading
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import save_model
-from moses_feature.tables.proposed_lines import FLAG
+from moses_feature.tables.propose import FLAG
 
 TABLE = b"".join(
     sorted(

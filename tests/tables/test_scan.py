@@ -11,11 +11,10 @@ from moses_feature.moses.words import WordOptions
 from moses_feature.networks.direction import Reading
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.packing import Packer
-from moses_feature.phrases.word_table import WordTable
 from moses_feature.runtime.errors import DataError
-from moses_feature.tables.columns import ColumnsOfModel, NewColumns
-from moses_feature.tables.parts import Part, checked_fields
+from moses_feature.tables.columns import ColumnsOfModel, NewColumns, WordTable
 from moses_feature.tables.scan import scan
+from moses_feature.tables.shards import Part, checked_fields
 
 USUAL = [
     b"a ||| b c ||| 0.1 2e-5 ||| 0-0 ||| 1 2 3 ||| |||\n",

@@ -11,7 +11,7 @@ from helpers.tables import LONG_TABLE
 
 from moses_feature.moses.lines import LineReader
 from moses_feature.tables import augment as augment_module
-from moses_feature.tables.parts import PartReader
+from moses_feature.tables.shards import PartReader
 
 
 def parts_of(path, size: int, kept: set[bytes] | None = None) -> list[list[bytes]]:

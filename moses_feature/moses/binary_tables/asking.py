@@ -20,7 +20,7 @@ import numpy as np
 
 from moses_feature.moses.features import log_scores
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.nbest import EXPECTED, VALUES, NbestLine, labelled_values
+from moses_feature.moses.nbest_lists import EXPECTED, VALUES, NbestLine, labelled_values
 from moses_feature.moses.phrase_table import (
     SCORES,
     SEPARATOR,

@@ -1,23 +1,41 @@
-"""From a trained network and n-best lists to a network that is better at telling them apart."""
+"""From a trained network and n-best lists to a network that is better at telling them apart.
+
+It learns expected BLEU (Gao, He, Yih and Deng 2014; He and Deng 2012). The translations e of a list
+have p(e) ∝ exp(γ s(e)), where s is the score of the log-linear model with the network's column in
+it: w Σ log p(target phrase | source phrase) over the phrases of e. Σ p(e) BLEU(e) is maximised, the
+mean over the sentences. A phrase pair is scored once for all translations of an update that have
+it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import math
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
+from torch import Tensor, nn
 
 from moses_feature import __version__
 from moses_feature.networks.direction import FORWARD
+from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.cross_fitting import FOLDS
-from moses_feature.phrases.model import PhraseModel, load_model
-from moses_feature.phrases.refinement.expected_bleu import ExpectedBleu
-from moses_feature.phrases.refinement.lists import ListReader, PhraseLists
-from moses_feature.phrases.refinement.settings import RefineData, RefineSettings
-from moses_feature.runtime.errors import UsageError
+from moses_feature.phrases.model import PhraseModel, load_model, save_model
+from moses_feature.phrases.refinement.lists import (
+    ListReader,
+    PhraseLists,
+    RefineData,
+    RefineSettings,
+)
+from moses_feature.runtime.arrays import Floats, Integers
+from moses_feature.runtime.errors import DataError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, Json, locked_directory
+from moses_feature.training.objective import Rows, Terms
 from moses_feature.training.trainer import (
     NO_CONTROL,
     RunControl,
@@ -25,6 +43,196 @@ from moses_feature.training.trainer import (
     holds_model,
     run_or_resume,
 )
+
+PAIRS_TOGETHER = 1024
+"""Pairs that go through the network at a time, those of similar length together."""
+EVALUATIONS_PER_EPOCH = 4
+LARGEST_DIFFERENCE = 0.2
+"""Between the column of a list and the network: bfloat16 scores differ by 0.1."""
+CHECKED = 200
+"""Sentences whose column is compared with the network's."""
+
+
+class ExpectedBleu:
+    """The expected BLEU of n-best lists; see `Objective`.
+
+    Args:
+        model: its network learns.
+        lists: with a column of this network.
+        weight: of the column.
+        settings: batches, seed, and how peaked the distribution of a list is.
+        device: where the network is.
+
+    Raises:
+        DataError: too few lists have anything to choose from, or the column is not the network's.
+    """
+
+    norm_penalty = 0.0
+    loss_name = "minus expected BLEU"
+    unit = ""
+    starts_trained = True
+
+    def __init__(
+        self,
+        model: PhraseModel,
+        lists: PhraseLists,
+        weight: float,
+        settings: RefineSettings,
+        device: torch.device,
+    ) -> None:
+        self._model = model
+        self._lists = lists
+        self._weight = weight
+        self._device = device
+        self._batch_size = settings.batch_size
+        self._seed = settings.seed
+        usable = lists.with_several()
+        if len(usable) < 2:
+            raise DataError(
+                f"{lists.path}: expected two sentences at least whose translations differ in BLEU "
+                f"by the references, found {len(usable)}"
+            )
+        order = np.random.default_rng(settings.seed).permutation(usable)
+        held_out = min(max(1, round(settings.held_out * len(order))), len(order) - 1)
+        self._held_out, self._rows = np.sort(order[:held_out]), np.sort(order[held_out:])
+        self.updates_per_epoch = -(-len(self._rows) // settings.batch_size)
+        self.evaluate_every = max(1, self.updates_per_epoch // EVALUATIONS_PER_EPOCH)
+        model.network.dropout.p = settings.dropout
+        self.network: nn.Module = model.network.train().to(device)
+        self._check_column()
+        self.sharpness = self._sharpness(settings.perplexity)
+
+    def batch(self, update: int) -> Rows:
+        """Return the sentences of an update: an epoch is a random order of all."""
+        epoch, index = divmod(update, self.updates_per_epoch)
+        order = np.random.default_rng([self._seed, epoch]).permutation(self._rows)
+        return order[index * self._batch_size : (index + 1) * self._batch_size]
+
+    def held_out_batches(self) -> Iterator[Rows]:
+        """Yield the sentences that measure the held-out loss."""
+        for first in range(0, len(self._held_out), self._batch_size):
+            yield self._held_out[first : first + self._batch_size]
+
+    def terms(self, network: nn.Module, rows: Rows) -> Terms:
+        """Return the expected BLEU of some sentences."""
+        translations, sentence, place = self._translations(rows)
+        column = self._column(network, translations)
+        scores = torch.from_numpy(self._lists.scores[translations]).to(column)
+        shape = len(rows), int(place.max(initial=0)) + 1
+        sentence_of, place_of = (torch.from_numpy(a).to(self._device) for a in (sentence, place))
+        table = torch.full(shape, -torch.inf, device=self._device, dtype=column.dtype)
+        table[sentence_of, place_of] = self.sharpness * (scores + self._weight * column)
+        bleu = torch.zeros(shape, device=self._device, dtype=column.dtype)
+        bleu[sentence_of, place_of] = torch.from_numpy(self._lists.bleu[translations]).to(column)
+        return Terms((table.softmax(1) * bleu).sum(1))
+
+    def shown(self, held_out: dict[str, float]) -> str:
+        """Return the held-out loss."""
+        return f"{held_out['held_out_loss']:.5f}"
+
+    def save(self, directory: Path, training: Json) -> None:
+        """Write the model."""
+        of = self._model
+        words = of.source, of.target, of.words
+        save_model(directory, PhraseModel(of.network, *words, training, of.escaped, of.reading))
+
+    def identity(self) -> Json:
+        """Return what the network was, and what it learns from."""
+        return {
+            "model": self._model.digest,
+            "weight": self._weight,
+            "scores": hashlib.sha256(self._lists.scores.tobytes()).hexdigest(),
+        }
+
+    def _translations(self, rows: Rows) -> tuple[Integers, Integers, Integers]:
+        """Return the translations of some sentences, which of these, and which of its list."""
+        begin, end = self._lists.sentences[rows], self._lists.sentences[rows + 1]
+        translations = np.concatenate([np.arange(b, e) for b, e in zip(begin, end, strict=True)])
+        sentence = np.repeat(np.arange(len(rows)), end - begin)
+        return translations, sentence, translations - begin[sentence]
+
+    def _column(self, network: nn.Module, translations: Integers) -> Tensor:
+        """Return log p (translations,) of the phrases of translations, float64."""
+        lists = self._lists
+        begin, end = lists.translations[translations], lists.translations[translations + 1]
+        places = np.concatenate([np.arange(b, e) for b, e in zip(begin, end, strict=True)])
+        pairs, of_place = np.unique(lists.phrases[places], return_inverse=True)
+        log_probs = self._log_probs(network, pairs)
+        translation = torch.from_numpy(np.repeat(np.arange(len(begin)), end - begin))
+        of_phrases = log_probs[torch.from_numpy(of_place).to(self._device)]
+        empty = torch.zeros(len(begin), dtype=torch.float64, device=self._device)
+        return empty.index_add(0, translation.to(self._device), of_phrases)
+
+    def _log_probs(self, network: nn.Module, pairs: Integers) -> Tensor:
+        """Return log p (pairs,) of phrase pairs, natural logs, float64."""
+        source, target = self._lists.source, self._lists.target
+        order = np.lexsort((source.lengths(pairs), target.lengths(pairs)))
+        parts = []
+        for first in range(0, len(order), PAIRS_TOGETHER):
+            rows = pairs[order[first : first + PAIRS_TOGETHER]]
+            tensors = [
+                torch.from_numpy(array).to(self._device)
+                for side in (source, target)
+                for array in side.padded(rows, END)
+            ]
+            words, _ = network(*tensors)
+            pair = torch.arange(len(rows), device=self._device).repeat_interleave(tensors[3] + 1)
+            empty = torch.zeros(len(rows), dtype=torch.float64, device=self._device)
+            parts.append(empty.index_add(0, pair, words.double()))
+        back = torch.from_numpy(np.argsort(order)).to(self._device)
+        return torch.cat(parts)[back]
+
+    @torch.no_grad()
+    def _check_column(self) -> None:
+        """Compare the column of the lists with the network, but for what a list has in common.
+
+        A word that no table has is no phrase pair, though the lists name it as one.
+        """
+        self.network.eval()
+        rows = self._rows[:CHECKED]
+        translations, sentence, _ = self._translations(rows)
+        column = self._column(self.network, translations).cpu().numpy()
+        self.network.train()
+        difference = column - self._lists.column[translations]
+        sizes = np.bincount(sentence)
+        difference -= (np.bincount(sentence, difference) / sizes)[sentence]
+        largest = float(
+            np.median(np.maximum.reduceat(np.abs(difference), np.cumsum(sizes) - sizes))
+        )
+        if largest > LARGEST_DIFFERENCE:
+            raise DataError(
+                f"{self._lists.path}: expected the network's log p as their column, found values "
+                f"that differ from it by {largest:.2f}: is it another model, or another column?"
+            )
+
+    def _sharpness(self, perplexity: float) -> float:
+        """Return γ for which the translations of a list have this perplexity at the start."""
+        translations, sentence, place = self._translations(self._rows)
+        scores = self._lists.scores + self._weight * self._lists.column
+        table = np.full((len(self._rows), int(place.max()) + 1), -np.inf)
+        table[sentence, place] = scores[translations]
+        wanted = math.log(perplexity)
+        if (most := math.exp(_entropy(np.where(np.isfinite(table), 0.0, table)))) <= perplexity:
+            raise UsageError(
+                f"perplexity: expected less than {most:.1f}, which that of these lists is if all "
+                f"translations weigh the same, found {perplexity:g}"
+            )
+        low, high = 0.0, 1.0
+        while _entropy(high * table) > wanted and high < 1e9:
+            low, high = high, 2 * high
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if _entropy(middle * table) > wanted else (low, middle)
+        return high
+
+
+def _entropy(scores: Floats) -> float:
+    """Return the mean entropy, nats, of the distributions in rows of scores, -inf for none."""
+    shifted = np.where(np.isfinite(scores), scores - scores.max(axis=1, keepdims=True), -np.inf)
+    p = np.exp(shifted)
+    p /= p.sum(axis=1, keepdims=True)
+    return float(-(p * np.log(np.maximum(p, 1e-300))).sum(axis=1).mean())
+
 
 logger = logging.getLogger(__name__)
 

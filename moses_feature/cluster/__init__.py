@@ -1,1 +1,0 @@
-"""A Ray cluster, and the actors that work on it."""
