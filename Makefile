@@ -1,5 +1,6 @@
 # make demo: the whole story, end to end, on the example.
-# make test: everything that continuous integration runs.
+# make test: linters, types and quick tests, what a contributor types.
+# make test-all: the slow tests and the documentation, too.
 # make fuzz: damaged files and interrupts, for an hour or two.
 # make docs: the documentation, in docs/_build/html.
 # make bench TABLE=phrase-table.gz: scoring and training, against a naive twin and the machine.
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 RUN := examples/quickstart/run
 TABLE ?= examples/quickstart/data/phrase-table.gz
 
-.PHONY: demo test fuzz lint docs bench clean
+.PHONY: demo test test-all fuzz lint docs bench clean
 
 $(VENV)/package: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -25,8 +26,11 @@ $(VENV)/installed: $(VENV)/package
 demo: $(VENV)/package
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/quickstart/demo.sh $(RUN)
 
-test: lint docs
-	$(BIN)/python -m pytest
+test: lint
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m "not slow"
+
+test-all: lint docs
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -362,7 +362,7 @@ def run_augment(
     """
     program = (
         "import sys, time; import moses_feature.tables.augment as a; real = a.augment\n"
-        "from moses_feature.cli.augment import augment_phrase_table\n"
+        "from moses_feature.cli.tables.augment import augment_phrase_table\n"
         "def timed(*a, **k):\n"
         "    start = time.perf_counter(); done = real(*a, **k)\n"
         "    print(time.perf_counter() - start); return done\n"

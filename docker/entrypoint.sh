@@ -40,7 +40,7 @@ case $command in
     compare) exec mert-compare $(tuning_options) "$@" ;;
     help | --help | -h)
         echo "augment, tune or compare and their options; --help after one of them shows these"
-        echo "any other command is run as it is, such as: moses-feature check augmented.gz"
+        echo "any other command is run as it is, such as: moses-feature table check augmented.gz"
         echo "THREADS in the environment: how many, $threads now; Moses: $(moses_version)"
         ;;
     *)

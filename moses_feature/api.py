@@ -66,7 +66,7 @@ def read_table(path: str | Path) -> Iterator[TableEntry]:
 def load_model(
     directory: str | Path, device: str = "auto", words: TableWords | None = None
 ) -> PhraseScorer:
-    """Load what `moses-feature train` or `augment-phrase-table` has trained.
+    """Load what `moses-feature model train` or `augment-phrase-table` has trained.
 
     Args:
         directory: of the model, of one network or of one for each fold.

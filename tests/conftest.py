@@ -20,8 +20,8 @@ from click.testing import CliRunner, Result
 from helpers.models import random_model
 from helpers.moses import embedded, stand_in, toy
 
-from moses_feature.cli.augment import augment_phrase_table
 from moses_feature.cli.main import moses_feature
+from moses_feature.cli.tables.augment import augment_phrase_table
 from moses_feature.phrases.model import PhraseModel, load_model, save_model
 from moses_feature.phrases.scorer import Scorer, scorer_of
 

@@ -14,13 +14,13 @@ mkdir -p "$run"
 
 paste "$data/test.old" "$data/test.new" | head -n 4
 
-moses-feature doctor "$data/moses.ini" --input "$data/dev.old" --reference "$data/dev.new"
+moses-feature system doctor "$data/moses.ini" --source "$data/dev.old" --reference "$data/dev.new"
 augment-phrase-table "$data/phrase-table.gz" "$run/phrase-table.gz" \
     --preset characters --shortlist 100 --minutes 1 --evaluate-every 500 \
     --ini "$data/moses.ini" --ini-out "$run/rnn.ini"
-moses-feature cslm train "$data/train.new" "$run/new.cslm" \
+moses-feature model train-cslm "$data/train.new" "$run/new.cslm" \
     --preset characters --shortlist 100 --epochs 6 --self-normalisation 0.1
-moses-feature ini add "$data/moses.ini" "$run/cslm.ini" --cslm "$run/new.cslm"
+moses-feature system add "$data/moses.ini" "$run/cslm.ini" --model "$run/new.cslm"
 
 mert-compare --metric accuracy baseline="$data/moses.ini" rnn="$run/rnn.ini" cslm="$run/cslm.ini" \
     --dev "$data/dev.old" --dev-reference "$data/dev.new" \

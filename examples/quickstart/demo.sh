@@ -44,40 +44,40 @@ say "The new columns" \
 gzip -dc "$run/phrase-table.gz" | grep '^the black dog |||' | head -n 3 | cut -c 1-78
 
 say "Could Moses read it?"
-try moses-feature check "$run/phrase-table.gz" --ini "$run/rnn+wp.ini"
+try moses-feature table check "$run/phrase-table.gz" --ini "$run/rnn+wp.ini"
 
 say "What the table and the network prefer (the paper's Table 2)" \
     "For long source phrases, frequent ones and rare ones: the table counts, the network has learnt" \
     "what translations look like."
-try moses-feature favourites "$run/phrase-table.gz" --count 4
-try moses-feature favourites "$run/phrase-table.gz" --kind rare --count 3
+try moses-feature table favourites "$run/phrase-table.gz" --count 4
+try moses-feature table favourites "$run/phrase-table.gz" --frequency rare --count 3
 
 say "A report" \
     "The same as a page, with all pairs in one plot, what the network writes by itself, and maps."
-try moses-feature report "$run/phrase-table.gz" "$run/phrase-table.model" \
-    -o "$run/report.html"
+try moses-feature table report "$run/phrase-table.gz" "$run/phrase-table.model" \
+    --output "$run/report.html"
 
 say "A neural language model beside it (CSLM)" \
     "Trained on the French side. Perplexity says among how many words it hesitates, in the mean."
-try moses-feature cslm train "$data/train.fr" "$run/french.cslm" \
+try moses-feature model train-cslm "$data/train.fr" "$run/french.cslm" \
     --shortlist 250 --epochs 10 --learning-rate 0.003 --self-normalisation 0.1
-moses-feature cslm score "$run/french.cslm" < "$data/dev.fr" > "$run/dev.scores"
+moses-feature model score "$run/french.cslm" < "$data/dev.fr" > "$run/dev.scores"
 
 say "A network that reads the sentence (RNNsearch)" \
     "It is trained on the sentence pairs, and scores whole translations. By itself it translates, too:"
-try moses-feature search train "$data/train.en" "$data/train.fr" "$run/en-fr.search" \
-    --hidden 64 --embedding 32 --alignment 32 --maxout 32 --shortlist 250 \
+try moses-feature model train-rnnsearch "$data/train.en" "$data/train.fr" "$run/en-fr.search" \
+    --hidden 64 --embedding 32 --alignment-units 32 --maxout 32 --shortlist 250 \
     --batch-size 20 --learning-rate 0.005 --dropout 0.1 --epochs 9
 head -n 2 "$data/test.en"
-head -n 2 "$data/test.en" | moses-feature search translate "$run/en-fr.search"
+head -n 2 "$data/test.en" | moses-feature model translate "$run/en-fr.search"
 
 say "Five systems, as in the paper's Table 1 and beyond" \
     "Without the unknown word penalty (its weight is 0), with it, both with the language model, and" \
     "with RNNsearch as one more feature of the n-best lists."
-try moses-feature ini add "$data/moses.ini" "$run/rnn.ini" \
+try moses-feature system add "$data/moses.ini" "$run/rnn.ini" \
     --table "$run/phrase-table.gz" --weight 0.1 --weight 0
 for system in rnn rnn+wp; do
-    try moses-feature ini add "$run/$system.ini" "$run/cslm+$system.ini" --cslm "$run/french.cslm"
+    try moses-feature system add "$run/$system.ini" "$run/cslm+$system.ini" --model "$run/french.cslm"
 done
 
 say "Which one translates best?" \

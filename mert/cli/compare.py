@@ -15,10 +15,10 @@ from mert.decoders.choice import DecoderSettings
 from mert.tuning.corpus import Corpus
 from mert.tuning.state import TuningSettings
 from moses_feature import __version__
-from moses_feature.cli.command import Command, command_line, debug_option
-from moses_feature.cli.option_types import NOT_NEGATIVE, POSITIVE
-from moses_feature.cli.paths import READ, READ_NAMED_MODEL, READ_SYSTEM, WRITE_DIRECTORY
-from moses_feature.cli.progress import Progress
+from moses_feature.cli.common.command import Command, command_line, debug_option
+from moses_feature.cli.common.paths import READ, READ_NAMED_MODEL, READ_SYSTEM, WRITE_DIRECTORY
+from moses_feature.cli.common.progress import Progress
+from moses_feature.cli.common.types import NOT_NEGATIVE, POSITIVE
 from moses_feature.moses.ini import MosesIni
 from moses_feature.rescoring.features import named_model
 from moses_feature.runtime.errors import UsageError
@@ -39,8 +39,7 @@ from moses_feature.runtime.errors import UsageError
     help="Where all is kept; a run that was killed goes on.",
 )
 @click.option(
-    "--output",
-    "outputs",
+    "--translations",
     multiple=True,
     metavar="NAME=FILE",
     type=READ_SYSTEM,
@@ -64,10 +63,9 @@ from moses_feature.runtime.errors import UsageError
 @click.option(
     "--rescore",
     multiple=True,
-    metavar="SYSTEM:NAME=MODEL",
     type=READ_NAMED_MODEL,
-    help="Add a model to the n-best lists of a system: an RNNsearch (several of one name are "
-    "averaged), or a neural language model. Repeatable.",
+    help="Add a model to the n-best lists of a system, whose name and a colon stand before it: an "
+    "RNNsearch (several of one name are averaged), or a neural language model. Repeatable.",
 )
 @decoder_options
 @tuning_options
@@ -81,7 +79,7 @@ def mert_compare(
     test: str,
     test_reference: tuple[str, ...],
     work_dir: str,
-    outputs: tuple[str, ...],
+    translations: tuple[str, ...],
     seeds: int,
     seed: int,
     rescore: tuple[str, ...],
@@ -91,8 +89,8 @@ def mert_compare(
 ) -> None:
     """Tune and compare systems as in the paper's Table 1; the first one is the baseline.
 
-    Finished outputs of other systems (--output) are compared with it; without systems to tune, the
-    first of them is the baseline.
+    Finished outputs of other systems (--translations) are compared with it; without systems to
+    tune, the first of them is the baseline.
 
     Prints BLEU on the development and test sets, mean and standard deviation over the tuning
     runs, and whether the difference from the baseline is significant. Writes comparison.json,
@@ -102,14 +100,15 @@ def mert_compare(
     Example:
       mert-compare baseline=moses.ini rnn=moses.augmented.ini --work-dir table1 \\
           --dev dev.en --dev-reference dev.fr --test test.en --test-reference test.fr
-      mert-compare --output moses=moses.out --output marian=seed1.out --output marian=seed2.out \\
+      mert-compare --translations moses=moses.out --translations marian=seed1.out \\
+          --translations marian=seed2.out \\
           --test test.en --test-reference test.fr --work-dir outputs
     """
     if systems and not (dev and dev_reference):
         raise UsageError("systems are tuned: expected --dev and --dev-reference")
     if not systems and (dev or dev_reference):
         raise UsageError("--dev and --dev-reference are for systems to tune: expected NAME=INI")
-    finished = _outputs(outputs)
+    finished = _outputs(translations)
     rescoring = [_rescoring(text) for text in rescore]
     candidates = [_candidate(system, rescoring) for system in systems]
     unknown = {system for system, *_ in rescoring} - {c.name for c in candidates}
@@ -143,7 +142,7 @@ def _outputs(texts: tuple[str, ...]) -> list[FinishedOutput]:
     for text in texts:
         name, equals, path = text.partition("=")
         if not equals or not path:
-            raise UsageError(f"--output {text}: expected NAME=FILE, such as marian=test.out")
+            raise UsageError(f"--translations {text}: expected NAME=FILE, such as marian=test.out")
         paths.setdefault(name, []).append(path)
     return [FinishedOutput(name, tuple(files)) for name, files in paths.items()]
 

@@ -12,12 +12,18 @@ from pathlib import Path
 
 import click
 
-from mert.cli.options import MOST_TRANSLATIONS, DecodingProgress, SearchOptions, search_options
+from mert.cli.options import (
+    MOST_TRANSLATIONS,
+    TUNING,
+    DecodingProgress,
+    SearchOptions,
+    search_options,
+)
 from moses_feature import __version__
-from moses_feature.cli.command import Command, debug_option
-from moses_feature.cli.option_types import WholeRange
-from moses_feature.cli.paths import READ, WRITE
-from moses_feature.cli.progress import Progress
+from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.paths import READ, WRITE
+from moses_feature.cli.common.progress import Progress
+from moses_feature.cli.common.types import WholeRange, typed
 from moses_feature.decoder.decoder import EmbeddedDecoder, embedded_decoder
 from moses_feature.decoder.source_phrases import Sentence
 from moses_feature.decoder.system import System
@@ -32,32 +38,36 @@ from moses_feature.runtime.files import STANDARD_STREAM, whole_file
 @click.command("mert-decode", cls=Command, no_args_is_help=True)
 @click.argument("ini", type=READ)
 @click.option(
-    "--n-best",
-    nargs=2,
-    metavar="FILE N",
-    type=(WRITE, WholeRange(1, MOST_TRANSLATIONS)),
-    help="Also write the N best distinct translations of each sentence, as Moses does.",
+    "--lists",
+    type=WRITE,
+    help="Also write the n-best list of each sentence, its best distinct translations, as Moses "
+    "does.",
 )
 @click.option(
-    "--force",
-    "force",
+    "--list-size",
+    type=WholeRange(1, MOST_TRANSLATIONS),
+    default=TUNING.list_size,
+    show_default=True,
+    help="Translations of a list.",
+)
+@click.option(
+    "--constraint",
     type=READ,
     help="Find the best derivation of the translations in FILE, and nothing else.",
 )
 @click.option(
-    "--alignments",
+    "--with-alignment",
     is_flag=True,
     help="Have word alignments in the n-best lists, as Moses' -print-alignment-info-in-n-best; the "
     "phrase tables must have them.",
 )
 @click.option(
-    "--segmentation",
+    "--with-segmentation",
     is_flag=True,
     help="Have the phrases in the n-best lists, as Moses' -include-segmentation-in-n-best.",
 )
 @click.option(
     "--leave-one-out",
-    metavar="REFERENCES",
     type=READ,
     help="The sentences are from the text that the tables were trained on, and these their "
     "translations there: what each pair itself gave is taken off the counts.",
@@ -67,10 +77,11 @@ from moses_feature.runtime.files import STANDARD_STREAM, whole_file
 @click.version_option(__version__)
 def mert_decode(
     ini: str,
-    n_best: tuple[str, int] | None,
-    force: str | None,
-    alignments: bool,
-    segmentation: bool,
+    lists: str | None,
+    list_size: int,
+    constraint: str | None,
+    with_alignment: bool,
+    with_segmentation: bool,
     leave_one_out: str | None,
     search: SearchOptions,
 ) -> None:
@@ -81,28 +92,30 @@ def mert_decode(
 
     \b
     Example:
-      mert-decode moses.ini < test.en > test.out --n-best test.nbest.gz 100
+      mert-decode moses.ini < test.en > test.out --lists test.nbest.gz --list-size 100
     """
-    if force and (n_best or search.jobs):
-        raise UsageError("--force goes neither with --n-best nor with --jobs")
-    if force and leave_one_out:
-        raise UsageError("--force finds a derivation with all counts: not with --leave-one-out")
-    if (alignments or segmentation) and not n_best:
-        raise UsageError("--alignments and --segmentation are for --n-best")
+    if constraint and (lists or search.jobs):
+        raise UsageError("--constraint goes neither with --lists nor with --jobs")
+    if constraint and leave_one_out:
+        raise UsageError(
+            "--constraint finds a derivation with all counts: not with --leave-one-out"
+        )
+    if (with_alignment or with_segmentation or typed(["list_size"])) and not lists:
+        raise UsageError("--list-size, --with-alignment and --with-segmentation are for --lists")
     read = MosesIni.read(ini)
-    if n_best:
-        _check_output(Path(n_best[0]), read)
+    if lists:
+        _check_output(Path(lists), read)
     system = System.of_ini(read)
     system = replace(
         system,
-        alignments=system.alignments or alignments,
-        segmentation=system.segmentation or segmentation,
+        alignments=system.alignments or with_alignment,
+        segmentation=system.segmentation or with_segmentation,
         counts=leave_one_out is not None,
     )
     sentences, _ = read_text(STANDARD_STREAM)
     references = _references(leave_one_out, len(sentences)) if leave_one_out else None
-    if force:
-        _force(EmbeddedDecoder(system, sentences, search.limits), sentences, force)
+    if constraint:
+        _force(EmbeddedDecoder(system, sentences, search.limits), sentences, constraint)
         return
     began = time.perf_counter()
     jobs = search.jobs or 1
@@ -114,15 +127,15 @@ def mert_decode(
             progress = DecodingProgress(bar, {"decoding": len(sentences)})
             decoder.write_nbest(
                 decoder.features,
-                n_best[1] if n_best else 1,
+                list_size if lists else 1,
                 path,
                 lambda done: progress("decoding", done),
             )
         decoder.close()
         seconds = time.perf_counter() - loaded
         lost = _print_first(path, decoder.features, len(sentences))
-        if n_best:
-            _copy_nbest(path, Path(n_best[0]))
+        if lists:
+            _copy_nbest(path, Path(lists))
     click.echo(
         f"{len(sentences):,} sentences in {seconds:.1f} s "
         f"({len(sentences) / max(seconds, 1e-9):,.1f} a second), "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moses_feature.cli.start import start
+from moses_feature.cli.common.start import start
 from moses_feature.runtime.environment import quiet_threads
 
 
@@ -21,16 +21,6 @@ def optimize() -> None:
     start("mert.cli.optimise:mert_optimize", quiet_threads)
 
 
-def what_if() -> None:
-    """Run `mert-what-if`."""
-    start("mert.cli.what_if:mert_what_if", quiet_threads)
-
-
 def tune() -> None:
     """Run `mert-tune`."""
     start("mert.cli.tune:mert_tune", quiet_threads)
-
-
-def tune_lists() -> None:
-    """Run `mert-tune-lists`."""
-    start("mert.cli.tune_lists:mert_tune_lists", quiet_threads)

@@ -14,9 +14,9 @@ from mert.optimisers import choice
 from mert.optimisers.candidates import Candidates, SearchSpace
 from mert.optimisers.moses_files import read_candidates, read_init
 from moses_feature import __version__
-from moses_feature.cli.command import Command, debug_option
-from moses_feature.cli.option_types import NOT_NEGATIVE
-from moses_feature.cli.paths import READ, WRITE
+from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.paths import READ, WRITE
+from moses_feature.cli.common.types import NOT_NEGATIVE
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import write_whole
@@ -55,7 +55,7 @@ def mert_optimize(
     features: str,
     scores: str,
     init: str | None,
-    optimizer: str,
+    algorithm: str,
     restarts: int,
     random_directions: int,
     seed: int,
@@ -76,7 +76,7 @@ def mert_optimize(
     candidates = read_candidates(features, scores)
     space = _search_space(candidates, init, fixed, bounds)
     start = time.perf_counter()
-    optimum = choice.optimizer(optimizer, restarts, random_directions)(candidates, space, seed)
+    optimum = choice.optimizer(algorithm, restarts, random_directions)(candidates, space, seed)
     seconds = time.perf_counter() - start
     values = " ".join(f"{weight:.6g}" for weight in optimum.weights)
     click.echo(f"Best point: {values}  => {optimum.quality:.6g}")

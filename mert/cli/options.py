@@ -13,7 +13,8 @@ from mert.decoders.choice import DECODERS, DecoderSettings
 from mert.decoders.moses import MosesSettings
 from mert.optimisers.choice import OPTIMIZERS
 from mert.tuning.state import TuningSettings
-from moses_feature.cli.option_types import (
+from moses_feature.cli.common.progress import Progress
+from moses_feature.cli.common.types import (
     ABOVE_ZERO,
     NOT_NEGATIVE,
     POSITIVE,
@@ -25,7 +26,6 @@ from moses_feature.cli.option_types import (
     taken,
     together,
 )
-from moses_feature.cli.progress import Progress
 from moses_feature.decoder.decoder import DEFAULT_POPS, DEFAULT_STACK, SearchLimits
 from moses_feature.metrics.metric import METRICS
 from moses_feature.runtime.errors import UsageError
@@ -170,8 +170,7 @@ decoder_options = Gathered(
         "as many as there are cores for. All machines must see the models at the same paths.",
     ),
     click.option(
-        "--filter",
-        "filter_tables",
+        "--filter-tables",
         is_flag=True,
         help="Cut the tables down to the input before moses reads them.",
     ),
@@ -179,9 +178,8 @@ decoder_options = Gathered(
 
 algorithm_option = click.option(
     "--algorithm",
-    "optimizer",
     type=click.Choice(OPTIMIZERS),
-    default=TUNING.optimizer,
+    default=TUNING.algorithm,
     show_default=True,
     help="That finds the weights on the n-best lists.",
 )
@@ -209,17 +207,16 @@ tuning_options = Gathered(
     lambda given: taken(TuningSettings, given, "random_directions", "seed"),
     click.option(
         "--algorithm",
-        "optimizer",
         type=click.Choice(OPTIMIZERS),
-        default=TUNING.optimizer,
+        default=TUNING.algorithm,
         show_default=True,
         help="That finds the weights.",
     ),
     metric_option,
     click.option(
-        "--n-best",
+        "--list-size",
         type=WholeRange(2, MOST_TRANSLATIONS),
-        default=TUNING.n_best,
+        default=TUNING.list_size,
         show_default=True,
         help="Distinct translations of each sentence.",
     ),

@@ -14,10 +14,10 @@ from mert.tuning.state import TUNED_INI, TuningSettings, identity_of
 from mert.tuning.tune import RESCORING_WEIGHTS
 from mert.tuning.tune_rescored import tune_system
 from moses_feature import __version__
-from moses_feature.cli.command import Command, command_line, debug_option
-from moses_feature.cli.option_types import NOT_NEGATIVE
-from moses_feature.cli.paths import READ, READ_NAMED_MODEL, WRITE_DIRECTORY
-from moses_feature.cli.progress import Progress
+from moses_feature.cli.common.command import Command, command_line, debug_option
+from moses_feature.cli.common.paths import READ, READ_NAMED_MODEL, WRITE_DIRECTORY
+from moses_feature.cli.common.progress import Progress
+from moses_feature.cli.common.types import NOT_NEGATIVE
 from moses_feature.metrics.metric import METRICS
 from moses_feature.moses.ini import MosesIni
 from moses_feature.rescoring.features import named_model
@@ -42,9 +42,8 @@ from moses_feature.rescoring.features import named_model
 @click.option(
     "--rescore",
     multiple=True,
-    metavar="NAME=MODEL",
     type=READ_NAMED_MODEL,
-    help="Add a model to the n-best lists, as a feature of this name: an RNNsearch (several of one "
+    help="Add a model to the n-best lists, as a feature: an RNNsearch (several of one "
     "name are averaged), or a neural language model. Repeatable.",
 )
 @decoder_options
@@ -104,6 +103,6 @@ def mert_tune(
         return
     click.echo(f"{Path(work_dir) / RESCORING_WEIGHTS}: {shown} on {dev}, as lists are rescored")
     click.echo(
-        f"they are for moses-feature rescore --weights, and lists of the search of {ini_path}",
+        f"they are for moses-feature list rescore --weights, and lists of the search of {ini_path}",
         err=True,
     )

@@ -1,4 +1,4 @@
-"""The command `mert-tune-lists`."""
+"""The command `moses-feature list tune`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from mert.cli.options import TUNING, algorithm_option, metric_option, restarts_o
 from mert.optimisers import choice
 from mert.optimisers.moses_files import write_weights
 from mert.tuning.tune_lists import features_of, tune_lists
-from moses_feature import __version__
-from moses_feature.cli.command import Command, debug_option
-from moses_feature.cli.option_types import NOT_NEGATIVE, format_option
-from moses_feature.cli.paths import READ, WRITE
+from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.paths import READ, WRITE
+from moses_feature.cli.common.types import NOT_NEGATIVE, format_option
 from moses_feature.metrics.metric import METRICS
 from moses_feature.moses.lines import read_parallel
 from moses_feature.rescoring.nbest import read_weights
@@ -21,11 +20,12 @@ from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM
 
 
-@click.command("mert-tune-lists", cls=Command, no_args_is_help=True)
+@click.command("tune", cls=Command, no_args_is_help=True)
 @click.argument("lists", type=READ)
 @click.argument("weights", type=WRITE)
 @click.option(
-    "--dev-reference",
+    "--reference",
+    "references",
     type=READ,
     multiple=True,
     required=True,
@@ -43,40 +43,39 @@ from moses_feature.runtime.files import STANDARD_STREAM
 @restarts_option
 @click.option("--seed", type=NOT_NEGATIVE, default=TUNING.seed, show_default=True)
 @debug_option
-@click.version_option(__version__)
-def mert_tune_lists(
+def tune_lists_command(
     lists: str,
     weights: str,
-    dev_reference: tuple[str, ...],
+    references: tuple[str, ...],
     form: str,
     start: str | None,
-    optimizer: str,
+    algorithm: str,
     metric: str,
     restarts: int,
     seed: int,
 ) -> None:
-    """Tune weights on n-best lists of any decoder, without decoding; writes WEIGHTS.
+    """Tune weights on n-best lists, without decoding.
 
-    The weights are for moses-feature rescore --weights. The second number is that of the text that
-    they were tuned on. The third one says what to expect of other texts: each half of the sentences
-    is translated with the weights of the other half.
+    The lists may be of any decoder. Writes WEIGHTS, for moses-feature list rescore --weights. The
+    second number is that of the text that they were tuned on. The third one says what to expect of
+    other texts: each half of the sentences is translated with the weights of the other half.
 
     \b
     Example:
-      moses-feature rescore dev.nbest.gz dev.rescored.gz --cslm french.cslm
-      mert-tune-lists dev.rescored.gz weights.txt --dev-reference dev.fr
-      moses-feature rescore test.nbest.gz test.rescored.gz --cslm french.cslm \\
-          --weights weights.txt --best test.out --reference test.fr
+      moses-feature list rescore dev.nbest.gz dev.rescored.gz --model french.cslm
+      moses-feature list tune dev.rescored.gz weights.txt --reference dev.fr
+      moses-feature list rescore test.nbest.gz test.rescored.gz --model french.cslm \\
+          --weights weights.txt --one-best test.out --reference test.fr
     """
     if weights == STANDARD_STREAM:
         raise UsageError("weights are written to a file, found -")
     features = features_of(lists, form, None if start is None else read_weights(start))
-    texts, _ = read_parallel(dev_reference)
+    texts, _ = read_parallel(references)
     tuned = tune_lists(
         lists,
         features,
         list(zip(*texts, strict=True)),
-        choice.optimizer(optimizer, restarts),
+        choice.optimizer(algorithm, restarts),
         seed,
         form,
         METRICS[metric],

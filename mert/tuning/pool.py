@@ -133,11 +133,11 @@ class NbestLists:
     def __init__(self, decoder: Decoder, corpus: Corpus, settings: TuningSettings) -> None:
         self._decoder = decoder
         self._sentences = len(corpus)
-        self._count = settings.n_best
+        self._count = settings.list_size
         self._metric = metric(settings.metric)
         self._pool = Pool(corpus.references, decoder.features.names, self._metric)
         self._optimize = optimizer(
-            settings.optimizer, settings.restarts, settings.random_directions
+            settings.algorithm, settings.restarts, settings.random_directions
         )
         self._candidates: Candidates | None = None
 

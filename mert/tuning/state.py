@@ -27,7 +27,7 @@ SEARCH = "search"
 
 def lists_name(iteration: int, settings: TuningSettings) -> str:
     """Return the name of the file that an iteration decodes into, counted from 1."""
-    return f"run{iteration}.best{settings.n_best}.out.gz"
+    return f"run{iteration}.best{settings.list_size}.out.gz"
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class TuningSettings:
     """How to tune; every default is written here alone.
 
     Attributes:
-        optimizer: one of `OPTIMIZERS`.
+        algorithm: one of `OPTIMIZERS`.
         metric: what is optimised; one of `moses_feature.metrics.metric.METRICS`.
-        n_best: distinct translations of each sentence in an iteration.
+        list_size: distinct translations of each sentence in an iteration.
         max_iterations: decoding runs at most.
         settled: the tuning ends when no weight, all normalised, changes by more.
         restarts: random start points of `mert`.
@@ -45,9 +45,9 @@ class TuningSettings:
         seed: of everything that is random.
     """
 
-    optimizer: str = "mert"
+    algorithm: str = "mert"
     metric: str = "bleu"
-    n_best: int = 100
+    list_size: int = 100
     max_iterations: int = 15
     settled: float = 0.002
     restarts: int = 20
@@ -55,11 +55,11 @@ class TuningSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if self.optimizer not in OPTIMIZERS:
+        if self.algorithm not in OPTIMIZERS:
             valid = ", ".join(OPTIMIZERS)
-            raise UsageError(f"unknown optimizer {self.optimizer!r}: expected one of {valid}")
+            raise UsageError(f"unknown algorithm {self.algorithm!r}: expected one of {valid}")
         metric(self.metric)
-        if self.n_best < 2 or self.max_iterations < 1:
+        if self.list_size < 2 or self.max_iterations < 1:
             raise UsageError("n-best and iterations: expected 2 and 1, or more")
 
 

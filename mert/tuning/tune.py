@@ -265,7 +265,7 @@ class _Run:
             weights = {}  # they order the lists; the search keeps its own
             what = f"{RESCORING_WEIGHTS}, by which lists of this search are put in order,"
         comments = [
-            f"{what} tuned by moses-feature {__version__} ({self._settings.optimizer}, seed "
+            f"{what} tuned by moses-feature {__version__} ({self._settings.algorithm}, seed "
             f"{self._settings.seed}): {self._metric.label} {self._metric.shown(best.quality):.2f} "
             f"on {self._corpus.paths[0]} in "
             f"iteration {number} of {len(state.iterations)}",

@@ -1,48 +1,87 @@
-"""The command `moses-feature`, and how the commands are found: each is loaded when it is called.
+"""The command `moses-feature`, and where its commands are: each is loaded when it is called.
 
-What loads torch is imported by the functions that need it, so that `--help` is quick.
+What loads torch or numba is imported by the functions that need it, so that `--help` is quick.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 import click
 
 from moses_feature import __version__
-from moses_feature.cli.start import loading, start
+from moses_feature.cli.common.start import loading, start
 from moses_feature.runtime.environment import quiet_threads
 
-COMMANDS = {
-    "binarise": "moses_feature.cli.binarise:binarise_command",
-    "check": "moses_feature.cli.check:check_command",
-    "cslm": "moses_feature.cli.cslm:cslm_group",
-    "describe": "moses_feature.cli.describe:describe_command",
-    "doctor": "moses_feature.cli.doctor:doctor_command",
-    "favourites": "moses_feature.cli.favourites:favourites_command",
-    "ini": "moses_feature.cli.ini:ini_group",
-    "joint": "moses_feature.cli.joint:joint_group",
-    "merge": "moses_feature.cli.merge:merge_command",
-    "propose": "moses_feature.cli.propose:propose_command",
-    "refine": "moses_feature.cli.refine:refine_command",
-    "report": "moses_feature.cli.report:report_command",
-    "rescore": "moses_feature.cli.rescore:rescore_command",
-    "sample": "moses_feature.cli.sample:sample_command",
-    "score": "moses_feature.cli.score:score_command",
-    "search": "moses_feature.cli.search:search_group",
-    "select": "moses_feature.cli.select:select_command",
-    "train": "moses_feature.cli.train:train_command",
+GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "table": (
+        "Phrase tables: check, join, look at, extend, make binary. (augment-phrase-table adds "
+        "the scores of a network.)",
+        {
+            "check": "moses_feature.cli.tables.check:check_command",
+            "merge": "moses_feature.cli.tables.merge:merge_command",
+            "report": "moses_feature.cli.tables.report:report_command",
+            "favourites": "moses_feature.cli.tables.favourites:favourites_command",
+            "propose": "moses_feature.cli.tables.propose:propose_command",
+            "binarise": "moses_feature.cli.tables.binarise:binarise_command",
+        },
+    ),
+    "model": (
+        "Networks: train, look at, score with, translate with, refine, export.",
+        {
+            "train": "moses_feature.cli.models.train:train_command",
+            "train-rnnsearch": "moses_feature.cli.models.train_rnnsearch:train_command",
+            "train-cslm": "moses_feature.cli.models.train_ngrams:train_cslm_command",
+            "train-joint": "moses_feature.cli.models.train_ngrams:train_joint_command",
+            "describe": "moses_feature.cli.models.describe:describe_command",
+            "score": "moses_feature.cli.models.score:score_command",
+            "sample": "moses_feature.cli.models.sample:sample_command",
+            "translate": "moses_feature.cli.models.translate:translate_command",
+            "refine": "moses_feature.cli.models.refine:refine_command",
+            "export-nplm": "moses_feature.cli.models.export:export_command",
+        },
+    ),
+    "list": (
+        "N-best lists of any decoder: add features, tune their weights, put them in a new order.",
+        {
+            "rescore": "moses_feature.cli.lists.rescore:rescore_command",
+            "tune": "mert.cli.tune_lists:tune_lists_command",
+        },
+    ),
+    "system": (
+        "Systems: add a feature to a moses.ini, find what is wrong. (mert-tune and mert-compare "
+        "tune and compare.)",
+        {
+            "add": "moses_feature.cli.systems.add:add_command",
+            "doctor": "moses_feature.cli.systems.doctor:doctor_command",
+            "what-if": "mert.cli.what_if:what_if_command",
+        },
+    ),
+    "text": (
+        "Texts: select the lines that are like a domain.",
+        {"select": "moses_feature.cli.texts.select:select_command"},
+    ),
 }
-"""Where each command of `moses-feature` is."""
+"""Of each group of commands its help, and where each command is."""
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are loaded when they are asked for."""
+    """A group whose commands are loaded when they are asked for.
+
+    Args:
+        places: MODULE:NAME of each command.
+    """
+
+    def __init__(self, places: Mapping[str, str], **settings: Any) -> None:
+        super().__init__(**settings)
+        self.places = places
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of the commands."""
-        return list(COMMANDS)
+        return list(self.places)
 
     def get_command(
         self,
@@ -50,18 +89,36 @@ class LazyGroup(click.Group):
         cmd_name: str,
     ) -> click.Command | None:
         """Load a command."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.places:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
+        module, _, name = self.places[cmd_name].partition(":")
         with loading():
             command: click.Command = getattr(import_module(module), name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; one that is not there may be a slip of the keys."""
+        close = get_close_matches(args[0], self.places, 1)
+        if args[0] not in self.places and close:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]!r}?")
+        return super().resolve_command(ctx, args)
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(context_settings=HELP)
 @click.version_option(__version__)
 def moses_feature() -> None:
     """Neural scores for Moses phrase tables."""
+
+
+for _name, (_help, _places) in GROUPS.items():
+    moses_feature.add_command(
+        LazyGroup(_places, name=_name, help=_help, context_settings=HELP, no_args_is_help=True)
+    )
 
 
 def main(**options: Any) -> None:
@@ -71,4 +128,4 @@ def main(**options: Any) -> None:
 
 def augment() -> None:
     """Run `augment-phrase-table`."""
-    start("moses_feature.cli.augment:augment_phrase_table", quiet_threads)
+    start("moses_feature.cli.tables.augment:augment_phrase_table", quiet_threads)

@@ -72,7 +72,6 @@ class LmSettings(RunSettings):
 
     Attributes:
         sizes: order and layer sizes.
-        held_out: share of the sentences that measure the held-out loss.
         fewest_held_out: sentences that are held out at least, a tenth of all at most.
         self_normalisation: factor of (log Z)^2 in the loss; 0 for none (Devlin et al. 2014).
     """
@@ -86,8 +85,6 @@ class LmSettings(RunSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.held_out < 1:
-            raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
         if not 0 <= self.self_normalisation < math.inf:
             raise UsageError(
                 f"self-normalisation: expected 0 or more, found {self.self_normalisation}"

@@ -179,7 +179,9 @@ def _check_columns(ini: MosesIni, table: Feature, scan: TableScan) -> Iterator[F
     if scan.columns is not None and scan.columns != table.score_count:
         remedy = f"write num-features={scan.columns} and as many weights of {table.name}"
         if scan.columns > table.score_count:
-            remedy = f"moses-feature ini add --same-table, if the table was augmented; or {remedy}"
+            remedy = (
+                f"moses-feature system add --same-table, if the table was augmented; or {remedy}"
+            )
         else:
             remedy = f"is the path that of the table before it was augmented? Otherwise {remedy}"
         yield Finding(
@@ -206,7 +208,7 @@ def _check_columns(ini: MosesIni, table: Feature, scan: TableScan) -> Iterator[F
             str(description),
             f"it says that column {last} (counted from 0) is a new one, {scan.path} has "
             f"{scan.columns}",
-            "the file describes another table: moses-feature report, ini add and others read "
+            "the file describes another table: moses-feature table report, ini add and others read "
             "wrong columns",
             "augment the table again, or remove the file",
         )

@@ -307,7 +307,7 @@ def _check_binary_table(file: Path, feature: Feature, where: str) -> Iterator[Fi
             str(error),
             "Moses stops",
             f"a text table has the class {TABLE_CLASS}; a binary one whose making was interrupted "
-            "must be made again (moses-feature binarise)",
+            "must be made again (moses-feature table binarise)",
         )
         return
     if count is not None and count != feature.score_count:
@@ -317,8 +317,8 @@ def _check_binary_table(file: Path, feature: Feature, where: str) -> Iterator[Fi
             f"num-features={feature.score_count}, but {file} says that it has {count} scores",
             "scores of one phrase pair are taken for those of another, without an error: "
             "binarising tools take 4 scores unless they are told",
-            f"make the table again with {feature.score_count} scores (moses-feature binarise), or "
-            f"write num-features={count} and as many weights",
+            f"make the table again with {feature.score_count} scores (moses-feature table "
+            f"binarise), or write num-features={count} and as many weights",
         )
     version = probing_version(file) if feature.kind == "ProbingPT" else PROBING_VERSION
     if version != PROBING_VERSION:

@@ -70,7 +70,7 @@ def check_neural_models(
         try:
             model = LOADERS[feature.kind](path)
         except MosesFeatureError as error:
-            remedy = f"see which model {feature.name} should read (moses-feature describe)"
+            remedy = f"see which model {feature.name} should read (moses-feature model describe)"
             yield _problem(path, error, "the decoder stops", remedy)
             continue
         said = yield from _check_words(model, path, texts)

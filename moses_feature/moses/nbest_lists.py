@@ -20,7 +20,7 @@ from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
 from moses_feature.moses.phrase_table import NUMBER, tokens
 from moses_feature.runtime.arrays import Floats
-from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, shown
 
 if TYPE_CHECKING:
     from moses_feature.moses.features import FeatureSet
@@ -31,6 +31,20 @@ EXPECTED = "sentence ||| words ||| Name= value … ||| total"
 """What a line should look like, for error messages."""
 SENTENCE, WORDS, VALUES, TOTAL = range(4)
 _SEPARATOR = re.compile(rb"(?<= )\|\|\|(?= |$)")
+
+
+def named(text: str, default: str = "") -> tuple[str, str]:
+    """Split `NAME=PATH`; without a name, it is the default one.
+
+    Raises:
+        UsageError: a name that Moses' tools could not carry.
+    """
+    name, equals, path = text.partition("=")
+    if not equals:
+        return default, text
+    if not NAME.fullmatch(name) or not path:
+        raise UsageError(f"{text}: expected NAME=PATH, the name of letters and digits")
+    return name, path
 
 
 @dataclass

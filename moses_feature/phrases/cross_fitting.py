@@ -21,12 +21,12 @@ from moses_feature.networks.direction import Reading
 from moses_feature.networks.phrases import Hashes
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.model import PhraseModel, load_model
-from moses_feature.phrases.pairs import MOST_FOLDS, Folds
+from moses_feature.phrases.pairs import Folds
+from moses_feature.phrases.settings import FOLDS, MOST_FOLDS
 from moses_feature.runtime.errors import FormatError
 from moses_feature.runtime.files import Json, whole_file, write_json
 from moses_feature.runtime.json_files import member, read_json
 
-FOLDS = "folds.json"
 SOURCES = "sources.safetensors"
 FORMAT_VERSION = 1
 

@@ -34,11 +34,10 @@ from moses_feature.moses.phrase_table import (
 from moses_feature.moses.words import WordError, WordOptions, any_escaped
 from moses_feature.networks.phrases import Hashes, Phrases, mixed, phrase_hash
 from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
+from moses_feature.phrases.settings import MOST_FOLDS
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, shown
 
 _WORDS, _PHRASES = 1, 2  # seeds
-MOST_FOLDS = 100
-"""Each is a network that is trained and kept."""
 
 
 def phrase_hashes(phrases: Phrases) -> Hashes:

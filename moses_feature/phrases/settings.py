@@ -13,6 +13,11 @@ from moses_feature.networks.direction import FORWARD, Reading
 from moses_feature.runtime.errors import UsageError
 from moses_feature.training.settings import RunSettings
 
+MOST_FOLDS = 100
+"""Each is a network that is trained and kept."""
+FOLDS = "folds.json"
+"""In the directory of cross-fitted networks."""
+
 Unit = Literal["gru", "tanh", "leaky-25", "leaky-50", "lstm"]
 """The hidden units of both recurrences.
 
@@ -88,7 +93,6 @@ class TrainingSettings(RunSettings):
     Attributes:
         sizes: layer sizes, which say of which kind the network is.
         pool: batches that are sorted by length together.
-        held_out: share of the source phrases that measure the held-out loss.
         held_out_limit: the most source phrases that are held out.
         self_normalisation: factor of (log Z)^2 in the loss; 0 for none (Devlin et al. 2014).
         sample: target words that Z is estimated from, on average; None for all of them.
@@ -96,21 +100,42 @@ class TrainingSettings(RunSettings):
 
     sizes: PairSizes = PRESETS["small"]
     pool: int = 100
-    held_out: float = 0.01
     held_out_limit: int = 10_000
     self_normalisation: float = 0.0
     sample: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.held_out < 1:
-            raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
         if not 0 <= self.self_normalisation < math.inf:
             raise UsageError(
                 f"self-normalisation: expected 0 or more, found {self.self_normalisation}"
             )
         if self.sample is not None and self.sample < 1:
             raise UsageError(f"sample: expected a word at least, found {self.sample}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefineSettings(RunSettings):
+    """How to refine a network; an example is a sentence with its list.
+
+    Attributes:
+        perplexity: of the translations of a list under the log-linear model, on average, at the
+            start: it says how much more the better ones weigh.
+        weight: of the network's column while it learns; None for that of the system.
+    """
+
+    batch_size: int = 16
+    learning_rate: float | None = 1e-4  # a tenth of that for a network that starts from nothing
+    perplexity: float = 10.0
+    weight: float | None = None
+    held_out: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 < self.perplexity < math.inf:
+            raise UsageError(f"perplexity: expected more than 1, found {self.perplexity}")
+        if self.weight is not None and not 0 < abs(self.weight) < math.inf:
+            raise UsageError(f"weight: expected another number than 0, found {self.weight}")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
@@ -14,9 +14,10 @@ from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.joint.scorer import JointModel
 from moses_feature.joint.settings import JOINT_ARCHITECTURE
 from moses_feature.joint.texts import affiliations
+from moses_feature.moses.nbest_lists import named
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.networks import architectures
-from moses_feature.networks.files import CONFIG, architecture_of, is_model_directory
+from moses_feature.networks.files import CONFIG, architecture_of
 from moses_feature.networks.known_words import KnownPairs
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.rescoring.nbest import (
@@ -26,7 +27,6 @@ from moses_feature.rescoring.nbest import (
     CslmScorer,
     SentenceScorer,
     check_names,
-    named,
 )
 from moses_feature.rescoring.source import SourceText
 from moses_feature.rnnsearch.scorer import SearchScorer
@@ -241,8 +241,14 @@ def _mean(of_networks: Sequence[np.ndarray]) -> float:
     return float((np.logaddexp.reduce(log_probs, axis=0) - np.log(len(log_probs))).sum())
 
 
-CSLM, RNNSEARCH, JOINT = "CSLM0", "RNNsearch0", "NNJM0"
-"""Names of features, unless others are given."""
+NAMES = {
+    LM_ARCHITECTURE: "CSLM0",
+    JOINT_ARCHITECTURE: "NNJM0",
+    architectures.RNNSEARCH: "RNNsearch0",
+    architectures.ENCODER_DECODER: "RNN0",
+    architectures.FEED_FORWARD: "RNN0",
+}
+"""Names of features by the architecture of the model, unless others are given."""
 
 
 def named_model(text: str) -> tuple[str, str]:
@@ -251,37 +257,48 @@ def named_model(text: str) -> tuple[str, str]:
     Raises:
         UsageError: a name that Moses' tools could not carry.
     """
-    return named(text, RNNSEARCH if _architecture(text) == architectures.RNNSEARCH else CSLM)
+    return named(text, NAMES.get(model_kind(text), "CSLM0"))
 
 
-def scorers_of(models: Iterable[tuple[str, str]], source: SourceText) -> list[SentenceScorer]:
+Makers = Mapping[str, Callable[[str, str], SentenceScorer]]
+"""By the architecture of a model: what makes a feature of a name and a path."""
+
+
+def scorers_of(
+    models: Iterable[tuple[str, str]], source: SourceText, others: Makers | None = None
+) -> list[SentenceScorer]:
     """Return a feature for each name: of a language model, or of one RNNsearch or more.
 
     Args:
         models: names and paths.
         source: the text that was translated.
+        others: what makes features of further architectures.
 
     Raises:
         UsageError: a name is given to several models that cannot be averaged.
         MosesFeatureError: a model cannot be read.
     """
+    makers: dict[str, Callable[[str, str], SentenceScorer]] = {
+        LM_ARCHITECTURE: lambda name, path: CslmScorer(name, load_neural_lm(path)),
+        **(others or {}),
+    }
     scorers: list[SentenceScorer] = []
-    searches = []
+    searches: dict[str, list[str]] = {}
     for name, path in models:
-        kind = _architecture(path)
+        kind = model_kind(path)
         if kind == architectures.RNNSEARCH:
-            searches.append((name, path))
-        elif kind in (None, LM_ARCHITECTURE):
-            scorers.append(CslmScorer(name, load_neural_lm(path)))
+            searches.setdefault(name, []).append(path)
+        elif kind in makers:
+            scorers.append(makers[kind](name, path))
         elif kind == JOINT_ARCHITECTURE:
             raise UsageError(
                 f"{path} is a joint model, which needs the word alignments of the search: "
-                "put it into the ini (moses-feature ini add --joint)"
+                "put it into the ini (moses-feature system add --model)"
             )
         else:
-            expected = f"architecture {architectures.RNNSEARCH} or {LM_ARCHITECTURE}"
-            raise FormatError(Path(path) / CONFIG, expected, f"{kind}")
-    scorers += search_features(searches, source)
+            expected = f"architecture {' or '.join([architectures.RNNSEARCH, *makers])}"
+            raise FormatError(Path(path) / CONFIG, expected, kind)
+    scorers += [SearchFeature(name, paths, source) for name, paths in searches.items()]
     try:
         check_names(scorers)
     except UsageError as error:
@@ -289,14 +306,10 @@ def scorers_of(models: Iterable[tuple[str, str]], source: SourceText) -> list[Se
     return scorers
 
 
-def search_features(models: Iterable[tuple[str, str]], source: SourceText) -> list[SearchFeature]:
-    """Return a feature for each name, of one RNNsearch or of several whose mean is taken."""
-    paths: dict[str, list[str]] = {}
-    for name, path in models:
-        paths.setdefault(name, []).append(path)
-    return [SearchFeature(name, of_name, source) for name, of_name in paths.items()]
-
-
-def _architecture(path: str) -> str | None:
-    """Return the architecture of a model directory; None for a file."""
-    return architecture_of(Path(path)) if is_model_directory(Path(path)) else None
+def model_kind(path: str) -> str:
+    """Return the architecture of a model directory; a file is a language model in NPLM's format."""
+    directory = Path(path)
+    if not directory.is_dir():
+        return LM_ARCHITECTURE
+    first_of_folds = directory / "fold-1"
+    return architecture_of(first_of_folds if first_of_folds.is_dir() else directory)

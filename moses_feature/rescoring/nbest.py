@@ -20,7 +20,6 @@ from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import (
     EXPECTED,
-    NAME,
     TOTAL,
     VALUES,
     NbestLine,
@@ -111,20 +110,6 @@ class CslmScorer:
     def finish(self) -> None:
         """Check that the model knows most words of the translations."""
         self._known.check()
-
-
-def named(text: str, default: str) -> tuple[str, str]:
-    """Split `NAME=PATH`; without a name, it is the default one.
-
-    Raises:
-        UsageError: a name that Moses' tools could not carry.
-    """
-    name, equals, path = text.partition("=")
-    if not equals:
-        name, path = default, text
-    if not NAME.fullmatch(name) or not path:
-        raise UsageError(f"{text}: expected NAME=PATH, the name of letters and digits")
-    return name, path
 
 
 def read_weights(path: str | Path) -> dict[str, tuple[float, ...]]:

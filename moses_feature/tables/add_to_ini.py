@@ -8,11 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from moses_feature.cslm.nplm import load_neural_lm
+from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.joint.nplm import JointFiles
 from moses_feature.joint.scorer import JointModel
+from moses_feature.joint.settings import JOINT_ARCHITECTURE
 from moses_feature.moses.ini import Feature, MosesIni, moses_path
 from moses_feature.moses.lines import LineReader
+from moses_feature.moses.nbest_lists import named
 from moses_feature.moses.phrase_table import SCORES, count_scores, split_fields
+from moses_feature.networks.architectures import RNNSEARCH
+from moses_feature.networks.files import CONFIG, architecture_of
 from moses_feature.rnnsearch.decoder_feature import DEFAULT_HISTORY, SearchInSearch
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.tables.features_json import features_json, read_columns
@@ -89,33 +94,48 @@ def _own_table(ini: MosesIni, feature: Feature) -> Path:
     raise ini.error(feature.line_number, "a phrase table", f"no file {path}")
 
 
-def add_model(ini_path: Path, output: Path, kind: str, model: Path, weight: float) -> str:
-    """Write an ini with one more feature, a neural model, and return its name.
+def add_models(ini_path: Path, output: Path, models: Sequence[str], weight: float) -> list[str]:
+    """Write an ini with more features, a neural model each, and return their names.
 
     Args:
         ini_path: an ini.
         output: where to write the changed ini; may be `ini_path`.
-        kind: one of `MODELS`.
-        model: a model directory, for the embedded decoder; of a `cslm` a file in NPLM's format,
-            for Moses, too. (`moses-feature joint export-nplm` says what line Moses takes.)
-        weight: start weight.
+        models: `[NAME=]MODEL` each, a model directory, for the embedded decoder; of a language
+            model also a file in NPLM's format, for Moses, too (`moses-feature model export-nplm`
+            writes it).
+        weight: start weight of each.
 
     Raises:
-        MosesFeatureError: the model cannot be read, or Moses could not read its path.
+        MosesFeatureError: a model cannot be read, or Moses could not read its path.
+        UsageError: a name that cannot be, or a model that the ini has already.
     """
     if not math.isfinite(weight):
         raise UsageError(f"expected a finite weight, found {weight}")
     ini = MosesIni.read(ini_path)
     ini.check_names()
+    added = []
+    for text in models:
+        given, path = named(text)
+        name, line = _line_of(ini, given, Path(path))
+        ini = ini.with_feature(line, name, [weight])
+        added.append(name)
+    ini.write(output)
+    return added
+
+
+def _line_of(ini: MosesIni, given: str, model: Path) -> tuple[str, str]:
+    """Return the name of a new feature, the given one or a free one, and its line."""
+    kind = architecture_of(model) if model.is_dir() else LM_ARCHITECTURE
+    if kind not in MODELS:
+        raise FormatError(model / CONFIG, f"architecture {' or '.join(MODELS)}", kind)
     path = moses_path(model)
     for feature in ini.features:
         if feature.arguments.get("path") == path:
-            raise UsageError(f"{ini_path} has {path} already, as {feature.name}")
+            raise UsageError(f"{ini.path} has {path} already, as {feature.name}")
     prefix, line = MODELS[kind]
     names = {feature.name for feature in ini.features}
-    name = next(name for n in itertools.count() if (name := f"{prefix}{n}") not in names)
-    ini.with_feature(line(name, path, model), name, [weight]).write(output)
-    return name
+    name = given or next(name for n in itertools.count() if (name := f"{prefix}{n}") not in names)
+    return name, line(name, path, model)
 
 
 def _language_model_line(name: str, path: str, model: Path) -> str:
@@ -133,11 +153,11 @@ def _search_line(name: str, path: str, model: Path) -> str:
 
 
 MODELS: Mapping[str, tuple[str, Callable[[str, str, Path], str]]] = {
-    "cslm": ("CSLM", _language_model_line),
-    "joint": ("NNJM", _joint_line),
-    "rnnsearch": ("RNNsearch", _search_line),
+    LM_ARCHITECTURE: ("CSLM", _language_model_line),
+    JOINT_ARCHITECTURE: ("NNJM", _joint_line),
+    RNNSEARCH: ("RNNsearch", _search_line),
 }
-"""Kinds of neural models: how their names begin, and the line of a name, a path and a model."""
+"""By architecture: how names of features begin, and the line of a name, a path and a model."""
 
 
 def first_line_scores(table: Path) -> int:

@@ -43,7 +43,7 @@ from moses_feature.tables.features_json import (
     read_features,
     write_features,
 )
-from moses_feature.tables.settings import is_probability
+from moses_feature.tables.settings import ProposeSettings, is_probability
 from moses_feature.tables.shards import checked_fields, phrases_in_texts
 from moses_feature.tables.writer import COMPRESSION
 
@@ -186,27 +186,6 @@ def diagonal(source: int, target: int) -> list[tuple[int, int]]:
 
 PHRASES_TOGETHER = 1024
 """Source phrases between two reports."""
-
-
-@dataclass(frozen=True)
-class ProposeSettings:
-    """What is proposed.
-
-    Attributes:
-        best: new targets of a source phrase at most.
-        enough: a source phrase with so many targets gets no more.
-        longest: words of a source phrase at most.
-        least: natural log of p(target | source) for a word at least, the end being one.
-        beam: prefixes of the search.
-        lexical: files for the lexical weights, up to their ending; None for none.
-    """
-
-    best: int = 3
-    enough: int = 5
-    longest: int = 5
-    least: float = -0.4
-    beam: int = 10
-    lexical: str | None = None
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""How to augment a table; free of torch."""
+"""How to augment a table, and to propose lines for it; free of torch."""
 
 from __future__ import annotations
 
@@ -62,3 +62,24 @@ class AugmentSettings(TableWords):
             return ()
         both = UNKNOWN_TARGET_COLUMN, UNKNOWN_SOURCE_COLUMN
         return both if self.unknown_source else both[:1]
+
+
+@dataclass(frozen=True)
+class ProposeSettings:
+    """What is proposed.
+
+    Attributes:
+        best: new targets of a source phrase at most.
+        enough: a source phrase with so many targets gets no more.
+        longest: words of a source phrase at most.
+        least: natural log of p(target | source) for a word at least, the end being one.
+        beam: prefixes of the search.
+        lexical: files for the lexical weights, up to their ending; None for none.
+    """
+
+    best: int = 3
+    enough: int = 5
+    longest: int = 5
+    least: float = -0.4
+    beam: int = 10
+    lexical: str | None = None

@@ -31,6 +31,7 @@ class RunSettings:
         clip: largest norm of the gradient.
         dropout: share of the components that are zero in training, where the network says.
         seed: of the weights, the held-out share and the order of the examples.
+        held_out: share of what is learnt from that measures the held-out loss.
         dtype: of the matrix products; the weights are float32 either way.
     """
 
@@ -47,6 +48,7 @@ class RunSettings:
     clip: float = 1.0
     dropout: float = 0.0
     seed: int = 1
+    held_out: float = 0.01
     dtype: Dtype = "float32"
 
     def __post_init__(self) -> None:
@@ -64,6 +66,8 @@ class RunSettings:
         budgets = self.updates, self.epochs, self.minutes
         if self.cooldown and all(budget is None for budget in budgets):
             raise UsageError("a cooldown is a share of a budget: give updates, epochs or minutes")
+        if not 0 < self.held_out < 1:
+            raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
         if not 0 <= self.dropout < 1:
             raise UsageError(f"dropout: expected 0 or more and below 1, found {self.dropout}")
 

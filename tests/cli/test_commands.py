@@ -1,4 +1,4 @@
-"""The other commands: train, score, ini add, check, favourites, describe."""
+"""Commands for models, systems and tables: train, score, add, check, favourites, describe."""
 
 from __future__ import annotations
 
@@ -13,89 +13,65 @@ from helpers.files import write_gz
 from helpers.models import random_model
 from helpers.tables import LONG_TABLE, TABLES, listen_to_ctrl_c, waited_for
 
-from moses_feature import __version__
-from moses_feature.cli import main
-from moses_feature.cli.augment import augment_phrase_table
 from moses_feature.phrases.model import load_model, save_model
 
-COMMANDS = [
-    ["train"],
-    ["score"],
-    ["ini", "add"],
-    ["binarise"],
-    ["check"],
-    ["doctor"],
-    ["favourites"],
-    ["describe"],
-    ["merge"],
-    ["cslm", "train"],
-    ["cslm", "score"],
-    ["cslm", "export-nplm"],
-    ["joint", "train"],
-    ["joint", "export-nplm"],
-    ["propose"],
-    ["refine"],
-    ["report"],
-    ["rescore"],
-    ["sample"],
-    ["search", "train"],
-    ["search", "translate"],
-    ["select"],
-]
 TINY = ["--hidden", 7, "--embedding", 5, "--maxout", 3, "--rank", 2]
-
-
-@pytest.mark.parametrize("command", [*COMMANDS, ["augment-phrase-table"]])
-def test_every_help_has_an_example(run, command):
-    assert "Example:" in run(*command, "--help").output
-
-
-def test_version(run):
-    assert __version__ in run("--version").output
-    assert __version__ in run("augment-phrase-table", "--version").output
-    assert set(main.COMMANDS) == {command[0] for command in COMMANDS}
-    assert augment_phrase_table.name == "augment-phrase-table"
 
 
 def test_score(run, model_directory):
     stdin = b"a b\tA B\nthe dog\tle chien\r\n\tA\n"
-    lines = run("score", model_directory, stdin=stdin).stdout.splitlines()
+    lines = run("model", "score", model_directory, stdin=stdin).stdout.splitlines()
     assert len(lines) == 3
-    per_word = run("score", model_directory, "--per-word", stdin=stdin).stdout.splitlines()
+    per_word = run("model", "score", model_directory, "--per-word", stdin=stdin).stdout.splitlines()
     for line, words in zip(lines, per_word, strict=True):
         total, scores = words.split("\t")
         assert total == line
         assert sum(map(float, scores.split())) == pytest.approx(float(total), abs=1e-5)
     assert [len(line.split("\t")[1].split()) for line in per_word] == [3, 3, 2]
-    batched = run("score", model_directory, "--batch-size", 1, stdin=stdin).stdout.splitlines()
+    batched = run(
+        "model", "score", model_directory, "--batch-size", 1, stdin=stdin
+    ).stdout.splitlines()
     assert batched == lines
 
 
 def test_score_of_bad_lines(run, model_directory):
-    result = run("score", model_directory, stdin=b"a\tA\na A\n", exit_code=1)
+    result = run("model", "score", model_directory, stdin=b"a\tA\na A\n", exit_code=1)
     assert "Error: standard input at line 2: expected a source and a target" in result.stderr
-    result = run("score", "nowhere", stdin=b"", exit_code=1)
+    result = run("model", "score", "nowhere", stdin=b"", exit_code=1)
     assert "nowhere: expected a model directory" in result.stderr
-    assert run("score", model_directory, stdin=b"").stdout == ""
+    assert run("model", "score", model_directory, stdin=b"").stdout == ""
 
 
 def test_train_and_describe(run, tmp_path):
     write_gz(tmp_path / "t.gz", LONG_TABLE)
     (tmp_path / "pairs").write_text("a\tA\nb\tB\n")
-    run("train", "t.gz", "pairs", "my.model", *TINY, "--updates", 4, "--shortlist", 3)
+    run("model", "train", "t.gz", "pairs", "my.model", *TINY, "--updates", 4, "--shortlist", 3)
     assert (tmp_path / "my.model" / "checkpoint.safetensors").exists()
-    refused = run("train", "t.gz", "my.model", *TINY, exit_code=2)
+    refused = run("model", "train", "t.gz", "my.model", *TINY, exit_code=2)
     assert "--resume goes on with it" in refused.stderr
-    run("train", "t.gz", "pairs", "my.model", *TINY, "--updates", 6, "--shortlist", 3, "--resume")
-    output = run("describe", "my.model").output
+    run(
+        "model",
+        "train",
+        "t.gz",
+        "pairs",
+        "my.model",
+        *TINY,
+        "--updates",
+        6,
+        "--shortlist",
+        3,
+        "--resume",
+    )
+    output = run("model", "describe", "my.model").output
     assert "source words           3" in output
     assert "trained on             t.gz (3000 lines)" in output
     assert "trained on             pairs (2 lines)" in output
     assert load_model(tmp_path / "my.model").training["history"][-1]["update"] == 6
-    result = run("train", "none", "other.model", exit_code=1)
+    result = run("model", "train", "none", "other.model", exit_code=1)
     assert "Error: none: No such file" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_finishes_the_update_and_says_how_to_go_on(tmp_path, number):
     write_gz(tmp_path / "t.gz", LONG_TABLE)
@@ -104,6 +80,7 @@ def test_a_signal_finishes_the_update_and_says_how_to_go_on(tmp_path, number):
         sys.executable,
         "-c",
         program,
+        "model",
         "train",
         "t.gz",
         "m",
@@ -134,7 +111,7 @@ def test_a_signal_finishes_the_update_and_says_how_to_go_on(tmp_path, number):
 def test_ctrl_c_while_modules_are_loaded_ends_the_process():
     """Even where the import system would drop an exception."""
     program = (
-        "import signal; from moses_feature.cli.start import start\n"
+        "import signal; from moses_feature.cli.common.start import start\n"
         "def prepare():\n"
         "    try: signal.raise_signal(signal.SIGINT)\n"
         "    except KeyboardInterrupt: pass\n"
@@ -151,20 +128,34 @@ def test_ini_add_and_check(run, tmp_path, model_directory):
     ini = "[feature]\nPhraseDictionaryMemory name=T num-features=1 path=in\n[weight]\nT= 0.2\n"
     (tmp_path / "moses.ini").write_text(ini)
     run("augment-phrase-table", "in", "out.gz", "--model", model_directory)
-    run("ini", "add", "moses.ini", "new.ini", "--table", "out.gz", "--weight", 0.1, "--weight", 0.3)
+    run(
+        "system",
+        "add",
+        "moses.ini",
+        "new.ini",
+        "--table",
+        "out.gz",
+        "--weight",
+        0.1,
+        "--weight",
+        0.3,
+    )
     assert "T= 0.2 0.1 0.3\n" in (tmp_path / "new.ini").read_text()
-    assert "nothing that would poison" in run("check", "out.gz", "--ini", "new.ini").output
-    result = run("check", "out.gz", "--ini", "moses.ini", exit_code=1)
+    assert (
+        "nothing that Moses would reject"
+        in run("table", "check", "out.gz", "--ini", "new.ini").output
+    )
+    result = run("table", "check", "out.gz", "--ini", "moses.ini", exit_code=1)
     assert "expected a phrase table out.gz" in result.output
-    run("ini", "add", "none.ini", "new.ini", "--table", "out.gz", exit_code=1)
-    run("ini", "add", "moses.ini", "new.ini", exit_code=2)
+    run("system", "add", "none.ini", "new.ini", "--table", "out.gz", exit_code=1)
+    run("system", "add", "moses.ini", "new.ini", exit_code=2)
 
 
 def test_check_notes_do_not_change_the_exit_code(run, tmp_path):
     (tmp_path / "t").write_bytes(b"a ||| A ||| 0.5 1\nb ||| B ||| 0.6 1\n")
-    assert "note: column 1" in run("check", "t").output
+    assert "note: column 1" in run("table", "check", "t").output
     (tmp_path / "t").write_bytes(b"a ||| A ||| 0.5 1\nb ||| B ||| -0.6 1\n")
-    assert "problem: negative score" in run("check", "t", exit_code=1).output
+    assert "problem: negative score" in run("table", "check", "t", exit_code=1).output
 
 
 FAVOURITES = b"".join(
@@ -185,7 +176,7 @@ FAVOURITES = b"".join(
 def test_favourites(run, tmp_path, model_directory):
     (tmp_path / "in").write_bytes(FAVOURITES)
     run("augment-phrase-table", "in", "out", "--model", model_directory)
-    result = run("favourites", "out", "--count", 1, "--best", 2)
+    result = run("table", "favourites", "out", "--count", 1, "--best", 2)
     heading, columns, first, second = result.output.splitlines()
     assert heading == "a b c d   (seen 5 times)"
     assert columns.split() == ["phrase", "table", "network"]
@@ -193,23 +184,29 @@ def test_favourites(run, tmp_path, model_directory):
     assert second.split()[:2] == ["0.3", "C"]
     network = [float(line.split()[2]) for line in (first, second)]
     assert network == sorted(network, reverse=True)
-    result = run("favourites", "out", "--count", 5, "--kind", "rare")
+    result = run("table", "favourites", "out", "--count", 5, "--frequency", "rare")
     assert [line for line in result.output.splitlines() if "seen" in line] == [
         "a b c the   (seen 3 times)",
         "a b c d   (seen 5 times)",
     ]
-    assert "the dog d d   (seen 9" in run("favourites", "out", "--phrase", "the dog  d d").output
-    assert "no source phrase 'x'" in run("favourites", "out", "--phrase", "x", exit_code=1).stderr
-    assert "is missing: is in an aug" in run("favourites", "in", exit_code=1).stderr
+    assert (
+        "the dog d d   (seen 9"
+        in run("table", "favourites", "out", "--phrase", "the dog  d d").output
+    )
+    assert (
+        "no source phrase 'x'"
+        in run("table", "favourites", "out", "--phrase", "x", exit_code=1).stderr
+    )
+    assert "is missing: is in an aug" in run("table", "favourites", "in", exit_code=1).stderr
     (tmp_path / "out.features.json").write_text(json.dumps({"columns": []}))
-    assert "expected a description" in run("favourites", "out", exit_code=1).stderr
+    assert "expected a description" in run("table", "favourites", "out", exit_code=1).stderr
 
 
 def test_debug_shows_the_traceback(tmp_path):
     program = "from moses_feature.cli.main import moses_feature; moses_feature()"
     for flags, expected in (([], False), (["--debug"], True)):
         done = subprocess.run(
-            [sys.executable, "-c", program, "check", "none", *flags],
+            [sys.executable, "-c", program, "table", "check", "none", *flags],
             cwd=tmp_path,
             capture_output=True,
             text=True,
@@ -220,10 +217,11 @@ def test_debug_shows_the_traceback(tmp_path):
         assert ("Traceback" in done.stderr) is expected
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_not_an_error(tmp_path, model_directory):
     program = "from moses_feature.cli.main import moses_feature; moses_feature()"
     done = subprocess.run(
-        f"yes 'a\tA' | head -20000 | {sys.executable} -c '{program}' score {model_directory} "
+        f"yes 'a\tA' | head -20000 | {sys.executable} -c '{program}' model score {model_directory} "
         "--threads 1 | head -1",
         cwd=tmp_path,
         shell=True,
@@ -237,7 +235,19 @@ def test_a_closed_pipe_is_not_an_error(tmp_path, model_directory):
 
 def test_a_model_with_factors_keeps_them(run, tmp_path):
     (tmp_path / "t").write_bytes(b"a|N ||| A|x ||| 1\nb|N ||| B|y ||| 1\n")
-    run("train", "t", "m", *TINY, "--updates", 1, "--source-factor", 0, "--target-factor", 0)
+    run(
+        "model",
+        "train",
+        "t",
+        "m",
+        *TINY,
+        "--updates",
+        1,
+        "--source-factor",
+        0,
+        "--target-factor",
+        0,
+    )
     model = load_model(tmp_path / "m")
     assert set(model.source.shortlist) == {b"a", b"b"}
     run("augment-phrase-table", "t", "out", "--model", "m")

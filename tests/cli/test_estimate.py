@@ -12,19 +12,21 @@ TINY = ("--hidden", 7, "--embedding", 5, "--maxout", 3, "--rank", 2)
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch):
-    monkeypatch.setattr("moses_feature.cli.estimate.SECONDS", 0.3)
-    monkeypatch.setattr("moses_feature.cli.estimate.SAMPLE_LINES", 200)
+    monkeypatch.setattr("moses_feature.cli.tables.estimate.SECONDS", 0.3)
+    monkeypatch.setattr("moses_feature.cli.tables.estimate.SAMPLE_LINES", 200)
 
 
 def test_training(run, tmp_path):
     write_pairs(tmp_path / "pairs", 300)
     before = sorted(tmp_path.iterdir())
-    shown = run("train", "pairs", "m", *TINY, "--minutes", 7, "--folds", 2, "--estimate").output
+    shown = run(
+        "model", "train", "pairs", "m", *TINY, "--minutes", 7, "--folds", 2, "--estimate"
+    ).output
     assert "measured on the first 200 lines" in shown
     assert re.search(r"training: reading .* pairs/s, an epoch .* in all 7 min at most, 2 t", shown)
     assert "memory: about" in shown
     assert sorted(tmp_path.iterdir()) == before
-    assert "which may be long" in run("train", "pairs", "m", *TINY, "--estimate").output
+    assert "which may be long" in run("model", "train", "pairs", "m", *TINY, "--estimate").output
 
 
 def test_augmenting(run, tmp_path, model_directory):
@@ -46,7 +48,7 @@ def test_only_files(run, model_directory):
 def test_bad_lines_and_options(run, tmp_path, model_directory):
     (tmp_path / "good").write_text("a ||| b ||| 1\n")
     (tmp_path / "bad").write_text("a ||| b ||| 1\na ||| b ||| x\n")
-    shown = run("train", "good", "bad", "m", *TINY, "--estimate", exit_code=1).output
+    shown = run("model", "train", "good", "bad", "m", *TINY, "--estimate", exit_code=1).output
     assert "bad at line 2: expected scores" in shown
     given = ("augment-phrase-table", "good", "model", "--model", model_directory, "--estimate")
     assert "scoring: " in run(*given).output

@@ -31,8 +31,8 @@ from helpers.tables import (
 
 from mert.cli.decode import mert_decode
 from mert.cli.optimise import mert_optimize
-from moses_feature.cli.augment import augment_phrase_table
 from moses_feature.cli.main import moses_feature
+from moses_feature.cli.tables.augment import augment_phrase_table
 from moses_feature.phrases.model import save_model
 from moses_feature.runtime.errors import MosesFeatureError, OutputError
 from moses_feature.tables import augment as augment_module
@@ -88,7 +88,7 @@ def killed(run, tmp_path, model_directory, monkeypatch):
     (tmp_path / "in").write_bytes(b"".join(LONG_TABLE.splitlines(keepends=True)[:650]))
     (tmp_path / "text").write_text("".join(f"a w{number} x\n" for number in range(500)))
     shutil.copytree(model_directory, tmp_path / "m")
-    arguments = ("augment-phrase-table", "in", "out.gz", "--model", "m", "--input", "text")
+    arguments = ("augment-phrase-table", "in", "out.gz", "--model", "m", "--phrases-of", "text")
     written = []
     whole = TableWriter.write
 
@@ -165,7 +165,10 @@ def test_two_runs_do_not_write_the_same_file(run, tmp_path, model_directory):
     (tmp_path / "m").mkdir()
     descriptor = os.open(tmp_path / "m", os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    assert "another run is training there" in run("train", "in", "m", *TINY, exit_code=1).stderr
+    assert (
+        "another run is training there"
+        in run("model", "train", "in", "m", *TINY, exit_code=1).stderr
+    )
     os.close(descriptor)
 
 
@@ -189,7 +192,7 @@ def test_nothing_of_the_user_is_overwritten(run, tmp_path, model_directory):
         (("in", "out", *model, *inis, "no/where"), "in a directory that exists"),
         (("in", "out", *model, *inis, "new.ini", "--table-name", "X"), "no phrase table 'X'"),
         (("in", "out", *model, "--table-name", "T"), "--table-name goes with --ini"),
-        (("in", "out", *model, "--input", "-"), "expected its name, found -"),
+        (("in", "out", *model, "--phrases-of", "-"), "expected its name, found -"),
         (("in", "out", *TINY, "--seed", 1 << 64), "Invalid value"),
         (("in", "out", *TINY, "--minutes", "nan"), "not a finite number"),
         (("in", "out", *TINY, "--hidden", 10**9), "Invalid value"),
@@ -198,12 +201,14 @@ def test_nothing_of_the_user_is_overwritten(run, tmp_path, model_directory):
         assert message in run("augment-phrase-table", *arguments, exit_code=2).stderr
     for arguments, message in (
         (("in", "out", *model, "--ini", "none", "--ini-out", "x.ini"), "none: No such file"),
-        (("in", "out", *model, "--input", "none"), "none: No such file"),
+        (("in", "out", *model, "--phrases-of", "none"), "none: No such file"),
         (("in", "out", "--model", "in"), "expected a model directory"),
     ):
         assert message in run("augment-phrase-table", *arguments, exit_code=1).stderr
     assert {path: path.read_bytes() for path in before} == before
-    assert run("train", "in", "t.gz", *TINY, exit_code=1).stderr.startswith("Error: t.gz: expected")
+    assert run("model", "train", "in", "t.gz", *TINY, exit_code=1).stderr.startswith(
+        "Error: t.gz: expected"
+    )
 
 
 def test_no_command_writes_what_it_reads(tmp_path, monkeypatch, model_directory):
@@ -216,18 +221,18 @@ def test_no_command_writes_what_it_reads(tmp_path, monkeypatch, model_directory)
     before = {name: Path(name).read_bytes() for name in "abcd"}
     for command, words in (
         (augment_phrase_table, "a link --model m"),
-        (augment_phrase_table, "a out --model m --input b --ini-out same --ini c"),
+        (augment_phrase_table, "a out --model m --phrases-of b --ini-out same --ini c"),
         (augment_phrase_table, "a m/out --model m"),
-        (moses_feature, "ini add a b --table ./b --weight 1"),
-        (moses_feature, "ini add a link --table a --weight 1"),
-        (moses_feature, "rescore a link --cslm m"),
-        (moses_feature, "rescore a out --weights b --best same"),
-        (moses_feature, "rescore a out --weights b --best ./out"),
-        (moses_feature, "rescore a m/out --rnn R=m --source b"),
-        (moses_feature, "select a --in-domain b --general c --output same"),
-        (moses_feature, "merge a b link"),
-        (mert_decode, "a --n-best link 5"),
-        (mert_decode, "a --n-best same 5 --force b"),
+        (moses_feature, "system add a b --table ./b --weight 1"),
+        (moses_feature, "system add a link --table a --weight 1"),
+        (moses_feature, "list rescore a link --model m"),
+        (moses_feature, "list rescore a out --weights b --one-best same"),
+        (moses_feature, "list rescore a out --weights b --one-best ./out"),
+        (moses_feature, "list rescore a m/out --model R=m --source b"),
+        (moses_feature, "text select a --in-domain b --general c --output-dir same"),
+        (moses_feature, "table merge a b link"),
+        (mert_decode, "a --lists link"),
+        (mert_decode, "a --lists same --constraint b"),
         (mert_optimize, "a b --init c --output link"),
     ):
         result = CliRunner().invoke(command, words.split())
@@ -257,7 +262,7 @@ def test_outputs_do_not_share_a_description(run, tmp_path, model_directory):
 @pytest.mark.parametrize("count", ["nan", "inf", "-5", "1e300", "1_0"])
 def test_joint_counts_must_be_counts(run, tmp_path, count):
     (tmp_path / "in").write_text(f"a ||| A ||| 1 ||| ||| 1 1 {count}\n")
-    result = run("train", "in", "m", *TINY, exit_code=1)
+    result = run("model", "train", "in", "m", *TINY, exit_code=1)
     assert f"in at line 1: expected a joint count, found '{count}'" in result.stderr
     assert not (tmp_path / "m").exists()
 
@@ -265,13 +270,13 @@ def test_joint_counts_must_be_counts(run, tmp_path, count):
 def test_a_text_without_words_makes_no_shortlist(run, tmp_path):
     (tmp_path / "in").write_bytes(TABLE)
     (tmp_path / "text").write_text("\n")
-    result = run("train", "in", "m", *TINY, "--source-text", "text", exit_code=1)
+    result = run("model", "train", "in", "m", *TINY, "--source-text", "text", exit_code=1)
     assert "text: expected words for a shortlist, found none" in result.stderr
 
 
 def test_a_diverged_run_ends_with_an_error(run, tmp_path):
     (tmp_path / "in").write_bytes(TABLE)
-    result = run("train", "in", "m", *TINY, "--learning-rate", 1e30, exit_code=1)
+    result = run("model", "train", "in", "m", *TINY, "--learning-rate", 1e30, exit_code=1)
     assert "a smaller --learning-rate may help" in result.stderr
     assert not (tmp_path / "m" / "model.safetensors").exists()
 
@@ -279,11 +284,14 @@ def test_a_diverged_run_ends_with_an_error(run, tmp_path):
 def test_resume_sees_that_texts_were_swapped(run, tmp_path):
     (tmp_path / "in").write_bytes(TABLE)
     (tmp_path / "text").write_text("a A\n")
-    run("train", "in", "m", *TINY, "--source-text", "text")
-    result = run("train", "in", "m", *TINY, "--target-text", "text", "--resume", exit_code=1)
+    run("model", "train", "in", "m", *TINY, "--source-text", "text")
+    result = run(
+        "model", "train", "in", "m", *TINY, "--target-text", "text", "--resume", exit_code=1
+    )
     assert "expected a run with inputs" in result.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_scoring_says_how_to_go_on(tmp_path, model_directory):
     (tmp_path / "in").write_bytes(LONG_TABLE * 100)
     process = start(tmp_path, "in", "out", "--model", model_directory)
@@ -296,15 +304,18 @@ def test_ctrl_c_while_scoring_says_how_to_go_on(tmp_path, model_directory):
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_closed_streams(tmp_path, model_directory):
     (tmp_path / "in").write_bytes(TABLE)
     program = f"{sys.executable} -m moses_feature"
-    augment = "from moses_feature.cli.augment import augment_phrase_table; augment_phrase_table()"
+    augment = (
+        "from moses_feature.cli.tables.augment import augment_phrase_table; augment_phrase_table()"
+    )
     for command in (
         f"{sys.executable} -c '{augment}' - out --model {model_directory} <&-",
         f"{sys.executable} -c '{augment}' in - --model {model_directory} >&-",
-        f"echo a | {program} sample {model_directory} >&-",
-        f"{program} describe {model_directory} >&-",
+        f"echo a | {program} model sample {model_directory} >&-",
+        f"{program} model describe {model_directory} >&-",
     ):
         done = subprocess.run(
             command,
@@ -324,7 +335,7 @@ def test_file_names_that_are_not_utf_8(run, tmp_path, model_directory):
     (tmp_path / name).write_bytes(TABLE)
     run("augment-phrase-table", name, "out", "--model", model_directory)
     assert json.loads((tmp_path / "out.features.json").read_text())["table"] == name
-    run("train", name, "m", *TINY)
+    run("model", "train", name, "m", *TINY)
 
 
 def test_a_full_disk_in_finishing(tmp_path):
@@ -338,11 +349,11 @@ def test_ini_output_may_not_be_the_table(run, tmp_path, model_directory):
     ini = "[feature]\nPhraseDictionaryMemory name=T num-features=2 path=in\n[weight]\nT= 1 1\n"
     (tmp_path / "moses.ini").write_text(ini)
     run("augment-phrase-table", "in", "out", "--model", model_directory)
-    result = run("ini", "add", "moses.ini", "out", "--table", "out", exit_code=2)
+    result = run("system", "add", "moses.ini", "out", "--table", "out", exit_code=2)
     assert "out would be overwritten" in result.stderr
     for weight in ("nan", "inf"):
         run(
-            "ini",
+            "system",
             "add",
             "moses.ini",
             "new.ini",
@@ -356,7 +367,7 @@ def test_ini_output_may_not_be_the_table(run, tmp_path, model_directory):
         )
     assert (
         "expected a file name"
-        in run("ini", "add", "moses.ini", "", "--table", "out", exit_code=1).stderr
+        in run("system", "add", "moses.ini", "", "--table", "out", exit_code=1).stderr
     )
 
 
@@ -369,7 +380,7 @@ def test_sizes_of_the_wrong_type(tmp_path, run, sizes):
     config = json.loads(path.read_text())
     config["sizes"] |= sizes
     path.write_text(json.dumps(config))
-    assert "expected sizes and words" in run("describe", "m", exit_code=1).stderr
+    assert "expected sizes and words" in run("model", "describe", "m", exit_code=1).stderr
 
 
 def test_reader_of_a_stream_read_twice(monkeypatch):
@@ -391,10 +402,11 @@ def test_a_whole_output_is_not_resumed(run, tmp_path, model_directory):
     assert (tmp_path / "out").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_no_space_in_training(tmp_path):
     (tmp_path / "in").write_bytes(LONG_TABLE)
     program = "from moses_feature.cli.main import moses_feature; moses_feature()"
-    command = [sys.executable, "-c", program, "train", "in", "m", *map(str, TINY)]
+    command = [sys.executable, "-c", program, "model", "train", "in", "m", *map(str, TINY)]
     done = subprocess.run(
         command,
         cwd=tmp_path,

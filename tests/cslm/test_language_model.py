@@ -118,7 +118,7 @@ def test_out_of_torch_it_is_the_same(directory, monkeypatch, normalised, at_once
     assert np.abs(whole - expected).max() < 1e-5
     assert np.abs(model.log_norms(contexts) - norms).max() < 1e-5
     assert np.array_equal(model.log_probs(contexts, words), whole)  # log Z from memory
-    model.normalised = not normalised  # as `cslm score --normalised` has it
+    model.normalised = not normalised  # as `model score --normalised` has it
     changed = model.log_probs(contexts, words)
     assert np.abs(changed - whole - (norms if normalised else -norms)).max() < 2e-5
     single = load()
@@ -152,8 +152,8 @@ def test_commands(tmp_path, run):
     """Train, describe, score, export, and put into an ini."""
     write_text(tmp_path / "text", 120)
     run(
-        "cslm",
-        "train",
+        "model",
+        "train-cslm",
         "text",
         "lm",
         "--updates",
@@ -165,10 +165,10 @@ def test_commands(tmp_path, run):
         "--self-normalisation",
         "0.1",
     )
-    shown = run("describe", "lm").stdout
+    shown = run("model", "describe", "lm").stdout
     assert "self-normalised        yes" in shown
     assert "trained on             text (120 lines)" in shown
-    scored = run("cslm", "score", "lm", "--per-word", stdin=b"w1 w2 other\n\n")
+    scored = run("model", "score", "lm", "--per-word", stdin=b"w1 w2 other\n\n")
     model = load_neural_lm(tmp_path / "lm")
     expected = model.sentence_log_probs([[b"w1", b"w2", b"other"], []])
     for line, log_probs in zip(scored.stdout.splitlines(), expected, strict=True):
@@ -176,19 +176,19 @@ def test_commands(tmp_path, run):
         assert float(total) == pytest.approx(log_probs.sum(), abs=1e-5)
         assert [float(word) for word in words.split()] == pytest.approx(log_probs, abs=1e-5)
     assert "2 sentences, 3 words, 1 unknown; perplexity" in scored.stderr
-    ini = run("cslm", "export-nplm", "lm", "nplm").stdout
+    ini = run("model", "export-nplm", "lm", "nplm").stdout
     assert ini == f"NeuralLM name=CSLM0 factor=0 order=3 path={tmp_path / 'nplm'}\n"
     (tmp_path / "moses.ini").write_text("[feature]\nWordPenalty\n\n[weight]\nWordPenalty0= -1\n")
-    run("ini", "add", "moses.ini", "two.ini", "--cslm", "lm", "--weight", "0.2")
-    run("ini", "add", "two.ini", "two.ini", "--cslm", "nplm")
+    run("system", "add", "moses.ini", "two.ini", "--model", "lm", "--weight", "0.2")
+    run("system", "add", "two.ini", "two.ini", "--model", "nplm")
     assert (tmp_path / "two.ini").read_text() == (
         f"[feature]\nWordPenalty\nNeuralLM name=CSLM0 factor=0 order=3 path={tmp_path}/lm\n"
         f"NeuralLM name=CSLM1 factor=0 order=3 path={tmp_path}/nplm\n\n"
         "[weight]\nWordPenalty0= -1\nCSLM0= 0.2\nCSLM1= 0.1\n"
     )
-    for arguments in ((), ("--cslm", "lm", "--table", "t"), ("--cslm", "lm", "--name", "x")):
-        run("ini", "add", "moses.ini", "x.ini", *arguments, exit_code=2)
-    assert "not a model directory" in run("cslm", "score", ".", exit_code=1, stdin=b"").stderr
+    for arguments in ((), ("--model", "lm", "--table", "t"), ("--model", "lm", "--name", "x")):
+        run("system", "add", "moses.ini", "x.ini", *arguments, exit_code=2)
+    assert "not a model directory" in run("model", "score", ".", exit_code=1, stdin=b"").stderr
 
 
 def test_ngrams_of_a_text():
@@ -315,7 +315,7 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path):
         train_language_model(data, other, tmp_path / "p", CPU, RunControl(resume=True))
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_a_grammar_is_learnt_and_log_z_kept_near_zero(tmp_path):
     """Three words of each sentence are random, the other seven and the end are certain."""
     data = LmData(str(write_text(tmp_path / "text", 1500)))

@@ -648,8 +648,9 @@ def golden_nbest(path: Path, features: FeatureSet, count: int):
     return list(read_nbest(path, features, count))
 
 
+@pytest.mark.slow
 @needs_shared
-@pytest.mark.system
+@pytest.mark.slow
 def test_real_moses_finds_the_same_translations(golden, multi30k):
     """Cube pruning, pop limit 1000, on the whole development set of Multi30k."""
     found = [multi30k.translate(sentence)[0] for sentence in range(len(multi30k))]
@@ -664,8 +665,9 @@ def test_real_moses_finds_the_same_translations(golden, multi30k):
     assert 100 * corpus_bleu(np.sum(statistics, axis=0)) == pytest.approx(57.15, abs=0.1)
 
 
+@pytest.mark.slow
 @needs_shared
-@pytest.mark.system
+@pytest.mark.slow
 def test_real_moses_has_the_same_features(golden, multi30k):
     """Of every hypothesis in both 100-best lists; a few have another derivation in one of them."""
     lists = golden_nbest(golden / "dev.cube1000.nbest100.gz", multi30k.features, len(multi30k))

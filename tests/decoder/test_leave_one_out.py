@@ -168,7 +168,7 @@ def test_no_model_is_overwritten(tmp_path):
         (table, "would be overwritten"),
         (tmp_path / "no" / "x", "there is no"),
     ):
-        arguments = [str(ini.path), "--n-best", str(output), "5"]
+        arguments = [str(ini.path), "--lists", str(output), "--list-size", "5"]
         result = CliRunner().invoke(mert_decode, arguments, input=stdin("a b\n"))
         assert result.exit_code == 2
         assert message in result.stderr
@@ -199,7 +199,7 @@ def test_the_command(tmp_path):
     [
         (lambda t: t.replace(" ||| 0-0 |||", " ||| 0-0 ||| x"), [], 1, "expected counts of target"),
         (lambda t: t.split(" ||| 0-0 |||")[0] + " ||| 0-0\n", [], 1, "line 1: expected counts of"),
-        (lambda t: t, ["--force", "references"], 2, "not with --leave-one-out"),
+        (lambda t: t, ["--constraint", "references"], 2, "not with --leave-one-out"),
     ],
 )
 def test_errors(tmp_path, monkeypatch, change, options, exit_code, message):

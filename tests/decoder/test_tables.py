@@ -170,7 +170,7 @@ def test_a_table_that_ends_too_early(tmp_path):
 
 
 @needs_shared
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["alignment-and-counts", "latin1-3fields-5scores"])
 def test_real_tables_against_plain_python(name):
     path = SHARED / "moses-regression" / "phrase-tables" / f"{name}.gz"

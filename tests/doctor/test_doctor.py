@@ -101,7 +101,9 @@ def found(*references: str, **options: object) -> list[Finding]:
 @pytest.mark.usefixtures("system")
 def test_nothing_is_found_in_a_healthy_system(run):
     assert found() == []
-    said = run("doctor", "moses.ini", "--input", "dev.en", "--reference", "dev.fr").stdout
+    said = run(
+        "system", "doctor", "moses.ini", "--source", "dev.en", "--reference", "dev.fr"
+    ).stdout
     *looked_at, last = said.splitlines()
     assert last == "moses.ini: nothing found"
     assert any(line.endswith("table.gz: 80 lines") for line in looked_at)
@@ -538,8 +540,8 @@ def test_failures_are_named(run, spoil, severity, said):
     assert named[0].effect
     assert named[0].remedy
     problems = any(finding.severity == "problem" for finding in findings)
-    texts = ("--input", "dev.en", "--reference", "dev.fr")
-    done = run("doctor", "moses.ini", *texts, exit_code=1 if problems else 0)
+    texts = ("--source", "dev.en", "--reference", "dev.fr")
+    done = run("system", "doctor", "moses.ini", *texts, exit_code=1 if problems else 0)
     assert said in done.stdout
     assert done.stdout.count("\n  mend:   ") == len(findings)
 
@@ -551,19 +553,25 @@ def test_a_program_without_permission(run, system):
     for name in ("moses", "extractor"):
         (folder / name).write_text("#!/bin/sh\n")
         (folder / name).chmod(0o755)
-    assert "moses.ini: nothing found\n" in run("doctor", "moses.ini", "--moses", "home").stdout
+    assert (
+        "moses.ini: nothing found\n"
+        in run("system", "doctor", "moses.ini", "--moses", "home").stdout
+    )
     (folder / "extractor").chmod(0o644)
-    said = run("doctor", "moses.ini", "--moses", "home/bin/moses", exit_code=1).stdout
+    said = run("system", "doctor", "moses.ini", "--moses", "home/bin/moses", exit_code=1).stdout
     assert "extractor: a program without permission to run it" in said
     assert f"chmod a+x {Path('home/bin/extractor')}" in said
 
 
 @pytest.mark.usefixtures("system")
 def test_lines_that_were_not_read(run):
-    said = run("doctor", "moses.ini", "--input", "dev.en", "--lines", "10").stdout
+    said = run("system", "doctor", "moses.ini", "--source", "dev.en", "--most-lines", "10").stdout
     assert "not all of its tables are text that was read to the end" in said
-    run("doctor", "moses.ini", "--reference", "dev.fr", exit_code=2)
-    assert "moses.ini: nothing found" in run("doctor", "moses.ini", "--lines", "0").stdout
+    run("system", "doctor", "moses.ini", "--reference", "dev.fr", exit_code=2)
+    assert (
+        "moses.ini: nothing found"
+        in run("system", "doctor", "moses.ini", "--most-lines", "0").stdout
+    )
 
 
 @pytest.mark.usefixtures("system")

@@ -151,7 +151,7 @@ def commands(folder: Path) -> dict[str, Callable[[], Command]]:
         work = "run"  # the ini names the command, so that it must be the same
         shutil.rmtree(folder / work, ignore_errors=True)
         texts = ["--dev", "in", "--dev-reference", "reference", "--work-dir", work]
-        options = ["--max-iterations", "3", "--n-best", "20", *more]
+        options = ["--max-iterations", "3", "--list-size", "20", *more]
         return Command(folder, TUNE, [ini, *texts, *options], None, [f"{work}/moses.ini"])
 
     def optimise() -> Command:

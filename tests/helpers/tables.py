@@ -42,7 +42,7 @@ TABLES = {
 
 PROGRAM = (
     "import moses_feature.tables.augment as a; a.LINES_PER_PART = 97\n"
-    "from moses_feature.cli.augment import augment_phrase_table; augment_phrase_table()"
+    "from moses_feature.cli.tables.augment import augment_phrase_table; augment_phrase_table()"
 )
 LONG_TABLE = b"".join(
     b"%b w%d ||| %b ||| 0.5 0.25\n" % (source, number, target)

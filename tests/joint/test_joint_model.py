@@ -237,6 +237,7 @@ def test_what_cannot_be_trained_on(tmp_path, name, content, message):
     assert not (tmp_path / "m" / "model.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_it_learns_which_word_it_belongs_to_and_a_run_goes_on(tmp_path):
     """A target word is certain beside its source word, and nothing else tells it."""
     data = write_pairs(tmp_path, 1500)
@@ -370,28 +371,28 @@ def test_a_model_directory_must_be_that_of_the_ini(files, tmp_path):
 def test_commands(tmp_path, run):
     """Train, describe, export, put into an ini, and rescore."""
     write_pairs(tmp_path)
-    train = ("joint", "train", "source", "target", "links.gz", "m")
+    train = ("model", "train-joint", "source", "target", "m", "--alignment", "links.gz")
     run(*train, "--updates", 5, "--threads", 1, "--projection", 4, "--first", 8, "--second", 4)
-    shown = run("describe", "m").stdout
+    shown = run("model", "describe", "m").stdout
     assert "source window          5" in shown
     assert "source words           8" in shown
     assert "trained on             links.gz (200 lines)" in shown
-    exported = run("joint", "export-nplm", "m", "nplm")
+    exported = run("model", "export-nplm", "m", "nplm")
     assert "Moses will not normalise" in exported.stderr
     assert exported.stdout == (
         f"BilingualNPLM name=NNJM0 order=4 source_window=5 path={tmp_path}/nplm "
         f"source_vocab={tmp_path}/nplm.source target_vocab={tmp_path}/nplm.target\n"
     )
     (tmp_path / "moses.ini").write_text("[feature]\nWordPenalty\n\n[weight]\nWordPenalty0= -1\n")
-    run("ini", "add", "moses.ini", "new.ini", "--joint", "m", "--weight", "0.2")
+    run("system", "add", "moses.ini", "new.ini", "--model", "m", "--weight", "0.2")
     assert (tmp_path / "new.ini").read_text() == (
         f"[feature]\nWordPenalty\nBilingualNPLM name=NNJM0 order=4 source_window=5 "
         f"path={tmp_path}/m\n\n[weight]\nWordPenalty0= -1\nNNJM0= 0.2\n"
     )
-    run("ini", "add", "moses.ini", "x.ini", "--joint", "m", "--cslm", "m", exit_code=2)
+    run("system", "add", "moses.ini", "x.ini", "--model", "m", "--table", "m", exit_code=2)
     (tmp_path / "text").write_text("s1 s2\n")
     (tmp_path / "list").write_text("0 ||| t2 t1  ||| LM0= 1 ||| -3 ||| 1-0 0-1 \n")
-    run("rescore", "list", "out", "--joint", "m", "--source", "text")
+    run("list", "rescore", "list", "out", "--model", "m", "--source", "text")
     model = JointModel.load(tmp_path / "m")
     (windows,) = model.read([[b"s1", b"s2"]])
     ids = [END, END, END, *model.ids([b"t2", b"t1"])]
@@ -405,16 +406,18 @@ def test_commands(tmp_path, run):
         ("||| 0=0 ||| 2-0", "list at line 1: expected links between 2 source and 2 target words"),
     ):
         (tmp_path / "list").write_text(f"0 ||| t2 t1 ||| LM0= 1 ||| -3 {links}\n")
-        failed = run("rescore", "list", "x", "--joint", "m", "--source", "text", exit_code=1)
+        failed = run(
+            "list", "rescore", "list", "x", "--model", "m", "--source", "text", exit_code=1
+        )
         assert message in failed.stderr
         assert not (tmp_path / "x").exists()
-    run("rescore", "list", "x", "--joint", "m", exit_code=2)
+    run("list", "rescore", "list", "x", "--model", "m", exit_code=2)
     (tmp_path / "text").write_text("\n")
     (tmp_path / "list").write_text("0 |||  ||| LM0= 0 ||| 0 |||  \n")
-    run("rescore", "list", "out", "--joint", "m", "--source", "text")
+    run("list", "rescore", "list", "out", "--model", "m", "--source", "text")
     assert (tmp_path / "out").read_text() == "0 |||  ||| LM0= 0 NNJM0= 0 ||| 0 |||  \n"
     (tmp_path / "train.source").write_text("precious\n")
-    assert "no list of words" in run("joint", "export-nplm", "m", "train", exit_code=2).stderr
-    run("joint", "export-nplm", "m", "a name", exit_code=1)
+    assert "no list of words" in run("model", "export-nplm", "m", "train", exit_code=2).stderr
+    run("model", "export-nplm", "m", "a name", exit_code=1)
     assert not (tmp_path / "a name").exists()
-    run("joint", "export-nplm", "m", "nplm")  # again
+    run("model", "export-nplm", "m", "nplm")  # again

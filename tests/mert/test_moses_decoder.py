@@ -167,6 +167,7 @@ def test_what_goes_wrong_with_moses(toy, stand_in, tmp_path, monkeypatch):
     assert find_moses(str(tmp_path / "home")) == tmp_path / "home" / "bin" / "moses"
 
 
+@pytest.mark.slow
 def test_sigterm_ends_moses_and_removes_its_tables(toy, stand_in, tmp_path):
     write_replay(stand_in, sleep=600)
     (tmp_path / "temporary").mkdir()

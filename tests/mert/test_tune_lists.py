@@ -10,7 +10,7 @@ import pytest
 import sacrebleu
 from click.testing import CliRunner
 
-from mert.cli.tune_lists import mert_tune_lists
+from mert.cli.tune_lists import tune_lists_command
 from moses_feature.cli.main import moses_feature
 
 SENTENCES = 60
@@ -40,7 +40,7 @@ def files(tmp_path, monkeypatch):
     Path("reference").write_text("".join(references))
 
 
-def invoke(*arguments: str, command=mert_tune_lists, exit_code: int = 0):
+def invoke(*arguments: str, command=tune_lists_command, exit_code: int = 0):
     result = CliRunner().invoke(command, arguments)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert result.exit_code == exit_code, result.output
@@ -58,11 +58,21 @@ def bleu(path: str) -> float:
 def test_what_is_said_is_what_rescoring_makes_of_it(algorithm):
     form = ("--format", "marian")
     told = invoke(
-        *("lists", "weights", "--dev-reference", "reference", "--algorithm", algorithm, *form)
+        *("lists", "weights", "--reference", "reference", "--algorithm", algorithm, *form)
     )
     first, tuned, unseen, best = map(float, re.findall(r"[0-9]+\.[0-9]{2}", told.stdout)[:4])
     assert "590 translations of 59 sentences" in told.stdout
-    rescore = ("rescore", "lists", "out", *form, "--weights", "weights", "--best", "best")
+    rescore = (
+        "list",
+        "rescore",
+        "lists",
+        "out",
+        *form,
+        "--weights",
+        "weights",
+        "--one-best",
+        "best",
+    )
     said = invoke(*rescore, "--reference", "reference", command=moses_feature).stdout
     assert f"BLEU {first:.2f} before, {tuned:.2f} after" in said
     assert bleu("best") == pytest.approx(tuned, abs=0.006)
@@ -74,7 +84,7 @@ def test_what_is_said_is_what_rescoring_makes_of_it(algorithm):
 
 @pytest.mark.usefixtures("files")
 def test_word_errors():
-    arguments = ("lists", "weights", "--format", "marian", "--dev-reference", "reference")
+    arguments = ("lists", "weights", "--format", "marian", "--reference", "reference")
     told = invoke(*arguments, "--metric", "wer").stdout
     first, tuned, unseen, best = map(float, re.findall(r"[0-9]+\.[0-9]{2}", told)[:4])
     assert told.startswith(f"WER {first:.2f} of the first")
@@ -84,7 +94,7 @@ def test_word_errors():
 @pytest.mark.usefixtures("files")
 def test_start_weights_and_seeds():
     Path("start").write_text("WordPenalty0= 0.1\nF1= 0.8\nF0= 0.1\nTotal0= 0\nOther= 1\n")
-    arguments = ("lists", "a", "--format", "marian", "--dev-reference", "reference")
+    arguments = ("lists", "a", "--format", "marian", "--reference", "reference")
     started = invoke(*arguments, "--start", "start", "--restarts", "0").stdout
     assert started == invoke(*arguments, "--start", "start", "--restarts", "0").stdout
     Path("start").write_text("F0= 1\nF1= 1 2\n")
@@ -92,7 +102,7 @@ def test_start_weights_and_seeds():
     Path("start").write_text("F0= 0\nF1= 0\nTotal0= 0\nWordPenalty0= 0\n")
     nothing = invoke(*arguments, "--start", "start", exit_code=1)
     assert "expected some that are not 0, found 0, 0, 0, 0" in nothing.stderr
-    invoke("lists", "-", "--dev-reference", "reference", exit_code=2)
+    invoke("lists", "-", "--reference", "reference", exit_code=2)
     assert "lists: expected 1 start weights of F1, found 2" in refused.stderr
 
 
@@ -117,7 +127,7 @@ def test_bad_input(lists, reference, said):
     if reference is not None:
         Path("reference").write_text(reference)
     refused = invoke(
-        *("lists", "weights", "--dev-reference", "reference", "--format", form), exit_code=1
+        *("lists", "weights", "--reference", "reference", "--format", form), exit_code=1
     )
     assert said in refused.stderr
     assert not Path("weights").exists()
@@ -127,7 +137,7 @@ def test_bad_input(lists, reference, said):
 def test_references_of_another_length():
     Path("other").write_text("x\n")
     refused = invoke(
-        *("lists", "weights", "--dev-reference", "reference", "--dev-reference", "other"),
+        *("lists", "weights", "--reference", "reference", "--reference", "other"),
         exit_code=1,
     )
     assert "other: expected 60 lines as in reference, found 1" in refused.stderr

@@ -70,7 +70,7 @@ def arguments(task: Path, work: Path, *more: object) -> list[str]:
         task / "11.ref",
         "--work-dir",
         work,
-        "--n-best",
+        "--list-size",
         30,
         "--pops",
         50,
@@ -115,6 +115,7 @@ def test_tuning_finds_weights_that_translate_like_the_references(task, tmp_path,
             assert line in tuned.content().splitlines()
 
 
+@pytest.mark.slow
 def test_rescored_lists(task, tmp_path):
     """The search is tuned as it would be without the new feature, and keeps these weights."""
     files = random_neural_lm(np.random.default_rng(1))
@@ -144,6 +145,7 @@ def test_rescored_lists(task, tmp_path):
     assert again.stdout == result.stdout
 
 
+@pytest.mark.slow
 def test_systems_that_search_alike_are_tuned_once(task, tmp_path):
     """What differs in the order of the lists alone: as if each had been tuned by itself."""
     for seed, name in enumerate(("one", "two")):
@@ -166,7 +168,7 @@ def test_systems_that_search_alike_are_tuned_once(task, tmp_path):
     weights = [MosesIni.read(search / "moses.ini").weights for search in searches]
     assert weights[0] == weights[1] == weights[2]
     alone = [*arguments(task, tmp_path / "alone", "--rescore", f"CSLM9={tmp_path / 'two'}")]
-    invoke(mert_tune, [*alone, "--seed", 2, "--max-iterations", 3, "--n-best", 20])
+    invoke(mert_tune, [*alone, "--seed", 2, "--max-iterations", 3, "--list-size", 20])
     for name in ("search/moses.ini", "rescoring.weights"):
         mine, its = (work / "second/seed-2" / name, tmp_path / "alone" / name)
         assert weights_of(mine) == weights_of(its)
@@ -199,7 +201,7 @@ def test_force_tunes_where_another_translation_matches(task, tmp_path):
     (tmp_path / "in").write_text("a b c d\n")
     (tmp_path / "ref").write_bytes(b" ".join(reference) + b"\n")
     words = [task / "bad.ini", "--dev", tmp_path / "in", "--dev-reference", tmp_path / "ref"]
-    words += ["--max-iterations", 2, "--n-best", 500]
+    words += ["--max-iterations", 2, "--list-size", 500]
     result = invoke(mert_tune, [*words, "--work-dir", tmp_path / "no"], exit_code=1)
     assert "(--force tunes all the same)" in result.output
     invoke(mert_tune, [*words, "--work-dir", tmp_path / "w", "--force"])
@@ -255,6 +257,7 @@ def run_until(task: Path, work: Path, lists: int, *more: object) -> None:
     process.wait()
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_with_the_same_weights(task, tmp_path):
     """Killed with -9 twice, in the middle of what follows decoding."""
     more = ("--max-iterations", 6)
@@ -358,7 +361,7 @@ def test_an_empty_line_and_a_constant_feature(tmp_path):
 
 def test_mert_decode(task, tmp_path):
     sentences = (task / "11.in").read_bytes()
-    words = [str(task / "toy" / "moses.ini"), "--n-best", str(tmp_path / "n"), "3"]
+    words = [str(task / "toy" / "moses.ini"), "--lists", str(tmp_path / "n"), "--list-size", "3"]
     result = CliRunner().invoke(mert_decode, words, input=stdin(sentences))
     assert result.exit_code == 0, result.output
     assert result.stdout == (task / "11.ref").read_text()
@@ -366,13 +369,13 @@ def test_mert_decode(task, tmp_path):
     first = (tmp_path / "n").read_text().splitlines()[0]
     assert first.startswith("0 ||| ")
     forced = CliRunner().invoke(
-        mert_decode, [words[0], "--force", str(task / "11.ref")], input=stdin(sentences)
+        mert_decode, [words[0], "--constraint", str(task / "11.ref")], input=stdin(sentences)
     )
     assert forced.exit_code == 0, forced.output
     assert forced.stdout.split("\n")[0].split(" ||| ")[-1] == first.split(" ||| ")[-1]
     (tmp_path / "r").write_text("unreachable\n" * 25)
     forced = CliRunner().invoke(
-        mert_decode, [words[0], "--force", str(tmp_path / "r")], input=stdin(sentences)
+        mert_decode, [words[0], "--constraint", str(tmp_path / "r")], input=stdin(sentences)
     )
     assert forced.exit_code == 1
     assert "25 of 25 translations cannot be derived" in forced.stderr
@@ -394,7 +397,7 @@ def compare_arguments(task: Path, work: Path, *more: object) -> list[object]:
         work,
         "--max-iterations",
         3,
-        "--n-best",
+        "--list-size",
         20,
         *more,
     ]
@@ -489,6 +492,7 @@ def split_lines(path: Path) -> list[list[bytes]]:
     return [line.split() for line in path.read_bytes().splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("other_system")
 def test_finished_outputs_are_rows(task, tmp_path):
     """The baseline's own translations as outputs: the same BLEU, no difference."""
@@ -496,8 +500,8 @@ def test_finished_outputs_are_rows(task, tmp_path):
     copies = [tmp_path / f"copy-{seed}" for seed in (1, 2, 3)]
     for seed, copy in enumerate(copies, 1):
         shutil.copy(tmp_path / f"w/baseline/seed-{seed}/test.out", copy)
-    named = [argument for copy in copies for argument in ("--output", f"copy={copy}")]
-    one = "--output", f"one={task / '12.ref'}"
+    named = [argument for copy in copies for argument in ("--translations", f"copy={copy}")]
+    one = "--translations", f"one={task / '12.ref'}"
     result = invoke(mert_compare, compare_arguments(task, tmp_path / "w", *named, *one))
     rows = [[c.strip() for c in line.split("|")] for line in result.stdout.splitlines()[:6]]
     before = [[c.strip() for c in line.split("|")] for line in tuned.stdout.splitlines()[:4]]
@@ -526,13 +530,13 @@ def test_finished_outputs_are_rows(task, tmp_path):
 @pytest.mark.parametrize(
     ("options", "exit_code", "said"),
     [
-        (["--output", "a=short"], 1, "short: expected 25 lines as in"),
-        (["--output", "a=empty"], 1, "empty: expected translations, found no word"),
-        (["--output", "a=missing"], 1, "missing: No such file"),
-        (["--output", "a=listed"], 1, "listed at line 1: expected a translation alone"),
-        (["--output", "short"], 2, "expected NAME=FILE"),
-        (["--output", "../a=short"], 2, "system name '../a'"),
-        (["--output", "a=short", "--dev", "short"], 2, "are for systems to tune"),
+        (["--translations", "a=short"], 1, "short: expected 25 lines as in"),
+        (["--translations", "a=empty"], 1, "empty: expected translations, found no word"),
+        (["--translations", "a=missing"], 1, "missing: No such file"),
+        (["--translations", "a=listed"], 1, "listed at line 1: expected a translation alone"),
+        (["--translations", "short"], 2, "expected NAME=FILE"),
+        (["--translations", "../a=short"], 2, "system name '../a'"),
+        (["--translations", "a=short", "--dev", "short"], 2, "are for systems to tune"),
         ([], 2, "nothing to compare: expected NAME=INI"),
         (["a=moses.ini"], 2, "systems are tuned: expected --dev"),
     ],

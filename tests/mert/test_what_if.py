@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from mert.cli.what_if import mert_what_if
+from mert.cli.what_if import what_if_command
 from mert.comparison.what_if import ColumnSums
 from moses_feature.runtime.errors import DataError
 
@@ -62,9 +62,9 @@ def files(tmp_path, monkeypatch):
 
 
 def run(*options: str, exit_code: int = 0):
-    texts = "--dev", "dev", "--dev-reference", "reference", "--seeds", "2", "--restarts", "3"
+    texts = "--source", "dev", "--reference", "reference", "--seeds", "2", "--restarts", "3"
     arguments = ["moses.ini", "lists.gz", "--table", "table", *texts, *options]
-    result = CliRunner().invoke(mert_what_if, arguments)
+    result = CliRunner().invoke(what_if_command, arguments)
     assert result.exit_code == exit_code, result.output
     return result
 

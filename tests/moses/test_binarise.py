@@ -71,7 +71,7 @@ def calls(name: str) -> list[list[str]]:
 )
 def test_each_kind(tmp_path, run, kind, output, feature, options):
     done = run(
-        *("binarise", "table.gz", "out", "--kind", kind, "--ini", "moses.ini"),
+        *("table", "binarise", "table.gz", "out", "--kind", kind, "--ini", "moses.ini"),
         *("--ini-out", "binary.ini"),
     )
     assert Path(output).exists()
@@ -104,7 +104,7 @@ def test_each_kind(tmp_path, run, kind, output, feature, options):
 def test_what_goes_wrong_is_said_and_nothing_is_kept(run, of_programs, said):
     habits(**of_programs)
     refused = run(
-        *("binarise", "table.gz", "out", "--kind", "probing", "--ini", "moses.ini"),
+        *("table", "binarise", "table.gz", "out", "--kind", "probing", "--ini", "moses.ini"),
         *("--ini-out", "binary.ini"),
         exit_code=1,
     )
@@ -159,7 +159,7 @@ def test_what_goes_wrong_is_said_and_nothing_is_kept(run, of_programs, said):
 )
 def test_bad_input(run, lines, arguments, exit_code, said):
     Path("table").write_text("".join(f"{line}\n" for line in lines))
-    refused = run("binarise", "table", "out", *arguments, exit_code=exit_code)
+    refused = run("table", "binarise", "table", "out", *arguments, exit_code=exit_code)
     assert said in refused.stderr
     assert not Path("home/bin/calls.log").exists()
     assert not Path("out").exists()
@@ -168,14 +168,16 @@ def test_bad_input(run, lines, arguments, exit_code, said):
 @pytest.mark.usefixtures("files")
 def test_without_asking_back_no_moses_is_needed(run):
     Path("home/bin/moses").unlink()
-    missing = run("binarise", "table.gz", "out", "--kind", "ondisk", exit_code=2)
+    missing = run("table", "binarise", "table.gz", "out", "--kind", "ondisk", exit_code=2)
     assert "no Moses program moses" in missing.stderr
-    done = run("binarise", "table.gz", "out", "--kind", "ondisk", "--ask", "0")
+    done = run("table", "binarise", "table.gz", "out", "--kind", "ondisk", "--ask", "0")
     assert "out: not asked back" in done.stderr
-    there = run("binarise", "table.gz", "out", "--kind", "ondisk", "--ask", "0", exit_code=2)
+    there = run(
+        "table", "binarise", "table.gz", "out", "--kind", "ondisk", "--ask", "0", exit_code=2
+    )
     assert "out: expected a new path" in there.stderr
     Path("home/bin/processPhraseTableMin").unlink()
-    missing = run("binarise", "table.gz", "x", "--kind", "compact", exit_code=2)
+    missing = run("table", "binarise", "table.gz", "x", "--kind", "compact", exit_code=2)
     assert "built with bjam --with-cmph" in missing.stderr
 
 
@@ -219,7 +221,7 @@ def test_real_moses(tmp_path, run, kind):
         for source, target in pairs
     ]
     (tmp_path / "table").write_bytes(b"".join(sorted(line.encode() for line in lines)))
-    done = run("binarise", "table", "out", "--kind", kind, "--ask", "1000")
+    done = run("table", "binarise", "table", "out", "--kind", kind, "--ask", "1000")
     assert f"({len(pairs)} pairs) have the scores of the text" in done.stderr
 
 
@@ -232,10 +234,10 @@ def test_ini_add_for_a_binary_table(tmp_path, run):
         .replace("num-features=6", "num-features=4")
         .replace("TM0= 1 2 3 4 5 6", "TM0= 1 2 3 4")
     )
-    run("binarise", "table.gz", "out", "--kind", "probing")
-    refused = run("ini", "add", "binary.ini", "new.ini", "--table", "table.gz", exit_code=1)
+    run("table", "binarise", "table.gz", "out", "--kind", "probing")
+    refused = run("system", "add", "binary.ini", "new.ini", "--table", "table.gz", exit_code=1)
     assert "and give --binary-path, too" in refused.stderr
-    fit = ("ini", "add", "binary.ini", "new.ini", "--table", "table.gz", "--binary-path", "out")
+    fit = ("system", "add", "binary.ini", "new.ini", "--table", "table.gz", "--binary-path", "out")
     nothing = run(*fit, exit_code=1)
     assert "out: expected a table for ProbingPT, with a file config in it, found none" in (
         nothing.stderr
@@ -244,18 +246,20 @@ def test_ini_add_for_a_binary_table(tmp_path, run):
     assert "out: expected 6 scores as in table.gz, found 4" in run(*fit, exit_code=1).stderr
     Path("out/config").write_text("num_scores\t6\n")
     assert "--decoder moses" in run(*fit).stderr
-    lone = run("ini", "add", "binary.ini", "x", "--same-table", "--binary-path", "out", exit_code=2)
+    lone = run(
+        "system", "add", "binary.ini", "x", "--same-table", "--binary-path", "out", exit_code=2
+    )
     assert "--binary-path needs --table" in lone.stderr
     table = MosesIni.read("new.ini").table()
     assert (table.kind, table.score_count) == ("ProbingPT", 6)
     assert table.arguments["path"] == str(tmp_path / "out")
     missing = run(
-        *("ini", "add", "binary.ini", "x.ini", "--table", "table.gz", "--binary-path", "no"),
+        *("system", "add", "binary.ini", "x.ini", "--table", "table.gz", "--binary-path", "no"),
         exit_code=1,
     )
     assert "no: expected a binary table, found none" in missing.stderr
     text = run(
-        *("ini", "add", "moses.ini", "x.ini", "--table", "table.gz", "--binary-path", "out"),
+        *("system", "add", "moses.ini", "x.ini", "--table", "table.gz", "--binary-path", "out"),
         exit_code=1,
     )
     assert "expected more than the 6 scores" in text.stderr

@@ -164,23 +164,24 @@ def test_a_command_reads_them(tmp_path, run):
     (tmp_path / "reference").write_text("das ist\nx\n\n")
     (tmp_path / "lists").write_bytes(MARIAN.partition(b"3 ||| a")[0].replace(b" F1= -0.25", b""))
     done = run(
-        *("rescore", "lists", "out", "--format", "marian", "--weights", "weights"),
-        *("--best", "best", "--reference", "reference"),
+        *("list", "rescore", "lists", "out", "--format", "marian", "--weights", "weights"),
+        *("--one-best", "best", "--reference", "reference"),
     )
     assert (tmp_path / "best").read_bytes() == b"das ist\n\n\n"
     assert "1 of 2 first translations have changed" in done.stdout
     (tmp_path / "reference").write_text("das ist\nx\n\n\n\n")
     run(
-        *("rescore", "lists", "out", "--format", "marian", "--weights", "weights"),
-        *("--best", "best", "--reference", "reference"),
+        *("list", "rescore", "lists", "out", "--format", "marian", "--weights", "weights"),
+        *("--one-best", "best", "--reference", "reference"),
     )
     assert (tmp_path / "best").read_bytes() == b"das ist\n\n\n\n\n"
-    run("rescore", "lists", "moses", "--format", "marian")
+    run("list", "rescore", "lists", "moses", "--format", "marian")
     with NbestReader(tmp_path / "lists", "marian") as reader:
         assert (tmp_path / "moses").read_bytes() == b"".join(reader)
     (tmp_path / "reference").write_text("das ist\n")
     refused = run(
-        *("rescore", "lists", "no", "--format", "marian", "--reference", "reference"), exit_code=1
+        *("list", "rescore", "lists", "no", "--format", "marian", "--reference", "reference"),
+        exit_code=1,
     )
     assert "reference: expected a sentence 1 (from 0) as in the lists, found 1" in refused.stderr
     assert not (tmp_path / "no").exists()
@@ -194,8 +195,8 @@ def test_lists_on_one_line_are_counted_as_they_stood(tmp_path, run, form):
     (tmp_path / "weights").write_text("LogProb0= -1\nWordPenalty0= 0\n")
     (tmp_path / "reference").write_text("a b\n")
     done = run(
-        *("rescore", "lists", "out", "--format", form, "--weights", "weights"),
-        *("--best", "best", "--reference", "reference"),
+        *("list", "rescore", "lists", "out", "--format", form, "--weights", "weights"),
+        *("--one-best", "best", "--reference", "reference"),
     )
     assert (tmp_path / "best").read_text() == "a\n"
     assert "1 of 1 first translations have changed" in done.stdout

@@ -224,7 +224,7 @@ print(hashlib.sha256(top.tobytes() + total.tobytes()).hexdigest())
 """
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_code_from_the_cache_gives_the_same_bits_as_fresh_code(tmp_path):
     command = [sys.executable, "-c", COLD_AND_WARM]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

@@ -183,8 +183,8 @@ def test_commands(run, tmp_path):
     lines = [f"{' '.join(s)} ||| {' '.join(t)} ||| 1 1 1 1\n" for s, t in TABLE]
     (tmp_path / "t").write_text("".join(lines))
     run("augment-phrase-table", "t", "o", "--folds", 2, "--updates", 3, "--hidden", 8)
-    assert "networks               2, cross-fitted" in run("describe", "o.model").output
-    scored = run("score", "o.model", stdin=b"a b\tA B\nnever seen\tA\n").output.split()
+    assert "networks               2, cross-fitted" in run("model", "describe", "o.model").output
+    scored = run("model", "score", "o.model", stdin=b"a b\tA B\nnever seen\tA\n").output.split()
     first = next(line for line in (tmp_path / "o").read_text().split("\n") if "a b |||" in line)
     assert float(first.split("|||")[2].split()[4]) == pytest.approx(
         np.exp(float(scored[0])), rel=1e-4

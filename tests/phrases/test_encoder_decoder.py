@@ -52,6 +52,7 @@ def test_scorer_follows_the_equations(model):
         assert scores.log_probs[row] == pytest.approx(expected.sum(), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_every_parameter_matters(model):
     every_word = [(list(range(1, len(model.source))), list(range(1, len(model.target))))]
     pairs = [*random_pairs(model, 11, 5), *every_word]

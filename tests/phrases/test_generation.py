@@ -137,23 +137,27 @@ def test_more_phrases_than_go_through_a_network_together(generator):
 def test_the_command(kind, generator, tmp_path, run):
     del generator
     text = b"a the dog\n\nb zzz c\n"
-    lines = run("sample", "m", "--samples", "40", "--best", "3", stdin=text).stdout.splitlines()
+    lines = run(
+        "model", "sample", "m", "--samples", "40", "--best", "3", stdin=text
+    ).stdout.splitlines()
     rows = [line.split("\t") for line in lines]
     assert {row[0] for row in rows} == {"a the dog", "", "b zzz c"}
     assert all(sum(row[0] == source for row in rows) <= 3 for source in ("a the dog", ""))
     (tmp_path / "pairs").write_text("".join(f"{row[0]}\t{row[1]}\n" for row in rows))
     if kind == "phrases" and not any("<unk>" in row[1] for row in rows):
-        scores = run("score", "m", stdin=(tmp_path / "pairs").read_bytes()).stdout.split()
+        scores = run("model", "score", "m", stdin=(tmp_path / "pairs").read_bytes()).stdout.split()
         np.testing.assert_allclose(
             [float(s) for s in scores], [float(row[2]) for row in rows], atol=2e-5
         )
-    beam = run("sample", "m", "--beam", "4", "--best", "9", stdin=b"a\n").stdout.splitlines()
+    beam = run(
+        "model", "sample", "m", "--beam", "4", "--best", "9", stdin=b"a\n"
+    ).stdout.splitlines()
     assert len(beam) == 4
     assert {line.count("\t") for line in beam} == {2}
     for wrong in (b"a\nb\tA\n", b"a\nb ||| A\n"):
-        refused = run("sample", "m", stdin=wrong, exit_code=1)
+        refused = run("model", "sample", "m", stdin=wrong, exit_code=1)
         assert "standard input at line 2: expected a source phrase alone" in refused.stderr
-    refused = run("sample", "m", "--beam", "4", "--seed", "3", stdin=b"a\n", exit_code=2)
+    refused = run("model", "sample", "m", "--beam", "4", "--seed", "3", stdin=b"a\n", exit_code=2)
     assert "--seed is of drawing" in refused.stderr
 
 

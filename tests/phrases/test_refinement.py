@@ -16,8 +16,9 @@ from sacrebleu.metrics.bleu import BLEU
 
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.phrases.model import load_model, save_model
-from moses_feature.phrases.refinement.lists import ListReader, RefineData, RefineSettings
+from moses_feature.phrases.refinement.lists import ListReader, RefineData
 from moses_feature.phrases.refinement.refine import ExpectedBleu, refine
+from moses_feature.phrases.settings import RefineSettings
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import DataError, UsageError
 from moses_feature.training.trainer import RunControl
@@ -258,29 +259,29 @@ def test_the_command(run, files):
 
     write_lists(files / "lists", model, wide)
     options = "--ini", "moses.ini", "--source", "source", "--reference", "reference"
-    budget = "--n-best", "lists", "--updates", 3, "--perplexity", 1.7
-    run("refine", "m", "new", *options, *budget)
+    budget = "--lists", "lists", "--updates", 3, "--perplexity", 1.7
+    run("model", "refine", "m", "new", *options, *budget)
     config = json.loads((files / "new" / "config.json").read_text())
     assert [entry["role"] for entry in config["training"]["inputs"]] == [
         "source text",
         "reference",
         "n-best lists",
     ]
-    run("describe", "new")
-    run("score", "new", stdin=b"a\tA\n")
+    run("model", "describe", "new")
+    run("model", "score", "new", stdin=b"a\tA\n")
     save_model(files / "x", random_model(seed=5))
-    other = run("refine", "x", "y", *options, *budget, exit_code=2)
+    other = run("model", "refine", "x", "y", *options, *budget, exit_code=2)
     assert "expected the network that made the column of the lists" in other.stderr
-    again = run("refine", "m", "new", *options, *budget, exit_code=2)
+    again = run("model", "refine", "m", "new", *options, *budget, exit_code=2)
     assert "holds a model already" in again.stderr
     text = (files / "moses.ini").read_text()
     (files / "moses.ini").write_text(text.replace("0.1 0.3 0", "0.1 0 0"))
-    refused = run("refine", "m", "other", *options, *budget, exit_code=2)
+    refused = run("model", "refine", "m", "other", *options, *budget, exit_code=2)
     assert "the weight of the network's column is 0" in refused.stderr
-    run("refine", "m", "other", *options, *budget, "--weight", 0.3)
+    run("model", "refine", "m", "other", *options, *budget, "--column-weight", 0.3)
     weights = [(files / name / "model.safetensors").read_bytes() for name in ("new", "other")]
     assert weights[0] == weights[1]
     untuned = text.replace("true,false", "false,false")
     (files / "moses.ini").write_text(untuned)
-    refused = run("refine", "m", "third", *options, *budget, exit_code=2)
+    refused = run("model", "refine", "m", "third", *options, *budget, exit_code=2)
     assert "the network's column is not tuneable" in refused.stderr

@@ -127,7 +127,18 @@ def test_parquet(tmp_path):
 def test_the_page(table, run):
     config = (table.parent / "m/config.json").read_text()
     is_search, encodes = "rnnsearch" in config, "encoder-decoder" in config
-    result = run("report", "out", "m", "-o", "r.html", "--phrases", "100", "--exports", "e")
+    result = run(
+        "table",
+        "report",
+        "out",
+        "m",
+        "--output",
+        "r.html",
+        "--map-phrases",
+        "100",
+        "--exports",
+        "e",
+    )
     assert result.stdout == "r.html: open it in a browser\n"
     page = (table.parent / "r.html").read_text()
     titles = re.findall("<h2>(.*?)</h2>", page)
@@ -148,30 +159,30 @@ def test_the_page(table, run):
 def test_few_points_and_no_package(run, tmp_path, model_directory, monkeypatch):
     write_table(tmp_path / "in", 8)
     run("augment-phrase-table", "in", "out", "--model", model_directory)
-    run("report", "out", model_directory)
+    run("table", "report", "out", model_directory)
     page = (tmp_path / "report.html").read_text()
     assert page.count("No map: it takes 91 points at least") == 2
     monkeypatch.setattr("moses_feature.report.report.can_make_maps", lambda: False)
-    run("report", "out", model_directory)
+    run("table", "report", "out", model_directory)
     assert "pip install" in (tmp_path / "report.html").read_text()
-    refused = run("report", "out", model_directory, "--exports", "e", exit_code=1)
+    refused = run("table", "report", "out", model_directory, "--exports", "e", exit_code=1)
     assert "maps need a package" in refused.stderr
 
 
 def test_errors(run, tmp_path, model_directory):
     write_table(tmp_path / "in", 8)
-    refused = run("report", "in", model_directory, exit_code=1)
+    refused = run("table", "report", "in", model_directory, exit_code=1)
     assert "is in an augmented table?" in refused.stderr
     run("augment-phrase-table", "in", "out", "--model", model_directory)
     save_model(tmp_path / "other", random_model(seed=2))
-    refused = run("report", "out", "other", exit_code=1)
+    refused = run("table", "report", "out", "other", exit_code=1)
     assert "out.features.json: expected the model in other to have scored" in refused.stderr
     assert not (tmp_path / "report.html").exists()
     for output in ("-", "no/such.html", "out.features.json", "other/r.html", "other"):
-        run("report", "out", model_directory, "-o", output, exit_code=2)
-    for arguments in (("--exports", "in"), ("--exports", "e", "-o", "e/r.html")):
-        run("report", "out", model_directory, *arguments, exit_code=2)
-    refused = run("report", "none", model_directory, exit_code=1)
+        run("table", "report", "out", model_directory, "--output", output, exit_code=2)
+    for arguments in (("--exports", "in"), ("--exports", "e", "--output", "e/r.html")):
+        run("table", "report", "out", model_directory, *arguments, exit_code=2)
+    refused = run("table", "report", "none", model_directory, exit_code=1)
     assert "none: expected a table in a file, found none" in refused.stderr
 
 
@@ -191,7 +202,7 @@ def test_a_table_that_is_not_the_one_that_was_written(
     run("augment-phrase-table", "in", "out", "--model", model_directory)
     with (tmp_path / "out").open("ab") as file:
         file.write(line)
-    assert message in run("report", "out", model_directory, exit_code=1).stderr
+    assert message in run("table", "report", "out", model_directory, exit_code=1).stderr
 
 
 @pytest.mark.parametrize(
@@ -203,7 +214,7 @@ def test_a_damaged_description(run, tmp_path, model_directory, name, value):
     run("augment-phrase-table", "in", "out", "--model", model_directory)
     path = tmp_path / "out.features.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
-    refused = run("report", "out", model_directory, exit_code=1)
+    refused = run("table", "report", "out", model_directory, exit_code=1)
     assert "out.features.json: expected" in refused.stderr
 
 
@@ -217,13 +228,13 @@ def test_factors_are_those_that_were_scored(run, tmp_path, model_directory):
     (tmp_path / "in").write_bytes(lines)
     factors = "--source-factor", 0, "--target-factor", 0
     run("augment-phrase-table", "in", "out", "--model", model_directory, *factors)
-    run("report", "out", model_directory)
+    run("table", "report", "out", model_directory)
     page = (tmp_path / "report.html").read_text()
     drawn = re.findall("<tr><td>a[|]. b[|]1 c[|]2 d[|]3 [(]9 times.*?</tr>", page, re.DOTALL)
     found = {re.findall("<td>.*?</td>", row, re.DOTALL)[3] for row in drawn}
     assert len(drawn) == 6
     assert len(found) == 1  # the same words, the same samples
-    sampled = run("sample", model_directory, stdin=b"a b c d\n").stdout.splitlines()
+    sampled = run("model", "sample", model_directory, stdin=b"a b c d\n").stdout.splitlines()
     words = [line.split("\t")[1].replace("&apos;", "'") or "∅" for line in sampled]
     (cell,) = found
     assert html.unescape(cell[4:-5]).split("\n") == words
@@ -253,7 +264,7 @@ found.ink = plot.layout.font.color;
 @pytest.mark.browser
 @pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
 def test_in_a_browser(table, run):
-    run("report", "out", "m", "-o", "r.html", "--phrases", "100")
+    run("table", "report", "out", "m", "--output", "r.html", "--map-phrases", "100")
     found = driven(table.parent / "r.html", SCRIPT)
     assert found["found"].startswith("10 found: w01")
     assert found["selected"] == 10

@@ -40,9 +40,9 @@ def write(folder: Path, source: bytes, target: bytes, links: str = "") -> None:
 
 
 @pytest.mark.usefixtures("models")
-@pytest.mark.parametrize("model", ["--rnnsearch=forward", "--rnnsearch=reverse", "--rnn=phrases"])
+@pytest.mark.parametrize("model", ["forward", "reverse", "phrases"])
 def test_models_of_another_language_are_refused(tmp_path, run, model):
-    arguments = ("rescore", "lists", "out", model, "--source", "source")
+    arguments = ("list", "rescore", "lists", "out", "--model", model, "--source", "source")
     write(tmp_path, SOURCE, TARGET)
     run(*arguments)
     (tmp_path / "out").unlink()
@@ -63,7 +63,7 @@ def test_a_language_model_of_another_language_is_refused(tmp_path, run):
     words = (tmp_path / "lm" / "words.vocab").read_text().split()[2:]
     for target, exit_code in ((" ".join(words[:5]), 0), ("p q r s t", 1)):
         write(tmp_path, SOURCE, target.encode())
-        said = run("rescore", "lists", "out", "--cslm", "X=lm", exit_code=exit_code).stderr
+        said = run("list", "rescore", "lists", "out", "--model", "X=lm", exit_code=exit_code).stderr
         expected = "X: expected a model of the language of the translations, found that it knows 0"
         assert (expected in said) == bool(exit_code)
 
@@ -71,8 +71,8 @@ def test_a_language_model_of_another_language_is_refused(tmp_path, run):
 @pytest.mark.usefixtures("models")
 def test_translating_another_language(run):
     """After the first words that say so: what was printed until then is there."""
-    assert run("search", "translate", "forward", stdin=PAIRS * (SOURCE + b"\n")).stdout
-    said = run("search", "translate", "forward", stdin=PAIRS * b"x y z\n", exit_code=1)
+    assert run("model", "translate", "forward", stdin=PAIRS * (SOURCE + b"\n")).stdout
+    said = run("model", "translate", "forward", stdin=PAIRS * b"x y z\n", exit_code=1)
     expected = "forward: expected a model of the language of the text to translate, found that it"
     assert f"{expected} knows 0 of 90" in said.stderr
 
@@ -110,9 +110,9 @@ def test_languages_that_share_many_words(of_other, refused):
 
 
 @pytest.mark.usefixtures("models")
-@pytest.mark.parametrize("model", ["--rnnsearch=forward", "--rnn=phrases"])
+@pytest.mark.parametrize("model", ["forward", "phrases"])
 def test_word_alignments_of_another_text_are_refused(tmp_path, run, model):
-    arguments = ("rescore", "lists", "out", model, "--source", "source")
+    arguments = ("list", "rescore", "lists", "out", "--model", model, "--source", "source")
     for links in ("0-0 4-3", "5", ""):  # the second is none
         write(tmp_path, SOURCE, TARGET, f" ||| {links}")
         run(*arguments)
@@ -166,8 +166,8 @@ def test_an_empty_file_of_lists(tmp_path, run):
     save_model(tmp_path / "forward", random_model(SEARCH_SIZES))
     write(tmp_path, SOURCE, TARGET)
     (tmp_path / "lists").write_bytes(b"")
-    options = ("--rnnsearch", "forward", "--source", "source")
-    said = run("rescore", "lists", "out", *options, exit_code=1).stderr
+    options = ("--model", "forward", "--source", "source")
+    said = run("list", "rescore", "lists", "out", *options, exit_code=1).stderr
     assert "lists: expected n-best lists, found an empty file" in said
     assert not (tmp_path / "out").exists()
 
@@ -177,12 +177,12 @@ def test_references_of_sentences_without_a_list(tmp_path, run):
     (tmp_path / "weights").write_text("LM0= 1\n")
     (tmp_path / "reference").write_bytes((PAIRS + 2) * (TARGET + b"\n") + b"\n")
     options = ("--weights", "weights", "--reference", "reference")
-    said = run("rescore", "lists", "out", *options).stderr
+    said = run("list", "rescore", "lists", "out", *options).stderr
     assert "2 sentences of the references have no list" in said
 
 
 def test_the_same_text_twice_is_refused(tmp_path, run):
     (tmp_path / "text").write_bytes(b"a b\n" * 40)
-    said = run("search", "train", "text", "text", "model", exit_code=2).stderr
+    said = run("model", "train-rnnsearch", "text", "text", "model", exit_code=2).stderr
     assert "text and text: expected two texts, found one" in said
     assert not (tmp_path / "model").exists()

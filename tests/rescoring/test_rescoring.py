@@ -15,9 +15,9 @@ from moses_feature.decoder.decoder import EmbeddedDecoder, SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.nbest_formats.reader import NbestReader
-from moses_feature.moses.nbest_lists import read_nbest
+from moses_feature.moses.nbest_lists import named, read_nbest
 from moses_feature.networks.files import write_model_files
-from moses_feature.rescoring.nbest import CslmScorer, named, read_weights, rescore
+from moses_feature.rescoring.nbest import CslmScorer, read_weights, rescore
 from moses_feature.runtime.errors import FormatError, UsageError
 
 LISTS = b"""0 ||| A B  ||| LM0= -2 TM0= -1 -0.5 ||| -3.5
@@ -130,15 +130,27 @@ def test_names_and_weights(tmp_path):
 @pytest.mark.usefixtures("lists")
 def test_the_best_translations(tmp_path, run):
     (tmp_path / "weights").write_text("LM0= 1\nTM0= 0.5 0\n")
-    run("rescore", "lists", "out", "--weights", "weights", "--best", "best")
+    run("list", "rescore", "lists", "out", "--weights", "weights", "--one-best", "best")
     assert (tmp_path / "best").read_bytes() == b"C\n\n\n"
-    run("rescore", "lists", "out", "--weights", "weights", "--best", "best.gz")
+    run("list", "rescore", "lists", "out", "--weights", "weights", "--one-best", "best.gz")
     assert gzip.decompress((tmp_path / "best.gz").read_bytes()) == b"C\n\n\n"
-    run("rescore", "lists", "again", "--weights", "weights", "--best", "no/best", exit_code=1)
+    run(
+        "list",
+        "rescore",
+        "lists",
+        "again",
+        "--weights",
+        "weights",
+        "--one-best",
+        "no/best",
+        exit_code=1,
+    )
     assert not (tmp_path / "again").exists()
-    run("rescore", "lists", "out", "--weights", "weights", "--device", "cpu", exit_code=2)
+    run("list", "rescore", "lists", "out", "--weights", "weights", "--device", "cpu", exit_code=2)
     (tmp_path / "lists").write_bytes(b"".join(reversed(LISTS.splitlines(keepends=True))))
-    refused = run("rescore", "lists", "again", "--weights", "weights", "--best", "b", exit_code=1)
+    refused = run(
+        "list", "rescore", "lists", "again", "--weights", "weights", "--one-best", "b", exit_code=1
+    )
     assert "in the order of the sentences" in refused.stderr
     assert not (tmp_path / "again").exists()
 
@@ -149,12 +161,13 @@ def test_the_command(tmp_path, run, model_directory):
     write_model_files(tmp_path / "lm", ARCHITECTURE, files)
     (tmp_path / "source").write_bytes(b"a b\nc\nthe dog\n")
     run(
+        "list",
         "rescore",
         "lists",
         "out.gz",
-        "--cslm",
+        "--model",
         "lm",
-        "--rnn",
+        "--model",
         f"R={model_directory}",
         "--source",
         "source",
@@ -163,25 +176,41 @@ def test_the_command(tmp_path, run, model_directory):
     first = lines[0].split(b" ||| ")[2].split()
     assert first[:6] == [b"LM0=", b"-2", b"TM0=", b"-1", b"-0.5", b"CSLM0="]
     assert float(first[6]) == pytest.approx(neural_score(files, "A B"), abs=1e-4)
-    expected = run("score", model_directory, stdin=b"a b\tA B\n").stdout
+    expected = run("model", "score", model_directory, stdin=b"a b\tA B\n").stdout
     assert float(first[8]) == pytest.approx(float(expected), abs=1e-4)
     for arguments, message in (
-        ((), "expected --cslm, --rnn, --rnnsearch, --joint, --weights or --format"),
-        (("--rnn", "m"), "go together"),
-        (("--cslm", "lm", "--cslm", "lm"), "expected different names"),
+        ((), "expected --model, --weights or --format"),
+        (("--model", model_directory), "go together"),
+        (("--model", "lm", "--model", "lm"), "expected different names"),
     ):
-        assert message in run("rescore", "lists", "x", *arguments, exit_code=2).stderr
+        assert message in run("list", "rescore", "lists", "x", *arguments, exit_code=2).stderr
     (tmp_path / "source").write_bytes(b"a b\n")
     result = run(
-        "rescore", "lists", "x", "--rnn", model_directory, "--source", "source", exit_code=1
+        "list",
+        "rescore",
+        "lists",
+        "x",
+        "--model",
+        model_directory,
+        "--source",
+        "source",
+        exit_code=1,
     )
     assert "expected a sentence 2 (from 0), found 1 lines" in result.stderr
     assert not (tmp_path / "x").exists()
     (tmp_path / "source").write_bytes(b"a b\nc\nthe dog\n\n")
-    run("rescore", "lists", "y", "--rnn", model_directory, "--source", "source")
+    run("list", "rescore", "lists", "y", "--model", model_directory, "--source", "source")
     (tmp_path / "source").write_bytes(b"a b\nc\nthe dog\nd\n")
     result = run(
-        "rescore", "lists", "x", "--rnn", model_directory, "--source", "source", exit_code=1
+        "list",
+        "rescore",
+        "lists",
+        "x",
+        "--model",
+        model_directory,
+        "--source",
+        "source",
+        exit_code=1,
     )
     assert "expected 3 sentences as in the n-best lists, found 4" in result.stderr
 

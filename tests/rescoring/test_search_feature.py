@@ -63,8 +63,8 @@ def test_the_command(tmp_path, run, models):
     (tmp_path / "lists").write_bytes(LISTS)
     (tmp_path / "source").write_bytes(b"\n".join(SOURCE) + b"\n")
     names = ("one", "Reverse=reverse", "Left=left", "Mean=one", "Mean=two")
-    options = [option for name in names for option in ("--rnnsearch", name)]
-    run("rescore", "lists", "out", *options, "--source", "source")
+    options = [option for name in names for option in ("--model", name)]
+    run("list", "rescore", "lists", "out", *options, "--source", "source")
     lines = [line.split(b"|||") for line in LISTS.splitlines()]
     for found, fields in zip(values_of(tmp_path / "out"), lines, strict=True):
         pair = SOURCE[int(fields[0])], fields[1].strip()
@@ -75,30 +75,22 @@ def test_the_command(tmp_path, run, models):
         assert found["Mean"] == pytest.approx(np.log(both.mean(axis=0)).sum(), abs=1e-3)
 
 
-def test_what_does_not_fit_is_refused(tmp_path, run, models, model_directory):
+def test_what_does_not_fit_is_refused(tmp_path, run, models):
     assert models
     (tmp_path / "lists").write_bytes(LISTS)
     (tmp_path / "source").write_bytes(b"a b\n")
     for exit_code, options, message in (
-        (2, ("--rnnsearch", "one"), "go together"),
+        (2, ("--model", "one"), "go together"),
         (
             2,
-            ("--rnnsearch", "X=one", "--rnnsearch", "X=left"),
+            ("--model", "X=one", "--model", "X=left"),
             "expected networks of one direction",
         ),
-        (1, ("--rnnsearch", "one"), "expected a sentence 2 (from 0), found 1 lines"),
+        (1, ("--model", "one"), "expected a sentence 2 (from 0), found 1 lines"),
     ):
         source = ("--source", "source") if "go together" not in message else ()
-        result = run("rescore", "lists", "x", *options, *source, exit_code=exit_code)
+        result = run("list", "rescore", "lists", "x", *options, *source, exit_code=exit_code)
         assert message in result.stderr
-    for options, message in (
-        (
-            ("--rnnsearch", model_directory, "--source", "source"),
-            "architecture rnnsearch, found rnn-encoder-decoder",
-        ),
-        (("--cslm", "one"), "architecture feed-forward-lm, found rnnsearch"),
-    ):
-        assert message in run("rescore", "lists", "x", *options, exit_code=1).stderr
     assert not (tmp_path / "x").exists()
 
 
@@ -108,12 +100,12 @@ def test_the_sentences_of_all_texts_are_the_same(tmp_path, run, models):
     (tmp_path / "lists").write_bytes(b"".join(LISTS.splitlines(keepends=True)[-1:]))
     (tmp_path / "source").write_bytes(b"\n".join(SOURCE) + b"\n")
     (tmp_path / "reference").write_bytes(b"\n".join(SOURCE) + b"\nmore\n")
-    options = ("--rnnsearch", "one", "--source", "source", "--reference", "reference")
-    refused = run("rescore", "lists", "x", *options, exit_code=1).stderr
+    options = ("--model", "one", "--source", "source", "--reference", "reference")
+    refused = run("list", "rescore", "lists", "x", *options, exit_code=1).stderr
     assert "reference: expected as many lines as the text that was translated has" in refused
     assert not (tmp_path / "x").exists()
     (tmp_path / "reference").write_bytes(b"\n".join(SOURCE) + b"\n")
-    said = run("rescore", "lists", "x", *options).stderr
+    said = run("list", "rescore", "lists", "x", *options).stderr
     assert "source at line 1: the first of 1 sentences without a list" in said
 
 

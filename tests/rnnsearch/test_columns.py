@@ -29,7 +29,7 @@ def table(tmp_path: Path) -> str:
     return "table"
 
 
-SIZES = ("--hidden", 13, "--embedding", 5, "--alignment", 11, "--maxout", 7)
+SIZES = ("--hidden", 13, "--embedding", 5, "--alignment-units", 11, "--maxout", 7)
 
 
 def test_scorer_follows_the_equations(monkeypatch):
@@ -50,18 +50,20 @@ def test_scorer_follows_the_equations(monkeypatch):
 
 
 def test_what_cannot_be_is_refused(run, tmp_path, table):
-    wrong = run("train", table, "m", "--architecture", "rnnsearch", "--rank", 3, exit_code=2)
+    wrong = run(
+        "model", "train", table, "m", "--architecture", "rnnsearch", "--rank", 3, exit_code=2
+    )
     assert "--rank: this network has none" in wrong.stderr
-    wrong = run("train", table, "m", "--alignment", 3, exit_code=2)
-    assert "--alignment: this network has none" in wrong.stderr
+    wrong = run("model", "train", table, "m", "--alignment-units", 3, exit_code=2)
+    assert "--alignment-units: this network has none" in wrong.stderr
     options = ("--architecture", "rnnsearch", "--preset", "supplement")
-    wrong = run("train", table, "m", *options, exit_code=2)
+    wrong = run("model", "train", table, "m", *options, exit_code=2)
     assert "expected paper or small for this network" in wrong.stderr
     model = random_model(SEARCH_SIZES)
     with pytest.raises(UsageError, match="scored in float32, found bfloat16"):
         scorer_of(model, CPU, "bfloat16")
     save_model(tmp_path / "r", random_model(SEARCH_SIZES, reading=Reading(reverse=True)))
-    found = float(run("score", "r", stdin=b"a\tA\n").stdout)
+    found = float(run("model", "score", "r", stdin=b"a\tA\n").stdout)
     scorer = SearchScorer(tmp_path / "r")
     expected = scorer.log_probs([scorer.ids([b"a"], [b"A"])]).item()
     assert found == pytest.approx(expected, abs=1e-5)

@@ -16,7 +16,7 @@ from moses_feature.phrases.model import load_model
 from moses_feature.rnnsearch.settings import SearchData, SearchSettings, SearchSizes
 from moses_feature.rnnsearch.training import GUIDANCE, _objective, _training_set
 
-SIZES = ("--hidden", 24, "--embedding", 12, "--alignment", 16, "--maxout", 16)
+SIZES = ("--hidden", 24, "--embedding", 12, "--alignment-units", 16, "--maxout", 16)
 QUICK = ("--batch-size", 20, "--learning-rate", 0.01, "--held-out", 0.05)
 CPU = torch.device("cpu")
 
@@ -87,14 +87,15 @@ def test_the_loss_of_alignments(texts, reverse, right_to_left):
     )
 
 
+@pytest.mark.slow
 def test_it_aligns_as_it_is_told(run, texts):
     """Even to words that do not help; by itself it would not."""
     shares = []
-    for name, more in (("told", ("--word-alignment", "links")), ("alone", ())):
+    for name, more in (("told", ("--alignment", "links")), ("alone", ())):
         options = (*SIZES, *QUICK, "--annealing", 1, "--patience", 100, *more)
-        run("search", "train", "source", "target", name, *options, "--updates", 200)
+        run("model", "train-rnnsearch", "source", "target", name, *options, "--updates", 200)
         text = (texts / "source").read_bytes()
-        run("search", "translate", name, "--alignments", f"{name}.json", "--beam", 1, stdin=text)
+        run("model", "translate", name, "--alignment-out", f"{name}.json", "--beam", 1, stdin=text)
         found = [json.loads(line) for line in Path(f"{name}.json").read_text().splitlines()]
         last = [
             np.argmax(weights) == len(line["source"]) - 1
@@ -108,8 +109,8 @@ def test_it_aligns_as_it_is_told(run, texts):
 
 def test_the_log_shows_what_is_learnt_of_alignments(run, texts):
     (texts / "links").write_text("\n" + "".join("0-0\n" for _ in range(299)))
-    options = (*SIZES, *QUICK, "--word-alignment", "links", "--cooldown", 0.5)
-    log = run("search", "train", "source", "target", "m", *options, "--updates", 20).stderr
+    options = (*SIZES, *QUICK, "--alignment", "links", "--cooldown", 0.5)
+    log = run("model", "train-rnnsearch", "source", "target", "m", *options, "--updates", 20).stderr
     assert "(1 have no links)" in log
     training = load_model(texts / "m").training
     assert training["unlinked"] == 1
@@ -122,10 +123,10 @@ def test_the_log_shows_what_is_learnt_of_alignments(run, texts):
 
 def test_a_run_goes_on_with_the_same_links(run, texts):
     options = ("source", "target", *SIZES, *QUICK, "--dropout", 0.2, "--self-normalisation", 0.1)
-    told = ("--word-alignment", "links")
-    run("search", "train", *options, "whole", *told, "--updates", 12)
-    run("search", "train", *options, "parts", *told, "--updates", 6)
-    again = ("search", "train", *options, "parts", "--updates", 12, "--resume")
+    told = ("--alignment", "links")
+    run("model", "train-rnnsearch", *options, "whole", *told, "--updates", 12)
+    run("model", "train-rnnsearch", *options, "parts", *told, "--updates", 6)
+    again = ("model", "train-rnnsearch", *options, "parts", "--updates", 12, "--resume")
     assert '["word alignment", ' in run(*again, exit_code=1).stderr
     run(*again, *told)
     weights = [(texts / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
@@ -150,6 +151,6 @@ def test_bad_links(run, texts, content, message):
     (texts / "source").write_text("a\na\n")
     (texts / "target").write_text("A B\nA C\n")
     (texts / "links").write_text(content)
-    options = ("source", "target", "m", "--word-alignment", "links")
-    assert message in run("search", "train", *options, exit_code=1).stderr
+    options = ("source", "target", "m", "--alignment", "links")
+    assert message in run("model", "train-rnnsearch", *options, exit_code=1).stderr
     assert not (texts / "m" / "model.safetensors").exists()

@@ -91,6 +91,7 @@ def test_gradients_by_finite_differences():
             assert gradient[place].item() == pytest.approx(numeric, rel=1e-4, abs=1e-6), name
 
 
+@pytest.mark.slow
 def test_every_parameter_matters():
     search_model = random_model(SMALL)
     every_word = (
@@ -113,6 +114,7 @@ def test_every_parameter_matters():
             assert effect > 1e-6, f"{name}[{index}] has no effect"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", SEARCH_PRESETS)
 def test_presets_initialise_as_in_the_paper(preset):
     sizes = SEARCH_PRESETS[preset]

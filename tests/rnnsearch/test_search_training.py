@@ -13,7 +13,7 @@ from moses_feature.phrases.model import load_model
 from moses_feature.rnnsearch.scorer import SearchScorer
 
 WORDS = [b"one", b"two", b"three", b"four", b"five"]
-SIZES = ("--hidden", 24, "--embedding", 12, "--alignment", 16, "--maxout", 16)
+SIZES = ("--hidden", 24, "--embedding", 12, "--alignment-units", 16, "--maxout", 16)
 PATIENT = ("--patience", 100, "--annealing", 1, "--evaluate-every", 100)
 QUICK = ("--batch-size", 20, "--learning-rate", 0.01, "--shortlist", 100, "--held-out", 0.05)
 
@@ -32,26 +32,38 @@ def texts(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("texts")
 def test_it_learns_to_translate(run):
-    run("search", "train", "source", "target", "m", *SIZES, *QUICK, *PATIENT, "--updates", 1200)
+    run(
+        "model",
+        "train-rnnsearch",
+        "source",
+        "target",
+        "m",
+        *SIZES,
+        *QUICK,
+        *PATIENT,
+        "--updates",
+        1200,
+    )
     generator = np.random.default_rng(2)
     lengths = generator.integers(2, 5, 50)
     text = [" ".join(generator.permutation(WORDS)[:n].astype(str)) for n in lengths]
-    run("search", "translate", "m", "--alignments", "a", stdin="\n".join(text).encode())
+    run("model", "translate", "m", "--alignment-out", "a", stdin="\n".join(text).encode())
     found = [json.loads(line) for line in Path("a").read_text().splitlines()]
     right = [x["target"] == [w.upper() for w in reversed(x["source"])] for x in found]
     assert np.mean(right) > 0.9
-    described = run("describe", "m").stdout
+    described = run("model", "describe", "m").stdout
     assert "alignment units        16" in described
 
 
 @pytest.mark.usefixtures("texts")
 def test_a_resumed_run_ends_with_the_same_bytes(run, tmp_path):
     options = (*SIZES, *QUICK, "--dropout", 0.2, "--evaluate-every", 4)
-    run("search", "train", "source", "target", "whole", *options, "--updates", 12)
-    run("search", "train", "source", "target", "parts", *options, "--updates", 6)
-    again = ("search", "train", "source", "target", "parts", *options, "--updates", 12)
+    run("model", "train-rnnsearch", "source", "target", "whole", *options, "--updates", 12)
+    run("model", "train-rnnsearch", "source", "target", "parts", *options, "--updates", 6)
+    again = ("model", "train-rnnsearch", "source", "target", "parts", *options, "--updates", 12)
     assert "holds a model already" in run(*again, exit_code=2).stderr
     run(*again, "--resume")
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
@@ -65,7 +77,7 @@ def test_self_normalisation(run, tmp_path):
     for penalty in (0.001, 1.0):
         name = f"m{penalty}"
         options = ("--self-normalisation", penalty, "--updates", 100, "--patience", 100)
-        result = run("search", "train", "source", "target", name, *SIZES, *QUICK, *options)
+        result = run("model", "train-rnnsearch", "source", "target", name, *SIZES, *QUICK, *options)
         assert "mean |log Z|" in result.stderr
         norms.append(load_model(tmp_path / name).training["mean_absolute_log_norm"])
     assert norms[1] < norms[0] / 2
@@ -75,30 +87,43 @@ def test_self_normalisation(run, tmp_path):
 @pytest.mark.usefixtures("texts")
 def test_directions(run, tmp_path):
     options = (*SIZES, *QUICK, "--updates", 2)
-    run("search", "train", "source", "target", "m", *options, "--reverse", "--right-to-left")
+    run(
+        "model",
+        "train-rnnsearch",
+        "source",
+        "target",
+        "m",
+        *options,
+        "--reverse",
+        "--right-to-left",
+    )
     model = load_model(tmp_path / "m")
     assert model.reading == Reading(reverse=True, right_to_left=True)
     assert sorted(model.source.shortlist) == sorted(word.upper() for word in WORDS)
     assert sorted(model.target.shortlist) == sorted(WORDS)
     assert SearchScorer(tmp_path / "m").reading == model.reading
-    assert "p(source | target), right to left" in run("describe", "m").stdout
+    assert "p(source | target), right to left" in run("model", "describe", "m").stdout
 
 
 def test_bad_texts(run, tmp_path):
     (tmp_path / "source").write_bytes(b"a b\nc\n\nd e f g\n")
     (tmp_path / "target").write_bytes(b"A B\nC\nX\n")
-    refused = run("search", "train", "source", "target", "m", exit_code=1).stderr
+    refused = run("model", "train-rnnsearch", "source", "target", "m", exit_code=1).stderr
     assert "source at line 4: expected as many lines in both texts, found the end of" in refused
     (tmp_path / "target").write_bytes(b"A B\nC\nX\nD\nE\n")
-    refused = run("search", "train", "source", "target", "m", exit_code=1).stderr
+    refused = run("model", "train-rnnsearch", "source", "target", "m", exit_code=1).stderr
     assert "target at line 5" in refused
     (tmp_path / "target").write_bytes(b"A B\nC\nX\nD\n")
-    refused = run("search", "train", "source", "target", "m", "--longest", 1, exit_code=1).stderr
+    refused = run(
+        "model", "train-rnnsearch", "source", "target", "m", "--longest", 1, exit_code=1
+    ).stderr
     assert "expected sentence pairs to train on, found 1 of 1 to 1 words" in refused
-    trained = run("search", "train", "source", "target", "m", *SIZES, "--updates", 1).stderr
+    trained = run(
+        "model", "train-rnnsearch", "source", "target", "m", *SIZES, "--updates", 1
+    ).stderr
     assert "3 different sentence pairs (1 were empty or too long)" in trained
     assert (
         "expected a file name, found -"
-        in run("search", "train", "-", "target", "x", exit_code=2).stderr
+        in run("model", "train-rnnsearch", "-", "target", "x", exit_code=2).stderr
     )
     assert not (tmp_path / "x").exists()

@@ -80,7 +80,7 @@ def test_the_command(tmp_path, run, right_to_left):
     save_model(tmp_path / "m", small_model(Reading(right_to_left=right_to_left)))
     scorer = SearchScorer(tmp_path / "m")
     text = [b"a the dog", b"", b"b zzz c", b"d"]
-    arguments = ("search", "translate", "m", "--beam", "4", "--alignments", "alignments.gz")
+    arguments = ("model", "translate", "m", "--beam", "4", "--alignment-out", "alignments.gz")
     result = run(*arguments, stdin=b"\n".join(text) + b"\n")
     lines = result.stdout.encode().split(b"\n")
     assert lines[1] == b""
@@ -102,5 +102,5 @@ def test_the_command(tmp_path, run, right_to_left):
                 if word == UNKNOWN:  # the source word that it is aligned to most
                     best = int(rows[place, : len(source)].argmax())
                     assert line.split()[place] == source[best]
-    refused = run("search", "translate", "m", "--alignments", "-", stdin=b"a\n", exit_code=2)
+    refused = run("model", "translate", "m", "--alignment-out", "-", stdin=b"a\n", exit_code=2)
     assert "written to a file" in refused.stderr

@@ -87,7 +87,7 @@ def write(path: Path, lines: list[list[str]]) -> None:
 
 
 def select(run, words: str, exit_code: int = 0):
-    return run("select", *words.split(), "--output", "out", exit_code=exit_code)
+    return run("text", "select", *words.split(), "--output-dir", "out", exit_code=exit_code)
 
 
 @pytest.mark.usefixtures("lmplz")
@@ -123,7 +123,10 @@ def test_models_in_files(tmp_path, arpa, run):
 
 @pytest.mark.usefixtures("corpus", "lmplz")
 def test_a_development_text_decides(tmp_path, run):
-    result = select(run, "c.de c.fr --in-domain in.de --in-domain in.fr --dev dev.de --dev dev.fr")
+    result = select(
+        run,
+        f"{BOTH} --held-out-text dev.de --held-out-text dev.fr",
+    )
     kept = len((tmp_path / "out" / "c.de").read_text().splitlines())
     assert kept in (50, 100)  # of 60 that are planted
     assert result.stderr.count("perplexity of the development texts") == 7
@@ -150,7 +153,7 @@ BOTH = "c.de c.fr --in-domain in.de --in-domain in.fr"
     ("words", "code", "message"),
     [
         ("c.de c.fr --in-domain in.de --lines 3", 2, "--in-domain: expected 2"),
-        (BOTH, 2, "expected one of --lines, --words and --dev"),
+        (BOTH, 2, "expected one of --lines, --words and --held-out-text"),
         (f"{BOTH} --lines 3 --words 3", 2, "expected one of --lines"),
         (BOTH.replace("c.fr", "c.de") + " --lines 3", 2, "texts of different names"),
         (BOTH.replace("c.fr", "-") + " --lines 3", 2, "found -"),
@@ -192,7 +195,7 @@ def test_texts_without_words(tmp_path, run, content):
     for words in (
         "c.de --in-domain empty --lines 1",
         "c.de --in-domain in.de --general empty --lines 1",
-        "c.de --in-domain in.de --dev empty",
+        "c.de --in-domain in.de --held-out-text empty",
         "empty --in-domain in.de --lines 1",
     ):
         result = select(run, words, exit_code=1)

@@ -34,6 +34,7 @@ def test_the_example_of_scoring(capsys):
     assert "TableEntry(source='" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_example_of_a_comparison(here, capsys):
     toy = make_toy(here / "toy", seed=5, longest=2)
     for seed, name in ((11, "dev"), (12, "test")):

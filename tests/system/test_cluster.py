@@ -26,6 +26,8 @@ from moses_feature.runtime.errors import LostProcessError, MosesFeatureError, Us
 from moses_feature.tables import augment as augment_module
 from moses_feature.tables.ray_pool import WorkerKind
 
+pytestmark = pytest.mark.slow
+
 TWO_CORES = {"RAY_OVERRIDE_RESOURCES": '{"CPU": 2}'}  # whatever the machine has
 LARGE_TABLE = b"".join(
     line.replace(b" w", b" w%d" % copy)
@@ -73,7 +75,7 @@ def ended(process: subprocess.Popen) -> Iterator[subprocess.Popen]:
         process.communicate()
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_two_workers_write_the_bytes_of_one_process_though_both_are_lost(
     run, tmp_path, model_directory, monkeypatch
 ):
@@ -103,7 +105,7 @@ def test_two_workers_write_the_bytes_of_one_process_though_both_are_lost(
     assert of_one == of_two
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_what_is_wrong_on_a_worker(tmp_path, model_directory):
     write_gz(tmp_path / "in.gz", LONG_TABLE + b"a ||| A\n")
     arguments = ("in.gz", "out.gz", "--model", model_directory, "--ray", "local")
@@ -119,7 +121,7 @@ def nbest(decoder, path: Path) -> bytes:
     return gzip.decompress(path.read_bytes())
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # those of Ray
 def test_either_decoder_on_a_cluster(toy, stand_in, tmp_path, caplog):
     """Shards merged in order; a lost worker, a failing Moses and one that never works."""
@@ -164,7 +166,7 @@ def test_no_cluster_and_no_ray(tmp_path, model_directory):
     write_gz(tmp_path / "in.gz", LONG_TABLE)
     program = (
         "import sys; sys.modules['ray'] = None\n"
-        "from moses_feature.cli.augment import augment_phrase_table; augment_phrase_table()"
+        "from moses_feature.cli.tables.augment import augment_phrase_table; augment_phrase_table()"
     )
     done = subprocess.run(
         ["python", "-c", program, "in.gz", "out.gz", "--model", model_directory, "--ray", "local"],

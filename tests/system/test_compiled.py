@@ -26,6 +26,8 @@ def twice():
 """
 PROGRAM = """
 from mert.calling import twice
+
+pytestmark = pytest.mark.slow
 print(twice(), sum(twice._cache_hits.values()), sum(twice._cache_misses.values()))
 """
 

@@ -97,7 +97,7 @@ def test_entrypoint_without_command_threads_or_a_place_to_write(container, tmp_p
     Path(cache).rmdir()
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_entrypoint_tunes_with_the_moses_of_the_image(container, toy, embedded, stand_in, tmp_path):
     """The real mert-tune, and a Moses that replays n-best lists."""
     (tmp_path / "home").mkdir()
@@ -116,7 +116,7 @@ def test_entrypoint_tunes_with_the_moses_of_the_image(container, toy, embedded, 
         tmp_path / "dev.ref",
         "--work-dir",
         tmp_path / "tuned",
-        "--n-best",
+        "--list-size",
         N_BEST,
         "--settled",
         0,

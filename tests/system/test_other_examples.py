@@ -14,6 +14,8 @@ from helpers.files import EXAMPLE
 from moses_feature.doctor.examine import examine
 from moses_feature.moses.ini import MosesIni
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = EXAMPLE.parent
 
 

@@ -54,6 +54,7 @@ def test_the_links_are_those_of_the_words(data):
     assert linked > 10_000
 
 
+@pytest.mark.slow
 def test_the_seed_decides(data, tmp_path):
     make(tmp_path / "same", seed=1)
     make(tmp_path / "other", seed=2)

@@ -138,7 +138,7 @@ def test_only_what_the_input_needs(run, tmp_path, model_directory):
     (tmp_path / "in").write_bytes(TABLES["shared prefixes"])
     (tmp_path / "dev").write_bytes(b"x a  b\td a\n\xe9 b d\n")
     run("augment-phrase-table", "in", "all", "--model", model_directory)
-    run("augment-phrase-table", "in", "some", "--model", model_directory, "--input", "dev")
+    run("augment-phrase-table", "in", "some", "--model", model_directory, "--phrases-of", "dev")
     kept = [b"a", b"a b", b"a b d"]
     everything = (tmp_path / "all").read_bytes().splitlines(True)
     expected = [line for line in everything if line.split(b" |||")[0] in kept]
@@ -153,7 +153,7 @@ def test_phrases_of_up_to_ten_tokens_are_kept(run, tmp_path, model_directory):
         b"".join(b"%b ||| A ||| 1\n" % b" ".join(words[:n]) for n in (9, 10, 11))
     )
     (tmp_path / "dev").write_bytes(b" ".join(words))
-    run("augment-phrase-table", "in", "out", "--model", model_directory, "--input", "dev")
+    run("augment-phrase-table", "in", "out", "--model", model_directory, "--phrases-of", "dev")
     assert [
         len(tokens(line.split(b"|||")[0])) for line in (tmp_path / "out").read_bytes().splitlines()
     ] == [9, 10]
@@ -255,7 +255,9 @@ def test_without_a_model_one_is_trained(run, tmp_path):
     assert without_new_columns(read_gz(tmp_path / "out.gz")) == TABLES["shared prefixes"]
     assert f"num-features=4 path={tmp_path}/out.gz" in (tmp_path / "new.ini").read_text()
     assert "T= 1 1 0.1 0.1" in (tmp_path / "new.ini").read_text()
-    run("check", "out.gz", "--ini", "new.ini", exit_code=1)  # constant old columns are found
+    run(
+        "table", "check", "out.gz", "--ini", "new.ini", exit_code=1
+    )  # constant old columns are found
 
 
 BAD_LINES = {
@@ -305,13 +307,14 @@ def test_wrong_usage(run, tmp_path, model_directory):
         (("in", "out", *model, "--device", "warp"), "device 'warp' cannot be used"),
         (("in", "out", *model, "--escaped", "maybe"), "Invalid value"),
         (("in", "out", "--optimizer", "sgd"), "'adam', 'adadelta'"),
-        (("in", "out", *model, "--hierarchical", "--input", "in"), "not with --hierarchical"),
+        (("in", "out", *model, "--hierarchical", "--phrases-of", "in"), "not with --hierarchical"),
     ):
         result = run("augment-phrase-table", *arguments, exit_code=2)
         assert message in result.stderr
     assert (tmp_path / "in").read_bytes() == TABLES["one line"]
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on(tmp_path, model_directory, monkeypatch, run):
     monkeypatch.setattr(augment_module, "LINES_PER_PART", 97)
     write_gz(tmp_path / "in.gz", LONG_TABLE)
@@ -379,7 +382,7 @@ def test_a_bad_line_in_a_later_part(tmp_path, model_directory, monkeypatch, run)
     lines[1234] = b"a ||| A ||| 0.5\n"
     (tmp_path / "in").write_bytes(b"".join(lines))
     (tmp_path / "text").write_bytes(b"a w7\na w333\n")
-    for options in ((), ("--input", "text")):
+    for options in ((), ("--phrases-of", "text")):
         result = run(
             "augment-phrase-table", "in", "out", "--model", model_directory, *options, exit_code=1
         )
@@ -405,6 +408,7 @@ def test_parts_from_many_threads(scorer, tmp_path):
     assert len({part.content for part in expected}) == len(parts)
 
 
+@pytest.mark.slow
 def test_a_lost_helper(tmp_path, model_directory, monkeypatch, run):
     """What is done is kept, and the run goes on from there."""
     monkeypatch.setattr(augment_module, "LINES_PER_PART", 97)
@@ -445,6 +449,7 @@ def test_helpers_import_neither_torch_nor_commands():
     assert done.stdout == "set()\n"
 
 
+@pytest.mark.slow
 def test_a_full_disk(tmp_path, model_directory, run):
     write_gz(tmp_path / "in.gz", LONG_TABLE)
     limit = 1 << 13

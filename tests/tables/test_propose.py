@@ -48,9 +48,9 @@ def test_what_is_proposed(files, tmp_path, model_directory, augmented):
         run("augment-phrase-table", "in", "table", "--model", model_directory)
     else:
         (tmp_path / "table").write_bytes(TABLE)
-    options = "--input", "text", "--least", -9, "--beam", 30, "--best", 4, "--enough", 4
-    result = run("propose", "table", model_directory, "out.gz", *options)
-    run("propose", "table", model_directory, "out", *options)
+    options = "--phrases-of", "text", "--least", -9, "--beam", 30, "--best", 4, "--enough", 4
+    result = run("table", "propose", "table", model_directory, "out.gz", *options)
+    run("table", "propose", "table", model_directory, "out", *options)
     before, after = (fields_of((tmp_path / n).read_bytes()) for n in ("table", "out"))
     assert [key(fields) for fields in after] == sorted(key(fields) for fields in after)
     flags = [fields[2].split()[-1] for fields in after]
@@ -71,7 +71,7 @@ def test_what_is_proposed(files, tmp_path, model_directory, augmented):
     assert f"{len(new)} new lines for {len(by_source)} of" in result.stderr
 
     pairs = b"".join(fields[0] + b"\t" + fields[1] + b"\n" for fields in new)
-    scores = [float(s) for s in run("score", model_directory, stdin=pairs).stdout.split()]
+    scores = [float(s) for s in run("model", "score", model_directory, stdin=pairs).stdout.split()]
     for fields, score in zip(new, scores, strict=True):
         values = [float(value) for value in fields[2].split()]
         assert values[:4] == [values[0]] * 4
@@ -84,17 +84,20 @@ def test_what_is_proposed(files, tmp_path, model_directory, augmented):
     described = json.loads((tmp_path / "out.features.json").read_text())["columns"]
     assert described[-1] == {"name": "exp(proposed)", "index": 6 if augmented else 4}
     if augmented:  # the network's column is still that of the model that scored it
-        run("report", "out", model_directory)
-    assert "0 problems" in run("check", "out").output or run("check", "out").exit_code == 0
+        run("table", "report", "out", model_directory)
+    assert (
+        "0 problems" in run("table", "check", "out").output
+        or run("table", "check", "out").exit_code == 0
+    )
 
 
 def test_the_likeliest_new_ones_are_taken(files, tmp_path, model_directory):
     """Those that the beam finds, without those that the table has."""
     run = files
     (tmp_path / "text").write_bytes(b"a b\n")
-    options = "--input", "text", "--least", -9, "--best", 3, "--enough", 9, "--beam", 40
-    run("propose", "in", model_directory, "out", *options)
-    found = run("sample", model_directory, "--beam", 40, "--best", 40, stdin=b"a b\n")
+    options = "--phrases-of", "text", "--least", -9, "--best", 3, "--enough", 9, "--beam", 40
+    run("table", "propose", "in", model_directory, "out", *options)
+    found = run("model", "sample", model_directory, "--beam", 40, "--best", 40, stdin=b"a b\n")
     targets = [line.split("\t")[1].encode() for line in found.stdout.splitlines()]
     has = {b"A", b"A B", b"chien noir", b""}
     expected = [t for t in targets if t not in has and b"<unk>" not in t.split()][:3]
@@ -130,8 +133,8 @@ def test_attention_and_lexical_weights(files, tmp_path, right_to_left):
         of[ending] = {(w, o): round(generator.uniform(), 3) for w in firsts for o in seconds}
         lines = [b"%b %b %.3f\n" % (w, o, p) for (w, o), p in of[ending].items()]
         (tmp_path / f"lex.{ending}").write_bytes(b"".join(lines))
-    options = "--input", "text", "--least", -30, "--beam", 20, "--lexical", "lex"
-    run("propose", "in", "s", "out", *options)
+    options = "--phrases-of", "text", "--least", -30, "--beam", 20, "--lexical", "lex"
+    run("table", "propose", "in", "s", "out", *options)
     new = [f for f in fields_of((tmp_path / "out").read_bytes()) if f[2].endswith(FLAG)]
     assert len({link for fields in new for link in fields[3].split()}) > 3
     for source, target, scores, alignment, *_ in new:
@@ -158,18 +161,18 @@ def test_attention_and_lexical_weights(files, tmp_path, right_to_left):
 def test_damaged_lexical_files(files, tmp_path, model_directory, line):
     (tmp_path / "lex.f2e").write_bytes(b"a b 0.5\n" + line)
     (tmp_path / "lex.e2f").write_bytes(b"a b 0.5\n")
-    options = "--input", "text", "--lexical", "lex"
-    refused = files("propose", "in", model_directory, "out", *options, exit_code=1)
+    options = "--phrases-of", "text", "--lexical", "lex"
+    refused = files("table", "propose", "in", model_directory, "out", *options, exit_code=1)
     assert "lex.f2e at line 2: expected word, word and probability" in refused.stderr
 
 
 def test_lexical_files_of_other_words(files, tmp_path, model_directory):
     """Empty ones, and the two files for each other, have nothing of what is asked for."""
-    options = "--input", "text", "--least", -9, "--lexical", "lex"
+    options = "--phrases-of", "text", "--least", -9, "--lexical", "lex"
     for content in (b"", b"x y 0.5\n"):
         for ending in ("f2e", "e2f"):
             (tmp_path / f"lex.{ending}").write_bytes(content)
-        refused = files("propose", "in", model_directory, "out", *options, exit_code=1)
+        refused = files("table", "propose", "in", model_directory, "out", *options, exit_code=1)
         assert "lex.f2e: expected the words of new pairs, found none" in refused.stderr
     assert not (tmp_path / "out").exists()
 
@@ -178,10 +181,10 @@ def test_lexical_weights_need_their_columns(files, tmp_path, model_directory):
     for ending in ("f2e", "e2f"):
         (tmp_path / f"lex.{ending}").write_bytes(b"a b 0.5\n")
     (tmp_path / "short").write_bytes(b"a ||| A ||| 0.5 0.5 ||| 0-0\n")
-    options = "--input", "text", "--lexical", "lex"
-    refused = files("propose", "short", model_directory, "out", *options, exit_code=1)
+    options = "--phrases-of", "text", "--lexical", "lex"
+    refused = files("table", "propose", "short", model_directory, "out", *options, exit_code=1)
     assert "short at line 1: expected four scores as Moses" in refused.stderr
-    assert files("propose", "in", model_directory, "lex.f2e", *options, exit_code=2)
+    assert files("table", "propose", "in", model_directory, "lex.f2e", *options, exit_code=2)
 
 
 def test_escapes_are_those_of_a_table(files, tmp_path):
@@ -190,8 +193,8 @@ def test_escapes_are_those_of_a_table(files, tmp_path):
     plain = random_model()
     model = type(plain)(plain.network, plain.source, plain.target, WordOptions(), {}, False)
     save_model(tmp_path / "plain", model)
-    options = "--input", "text", "--least", -30, "--best", 50, "--beam", 60
-    run("propose", "in", "plain", "out", *options)
+    options = "--phrases-of", "text", "--least", -30, "--best", 50, "--beam", 60
+    run("table", "propose", "in", "plain", "out", *options)
     new = [f for f in fields_of((tmp_path / "out").read_bytes()) if f[2].endswith(FLAG)]
     targets = b" ".join(fields[1] for fields in new).split()
     assert b"&amp;apos;" in targets  # it was `&apos;` among the plain words
@@ -200,16 +203,18 @@ def test_escapes_are_those_of_a_table(files, tmp_path):
 
 def test_errors(files, tmp_path, model_directory):
     run = files
-    options = "--input", "text"
-    assert "--input" in run("propose", "in", model_directory, "out", exit_code=2).stderr
+    options = "--phrases-of", "text"
+    assert (
+        "--phrases-of" in run("table", "propose", "in", model_directory, "out", exit_code=2).stderr
+    )
     (tmp_path / "turned").write_bytes(b"".join(reversed(TABLE.splitlines(keepends=True))))
-    refused = run("propose", "turned", model_directory, "out", *options, exit_code=1)
+    refused = run("table", "propose", "turned", model_directory, "out", *options, exit_code=1)
     assert "turned at line 2: expected lines in the order of LC_ALL=C sort" in refused.stderr
     (tmp_path / "short").write_bytes(TABLE + b"the dog ||| zz ||| 0.5 ||| 0-0\n")
-    refused = run("propose", "short", model_directory, "out", *options, exit_code=1)
+    refused = run("table", "propose", "short", model_directory, "out", *options, exit_code=1)
     assert "short at line 10: expected 4 scores" in refused.stderr
     save_model(tmp_path / "back", random_model(SEARCH_SIZES, reading=Reading(reverse=True)))
-    refused = run("propose", "in", "back", "out", *options, exit_code=2)
+    refused = run("table", "propose", "in", "back", "out", *options, exit_code=2)
     assert "expected a network for p(target | source), found p(source | target)" in refused.stderr
-    assert run("propose", "in", model_directory, "in", *options, exit_code=2)
+    assert run("table", "propose", "in", model_directory, "in", *options, exit_code=2)
     assert not (tmp_path / "out").exists()

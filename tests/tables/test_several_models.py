@@ -87,7 +87,7 @@ def test_the_same_bytes_whatever_the_parts_and_shards(run, tmp_path, monkeypatch
     for shard in (1, 2, 3):
         shards.append(f"out.{shard}.gz")
         run("augment-phrase-table", "in.gz", shards[-1], *MODELS, "--shard", f"{shard}/3")
-    run("merge", *shards, "merged.gz")
+    run("table", "merge", *shards, "merged.gz")
     assert gzip.decompress((tmp_path / "merged.gz").read_bytes()) == whole
 
 
@@ -98,7 +98,7 @@ def test_rnnsearch_from_right_to_left_backwards(run, tmp_path):
         b"%b\t%b\n" % tuple(b" ".join(tokens(field)) for field in line.split(b"|||")[:2])
         for line in LONG_TABLE.splitlines()[:40]
     )
-    scores = [float(score) for score in run("score", "s", stdin=pairs).stdout.split()]
+    scores = [float(score) for score in run("model", "score", "s", stdin=pairs).stdout.split()]
     found = np.log(added(tmp_path / "out.gz", columns_of(LONG_TABLE).shape[1])[:40, 0])
     np.testing.assert_allclose(found, scores, atol=1e-4)
 
@@ -113,24 +113,24 @@ def test_what_reads_such_a_table(run, tmp_path):
     (tmp_path / "t").write_bytes(table)
     run("augment-phrase-table", "t", "out", *MODELS)
     (tmp_path / "text").write_bytes(b"a d\n")
-    run("propose", "out", "f", "more", "--input", "text", "--least", -9)
+    run("table", "propose", "out", "f", "more", "--phrases-of", "text", "--least", -9)
     line = next(row for row in (tmp_path / "more").read_bytes().splitlines() if b"2.71828" in row)
     values = [float(value) for value in line.split(b" ||| ")[2].split()]
     assert values[4] == values[6] == values[7] == values[0]
     assert values[5] == values[8] == 1
-    run("report", "out", "f")
+    run("table", "report", "out", "f")
     run("augment-phrase-table", "t", "turned", "--model", "back=r", *MODELS[:2], "--model", "m=g")
-    run("report", "turned", "f")
-    refused = run("report", "turned", "r", exit_code=1)
+    run("table", "report", "turned", "f")
+    refused = run("table", "report", "turned", "r", exit_code=1)
     assert "to have scored the table's first p(target | source)" in refused.stderr
     run("augment-phrase-table", "t", "mean", *MODELS[4:])
-    run("report", "mean", "g")
+    run("table", "report", "mean", "g")
     assert "The column is the mean of 2 networks" in (tmp_path / "report.html").read_text()
     (tmp_path / "moses.ini").write_text(
         "[feature]\nPhraseDictionaryMemory name=T num-features=4 path=t input-factor=0 "
         "output-factor=0\n[weight]\nT= 1 1 1 1\n"
     )
-    run("ini", "add", "moses.ini", "new.ini", "--table", "out")
+    run("system", "add", "moses.ini", "new.ini", "--table", "out")
     assert "T= 1 1 1 1 0.1 0.1 0.1 0.1 0.1" in (tmp_path / "new.ini").read_text()
 
 
@@ -160,13 +160,13 @@ def test_a_network_that_learns_backwards(run, tmp_path):
     (tmp_path / "pairs").write_bytes(lines)
     sizes = "--hidden", 12, "--embedding", 8, "--maxout", 8, "--rank", 6
     budget = "--updates", 300, "--learning-rate", 0.01, "--evaluate-every", 100
-    run("train", "pairs", "m", "--reverse", *sizes, *budget)
+    run("model", "train", "pairs", "m", "--reverse", *sizes, *budget)
     model = load_model(tmp_path / "m")
     assert model.reading == REVERSE
     assert sorted(model.source.shortlist) == [b"v%d" % n for n in range(5)]
     assert b"x" in model.target.shortlist
-    scores = run("score", "m", stdin=b"w1 x\tv1\nw2 x\tv1\nw1\tv1\n").stdout.split()
+    scores = run("model", "score", "m", stdin=b"w1 x\tv1\nw2 x\tv1\nw1\tv1\n").stdout.split()
     right, wrong, short = map(float, scores)
     assert right > max(wrong, short) + 2
-    run("train", "pairs", "f", *sizes, "--folds", 2, "--reverse", "--updates", 20)
+    run("model", "train", "pairs", "f", *sizes, "--folds", 2, "--reverse", "--updates", 20)
     run("augment-phrase-table", "pairs", "out", "--model", "m", exit_code=1)

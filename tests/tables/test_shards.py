@@ -77,7 +77,7 @@ def shards(tmp_path, model_directory, monkeypatch, run):
 
 
 @pytest.mark.parametrize(
-    ("count", "options"), [(1, ()), (3, ()), (7, ("--source-unknown", "--input", "text"))]
+    ("count", "options"), [(1, ()), (3, ()), (7, ("--source-unknown", "--phrases-of", "text"))]
 )
 def test_merged_shards_have_the_bytes_of_one_run(
     run, tmp_path, model_directory, shards, count, options
@@ -85,7 +85,7 @@ def test_merged_shards_have_the_bytes_of_one_run(
     (tmp_path / "text").write_bytes(b"a w1 a b w3\na b w7\n")
     run("augment-phrase-table", "in.gz", "whole.gz", "--model", model_directory, *options)
     names = shards(count, *options)
-    result = run("merge", *reversed(names), "merged.gz")
+    result = run("table", "merge", *reversed(names), "merged.gz")
     assert f"of {count} shards" in result.stderr
     assert (tmp_path / "merged.gz").read_bytes() == (tmp_path / "whole.gz").read_bytes()
     assert sorted(b"".join(read_gz(tmp_path / name) or b"" for name in names[:1])) != []
@@ -98,6 +98,7 @@ def test_merged_shards_have_the_bytes_of_one_run(
     assert merged == whole
 
 
+@pytest.mark.slow
 def test_a_killed_shard_goes_on(run, tmp_path, model_directory, shards, monkeypatch):
     whole = shards(3)[1]
     shutil.copy(tmp_path / whole, tmp_path / "expected")
@@ -138,7 +139,7 @@ def test_a_killed_shard_goes_on(run, tmp_path, model_directory, shards, monkeypa
 
 def test_an_empty_table(run, tmp_path, shards):
     write_gz(tmp_path / "in.gz", b"")
-    run("merge", *shards(2), "merged.gz")
+    run("table", "merge", *shards(2), "merged.gz")
     assert read_gz(tmp_path / "merged.gz") == b""
 
 
@@ -147,7 +148,7 @@ def test_shards_that_do_not_fit(run, tmp_path, model_directory, shards):
     other = ("out.3.gz", "--model", model_directory, "--shard", "3/3")
 
     def refused(*arguments: str, exit_code: int = 1) -> str:
-        message = run("merge", *arguments, exit_code=exit_code).stderr
+        message = run("table", "merge", *arguments, exit_code=exit_code).stderr
         assert not (tmp_path / "merged.gz").exists()
         return message
 

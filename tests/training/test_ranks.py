@@ -15,12 +15,14 @@ from helpers.training import write_pairs
 
 from moses_feature.training.ranks import Ranks
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = "--batch-size 17 --evaluate-every 10 --hidden 11 --embedding 5 --maxout 7 --rank 3"
 
 
 def train(folder: Path, *arguments: str, processes: int) -> subprocess.CompletedProcess[str]:
     """Train `pairs.tsv` by one process or by several."""
-    program = ["-m", "moses_feature", "train"]
+    program = ["-m", "moses_feature", "model", "train"]
     if processes > 1:
         program = [
             "-m",
@@ -48,7 +50,7 @@ def history(directory: Path) -> np.ndarray:
     return np.array([[row["training_loss"], row["held_out_loss"]] for row in rows])
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_two_processes_train_as_one_does_and_one_goes_on(tmp_path):
     """Of 17 pairs an update, 9 and 8; then of two processes only one is left."""
     write_pairs(tmp_path / "pairs.tsv", 400)
@@ -78,7 +80,7 @@ def test_augmenting_is_not_for_torchrun(run, monkeypatch):
     assert "torchrun is for training" in result.stderr
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_what_is_wrong_is_said_once(tmp_path):
     (tmp_path / "pairs.tsv").write_text("a\tA\nb\n")
     result = train(tmp_path, "model", processes=2)

@@ -15,7 +15,7 @@ from helpers.models import FEED_FORWARD_SIZES, SEARCH_SIZES
 from helpers.training import TINY, write_pairs
 from safetensors import safe_open
 
-from moses_feature.cli.training_run import training_run
+from moses_feature.cli.models.training_run import training_run
 from moses_feature.phrases.model import load_model
 from moses_feature.phrases.scorer import scorer_of
 from moses_feature.phrases.settings import Sizes, TrainingData, TrainingSettings
@@ -212,7 +212,7 @@ def test_unknown_names_list_the_valid_ones():
         choose_device("warp")
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_copying_and_reversing_are_learnt(tmp_path):
     """The floor is 0: the target is certain, given the source."""
     data = TrainingData([str(write_pairs(tmp_path / "pairs.tsv", 3000, longest=4))])
@@ -257,10 +257,10 @@ def test_self_normalisation(run, tmp_path):
     options = *sizes, "--updates", 200, "--learning-rate", 0.01, "--evaluate-every", 100
     found = {}
     for name, factor in (("m", 0.5), ("plain", 0)):
-        run("train", "pairs", name, *options, "--self-normalisation", factor)
+        run("model", "train", "pairs", name, *options, "--self-normalisation", factor)
         stdin = b"w1 w2\tw2 w1\nw3\tw3\n"
-        scores = run("score", name, stdin=stdin).stdout
-        normalised = run("score", name, "--normalised", stdin=stdin).stdout
+        scores = run("model", "score", name, stdin=stdin).stdout
+        normalised = run("model", "score", name, "--normalised", stdin=stdin).stdout
         found[name] = [np.array(list(map(float, s.split()))) for s in (scores, normalised)]
     assert np.array_equal(*found["plain"])
     assert 0 < np.abs(found["m"][0] - found["m"][1]).max() < 1

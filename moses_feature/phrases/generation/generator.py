@@ -11,7 +11,6 @@ import numpy as np
 from moses_feature.networks.architectures import ARCHITECTURES
 from moses_feature.networks.files import CONFIG, architecture_of
 from moses_feature.networks.vocabulary import SYMBOLS
-from moses_feature.phrases.cross_fitting import FOLDS
 from moses_feature.phrases.generation.beam import likeliest
 from moses_feature.phrases.generation.prefixes import (
     EmptyPrefixes,
@@ -20,6 +19,7 @@ from moses_feature.phrases.generation.prefixes import (
     longest_translation,
 )
 from moses_feature.phrases.generation.sampling import draw
+from moses_feature.phrases.settings import FOLDS
 from moses_feature.phrases.table_words import AnyModel
 from moses_feature.runtime.errors import FormatError, UsageError
 

@@ -1,11 +1,7 @@
-"""How to refine a network, and on what: n-best lists as the phrase pairs of their translations.
-
-Free of torch.
-"""
+"""N-best lists as the phrase pairs of which their translations are made; free of torch."""
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -30,41 +26,9 @@ from moses_feature.runtime.errors import (
     DataError,
     FormatError,
     MosesFeatureError,
-    UsageError,
     shown,
 )
 from moses_feature.runtime.files import Json
-from moses_feature.training.settings import RunSettings
-
-LEARNING_RATE = 1e-4
-"""Of Adam; a tenth of that for a network that starts from nothing."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RefineSettings(RunSettings):
-    """How to refine a network; an example is a sentence with its list.
-
-    Attributes:
-        perplexity: of the translations of a list under the log-linear model, on average, at the
-            start: it says how much more the better ones weigh.
-        weight: of the network's column while it learns; None for that of the system.
-        held_out: share of the sentences that measure the held-out loss.
-    """
-
-    batch_size: int = 16
-    learning_rate: float | None = LEARNING_RATE
-    perplexity: float = 10.0
-    weight: float | None = None
-    held_out: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 1 < self.perplexity < math.inf:
-            raise UsageError(f"perplexity: expected more than 1, found {self.perplexity}")
-        if self.weight is not None and not 0 < abs(self.weight) < math.inf:
-            raise UsageError(f"weight: expected another number than 0, found {self.weight}")
-        if not 0 < self.held_out < 1:
-            raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
 
 
 @dataclass(frozen=True)

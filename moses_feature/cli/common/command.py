@@ -1,0 +1,149 @@
+"""How every command runs: logging, errors and exit codes; free of torch."""
+
+from __future__ import annotations
+
+import io
+import logging
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from moses_feature.cli.common.paths import check_outputs
+from moses_feature.cli.common.start import INTERRUPTED
+from moses_feature.runtime.errors import MosesFeatureError, OutputError, printable
+
+TERMINATED = 143
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, raised like Ctrl-C, so that what was started is ended and cleaned up."""
+
+
+class Command(click.Command):
+    """A command that reports what is wrong in one line, with the right exit code."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        settings.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
+        super().__init__(*arguments, **settings)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in groups."""
+        groups: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(ctx):
+            row = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if row is not None:
+                title = getattr(parameter, "help_group", "Options")
+                groups.setdefault(title, []).append(row)
+        for title, rows in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        _set_up_streams()
+        try:
+            check_outputs(ctx)
+            with _termination_raised():
+                return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            hint = ""
+            if ctx.params.get("estimate"):
+                pass  # nothing to go on with
+            elif "resume" in ctx.params:
+                hint = "; the same command with --resume goes on"
+            elif "work_dir" in ctx.params:
+                hint = "; the same command goes on"
+            terminated = isinstance(error, Terminated)
+            click.echo(f"\n{'terminated' if terminated else 'interrupted'}{hint}", err=True)
+            ctx.exit(TERMINATED if terminated else INTERRUPTED)
+        except (MemoryError, RuntimeError) as error:
+            if ctx.meta.get("debug") or not _is_about_memory(error):
+                raise
+            click.echo(f"Error: not enough memory: {' '.join(str(error).split())[:200]}", err=True)
+            ctx.exit(1)
+        except (MosesFeatureError, OSError) as error:
+            if ctx.meta.get("debug") or isinstance(error, BrokenPipeError):
+                raise
+            click.echo(f"Error: {printable(str(error))}", err=True)
+            ctx.exit(error.exit_code if isinstance(error, MosesFeatureError) else 1)
+
+
+class _Printable(logging.Formatter):
+    """Leaves out what file names could do to a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+class _ClosedOutput(io.TextIOBase):
+    """What stands for a standard output that is closed."""
+
+    def write(self, text: str) -> int:  # noqa: ARG002
+        """Refuse to write."""
+        raise OutputError("the standard output is closed")
+
+    @property
+    def buffer(self) -> NoReturn:
+        """There is none to write bytes to."""
+        raise OutputError("the standard output is closed")
+
+
+def _set_up_streams() -> None:
+    if sys.stdout is None:
+        sys.stdout = _ClosedOutput()
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Printable("%(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # file names may be no UTF-8
+            stream.reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def _termination_raised() -> Iterator[None]:
+    """Raise `Terminated` on SIGTERM, which would end the process where it stands."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def terminate(*_: object) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _is_about_memory(error: Exception) -> bool:
+    """Return whether numpy or torch found no memory."""
+    return (
+        isinstance(error, MemoryError) or "allocat" in str(error) or "out of memory" in str(error)
+    )
+
+
+def debug_option(command: F) -> F:
+    """Add `--debug`."""
+    return click.option(
+        "--debug",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=lambda ctx, _, value: ctx.meta.update(debug=value),
+        help="Show the traceback of an error.",
+    )(command)
+
+
+def command_line() -> str:
+    """Return what the user typed, for the provenance of what is written."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])

@@ -1,0 +1,205 @@
+"""Paths on the command line: what is read, what is written, and that nothing is both."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from moses_feature.networks.files import is_model_directory
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import STANDARD_STREAM, is_compressed
+from moses_feature.tables.features_json import features_json
+from moses_feature.tables.writer import TableWriter
+
+_WITHOUT_GZ = "moses_feature.table_named_without_gz"
+
+
+class InputPath(click.Path):
+    """A file or directory that is read.
+
+    Args:
+        metavar: what the help calls it.
+        named: it may follow a name and an equals sign.
+        described: the file that describes an augmented table is read, too.
+        endings: of the files, if the value is what they have in common.
+        table: it is a phrase table, which may be named without its .gz, as Moses' own tools and EMS
+            do; what is written then gets a .gz, too.
+    """
+
+    def __init__(
+        self,
+        metavar: str,
+        *,
+        named: bool = False,
+        described: bool = False,
+        endings: tuple[str, ...] = ("",),
+        table: bool = False,
+    ) -> None:
+        super().__init__()
+        self.name = metavar
+        self._named = named
+        self._described = described
+        self._endings = endings
+        self._table = table
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the path; that of a table with its .gz."""
+        path = str(super().convert(value, param, ctx))
+        if not self._table or Path(path).exists() or not Path(f"{path}.gz").is_file():
+            return path
+        if ctx is not None:
+            ctx.meta[_WITHOUT_GZ] = True
+        return f"{path}.gz"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Offer paths; where a model is expected, directories, and models among them whole."""
+        if not self._named and not self.name.endswith("MODEL"):
+            return super().shell_complete(ctx, param, incomplete)
+        name, equals, begun = incomplete.rpartition("=") if self._named else ("", "", incomplete)
+        return [
+            CompletionItem(f"{name}{equals}{path}")
+            for path in _paths_from(begun, models=self.name.endswith("MODEL"))
+        ]
+
+    def files(self, value: str) -> list[Path]:
+        """Return what is read, given the value; nothing for the standard input."""
+        if self._named:
+            value = value.rpartition("=")[2]
+        if value in (STANDARD_STREAM, ""):
+            return []
+        files = [Path(value + ending) for ending in self._endings]
+        return [*files, *([features_json(value)] if self._described else [])]
+
+
+def _paths_from(begun: str, *, models: bool) -> list[str]:
+    """Return paths that begin so; a directory that may hold what is meant ends in a slash."""
+    folder, _, start = begun.rpartition("/")
+    at = folder + "/" * (len(begun) > len(start))
+    found = []
+    for path in sorted(Path(at or ".").glob(f"{glob.escape(start)}*")):
+        is_model = path.is_dir() and is_model_directory(path)
+        if is_model or (path.is_file() and not models):
+            found.append(f"{at}{path.name}")
+        elif path.is_dir():
+            found.append(f"{at}{path.name}/")
+    return found
+
+
+class OutputPath(click.Path):
+    """A file or directory that is written.
+
+    Args:
+        metavar: what the help calls it.
+        files: returns all files that are written, given the value.
+        in_place: name of the parameter that may be the same file.
+        table: it is a phrase table; see `InputPath`.
+    """
+
+    def __init__(
+        self,
+        metavar: str,
+        files: Callable[[str], list[Path]] = lambda value: [Path(value)],
+        in_place: str = "",
+        table: bool = False,
+    ) -> None:
+        super().__init__()
+        self.name = metavar
+        self.files = files
+        self.in_place = in_place
+        self._table = table
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the path; with .gz where the table that is read was named without it."""
+        path = str(super().convert(value, param, ctx))
+        without = self._table and ctx is not None and _WITHOUT_GZ in ctx.meta
+        return (
+            f"{path}.gz"
+            if without and path != STANDARD_STREAM and not is_compressed(path)
+            else path
+        )
+
+
+def _table_files(value: str) -> list[Path]:
+    if not Path(value).name:  # no file name: refused when it is opened
+        return [Path(value)]
+    return [*TableWriter(value).files(), features_json(value)]
+
+
+READ = InputPath("FILE")
+READ_TABLE = InputPath("FILE", table=True)
+READ_AUGMENTED = InputPath("FILE", described=True, table=True)
+READ_LEXICAL = InputPath("PREFIX", endings=(".f2e", ".e2f"))
+READ_MODEL = InputPath("MODEL")
+READ_NAMED_MODEL = InputPath("[NAME=]MODEL", named=True)
+READ_SYSTEM = InputPath("NAME=INI", named=True)
+WRITE = OutputPath("FILE")
+WRITE_INI = OutputPath("FILE", in_place="ini")
+WRITE_TABLE = OutputPath("FILE", files=_table_files, table=True)
+WRITE_MODEL = OutputPath("MODEL")
+WRITE_DIRECTORY = OutputPath("DIRECTORY")
+
+
+def check_outputs(context: click.Context) -> None:
+    """Check that no file is written that is read, or written twice, or belongs to a model.
+
+    Raises:
+        UsageError: one is.
+    """
+    read: list[tuple[str, Path]] = []
+    written: list[tuple[str, str, Path]] = []
+    in_place: dict[str, str] = {}
+    for name, kind, value in _all_values(context):
+        if isinstance(kind, InputPath):
+            read += [(name, path) for path in kind.files(value)]
+        elif isinstance(kind, OutputPath) and value != STANDARD_STREAM:
+            in_place[name] = kind.in_place
+            written += [(name, value, path) for path in kind.files(value)]
+    for number, (name, value, path) in enumerate(written):
+        for other_name, other in read:
+            if other_name != in_place[name] and _same(path, other):
+                other_file = "another file" if str(other) == value else f"another file than {value}"
+                raise UsageError(f"{other} would be overwritten: write to {other_file}")
+        for other_name, other_value, other in written[:number]:
+            if name != other_name and _same(path, other):
+                raise UsageError(f"{value} would overwrite what is written to {other_value}")
+        _check_folder(value, path.absolute().parent)
+
+
+def _check_folder(value: str, folder: Path) -> None:
+    if is_model_directory(folder):
+        raise UsageError(f"{value} is in {folder}, a model directory: write to another one")
+
+
+def _all_values(context: click.Context) -> Iterator[tuple[str, click.ParamType[Any], str]]:
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        for kind, value in _values(parameter.type, context.params.get(name)):
+            yield name, kind, value
+
+
+def _same(path: Path, other: Path) -> bool:
+    try:
+        return path.resolve() == other.resolve() or (
+            path.exists() and other.exists() and path.samefile(other)
+        )
+    except (OSError, RuntimeError):  # what cannot be looked at is refused when it is opened
+        return False
+
+
+def _values(kind: click.ParamType[Any], value: Any) -> Iterator[tuple[click.ParamType[Any], str]]:
+    """Yield the values of a parameter with their types, also of one that takes several."""
+    if isinstance(kind, click.Tuple) and isinstance(value, tuple):
+        for one, part in zip(kind.types, value, strict=True):
+            yield from _values(one, part)
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _values(kind, part)
+    elif isinstance(value, str):
+        yield kind, value

@@ -1,0 +1,181 @@
+"""The command `moses-feature list rescore`: new features for n-best lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.options import DeviceOptions, device_options
+from moses_feature.cli.common.paths import READ, READ_NAMED_MODEL, WRITE
+from moses_feature.cli.common.progress import Progress
+from moses_feature.cli.common.types import format_option
+from moses_feature.cslm.settings import LM_ARCHITECTURE
+from moses_feature.joint.settings import JOINT_ARCHITECTURE
+from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
+from moses_feature.networks.architectures import ENCODER_DECODER, FEED_FORWARD
+from moses_feature.rescoring.features import (
+    JointFeature,
+    Makers,
+    model_kind,
+    named_model,
+    scorers_of,
+)
+from moses_feature.rescoring.nbest import (
+    SentenceScorer,
+    Translation,
+    read_weights,
+    rescore,
+)
+from moses_feature.rescoring.one_best import OneBest, Outcome
+from moses_feature.rescoring.source import SourceText
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import STANDARD_STREAM, open_output
+
+
+@click.command("rescore", cls=Command, no_args_is_help=True)
+@click.argument("lists", type=READ)
+@click.argument("output", type=WRITE)
+@format_option
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    type=READ_NAMED_MODEL,
+    help="Add log p by this model: of the translation by a neural language model (CSLM0 unless "
+    "named), or given the source sentence by an RNNsearch (RNNsearch0; one that reads the other "
+    "direction scores the source; several of one name are averaged), a network for phrases (RNN0) "
+    "or a joint model (NNJM0; for lists with word alignments). Repeatable.",
+)
+@click.option(
+    "--source",
+    type=READ,
+    help="The text that was translated, for all models but neural language models.",
+)
+@click.option(
+    "--weights",
+    type=READ,
+    help="Weights of all features, lines like LM0= 0.1 (mert-tune --rescore writes them) or a "
+    "moses.ini: the totals are computed anew, and the lists put in their order.",
+)
+@click.option(
+    "--one-best",
+    type=WRITE,
+    help="Also write the translation with the highest total of each sentence, one a line; an "
+    "empty line for a sentence without a list (after the last one, with --reference or --source).",
+)
+@click.option(
+    "--reference",
+    "references",
+    type=READ,
+    multiple=True,
+    help="Print BLEU against this translation of the text, before and after. Repeatable.",
+)
+@device_options
+@debug_option
+def rescore_command(
+    lists: str,
+    output: str,
+    form: str,
+    models: tuple[str, ...],
+    source: str | None,
+    weights: str | None,
+    one_best: str | None,
+    references: tuple[str, ...],
+    device: DeviceOptions,
+) -> None:
+    """Add features to the n-best lists of any decoder.
+
+    Lists come out in Moses' format.
+
+    \b
+    Example:
+      moses-feature list rescore test.nbest.gz rescored.gz --model french.cslm \\
+          --model en-fr.search --source test.en --weights tuned/rescoring.weights
+      moses-feature list rescore fairseq.out lists.gz --format fairseq --model french.cslm
+    """
+    if not (models or weights or form != MOSES):
+        raise UsageError("expected --model, --weights or --format")
+    named_models = [named_model(model) for model in models]
+    kinds = {model_kind(path) for _, path in named_models}
+    if bool(kinds - {LM_ARCHITECTURE}) != (source is not None):
+        raise UsageError("--source, and models that read it, go together")
+    if not kinds & {ENCODER_DECODER, FEED_FORWARD}:
+        for name in device_options.given():
+            raise UsageError(f"--{name} is for networks for phrases")
+    if STANDARD_STREAM in (output, one_best):
+        raise UsageError("n-best lists are written to a file, found -")
+    of_file = read_weights(weights) if weights else None
+    text = SourceText.read(source) if source is not None else SourceText([], "")
+    scorers = scorers_of(named_models, text, _makers(text, device))
+    first = None
+    if one_best is not None or references:
+        first = OneBest(references, lists, len(text) if source is not None else None)
+    with NbestReader(lists, form) as reader:
+        rescored = rescore(reader, scorers, of_file)
+        lines = _write(reader, rescored, output, one_best, first)
+    what = "a new order" if weights else f"Moses' format of {form} lists"
+    names = ", ".join(scorer.name for scorer in scorers) or what
+    click.echo(f"{output}: {names} of {lines:,} translations", err=True)
+    if unasked := text.unasked():
+        where = f"{source} at line {unasked[0] + 1}"
+        click.echo(f"{where}: the first of {len(unasked):,} sentences without a list", err=True)
+    if first is not None:
+        _report(first.outcome())
+
+
+def _makers(text: SourceText, device: DeviceOptions) -> Makers:
+    """Return what makes features of models that the tuner does not use."""
+
+    def of_phrases(name: str, path: str) -> SentenceScorer:
+        from moses_feature.rescoring.rnn import RnnScorer
+
+        return RnnScorer(name, path, text, device.prepare())
+
+    return {
+        JOINT_ARCHITECTURE: lambda name, path: JointFeature(name, path, text),
+        ENCODER_DECODER: of_phrases,
+        FEED_FORWARD: of_phrases,
+    }
+
+
+def _write(
+    reader: NbestReader,
+    lists: Iterator[list[Translation]],
+    output: str,
+    best: str | None,
+    one_best: OneBest | None,
+) -> int:
+    """Write lists, and their best translations, and return how many translations there are."""
+    lines = 0
+    with ExitStack() as stack:
+        file = stack.enter_context(open_output(Path(output)))
+        best_file = stack.enter_context(open_output(Path(best))) if best is not None else None
+        progress = stack.enter_context(Progress(has_end=reader.path != STANDARD_STREAM))
+        for translations in lists:
+            for translation in translations:
+                file.write(translation.content())
+            best_line = one_best.add(translations) if one_best is not None else b""
+            if best_file is not None:
+                best_file.write(best_line)
+            lines += len(translations)
+            progress.show(f"{lines:,} translations", reader.fraction())
+        if best_file is not None and one_best is not None:
+            best_file.write(one_best.rest())
+    return lines
+
+
+def _report(outcome: Outcome) -> None:
+    """Say what a new order has changed."""
+    changed = f"{outcome.changed:,} of {outcome.sentences:,} first translations have changed"
+    if outcome.bleu_before is None:
+        click.echo(changed, err=True)
+    else:
+        if outcome.missing:
+            said = f"{outcome.missing:,} sentences of the references have no list: BLEU takes them"
+            click.echo(f"{said} for translations without a word", err=True)
+        bleu = f"BLEU {outcome.bleu_before:.2f} before, {outcome.bleu_after:.2f} after"
+        click.echo(f"{bleu}; {changed}")

@@ -1,0 +1,1 @@
+"""Commands for models: train, refine, look at, score with, translate with, export."""

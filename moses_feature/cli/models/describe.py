@@ -1,0 +1,132 @@
+"""The command `moses-feature model describe`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.paths import READ_MODEL
+from moses_feature.cslm.settings import LM_ARCHITECTURE, LmSizes
+from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointSizes
+from moses_feature.networks.files import CONFIG, architecture_of, trained_self_normalised
+from moses_feature.runtime.files import Json
+
+if TYPE_CHECKING:
+    from moses_feature.cslm.scorer import NeuralLM
+    from moses_feature.joint.scorer import JointModel
+    from moses_feature.networks.vocabulary import Vocabulary
+    from moses_feature.phrases.cross_fitting import CrossFittedModel
+    from moses_feature.phrases.model import PhraseModel
+
+
+SIZES = {
+    "hidden": "hidden units",
+    "embedding": "embedding",
+    "alignment": "alignment units",
+    "maxout": "maxout units",
+    "unit": "kind of hidden units",
+    "positions": "positions",
+    "rank": "output rank",
+}
+
+
+@click.command("describe", cls=Command, no_args_is_help=True)
+@click.argument("model", type=READ_MODEL)
+@debug_option
+def describe_command(model: str) -> None:
+    """Say what a model is, and how it was trained.
+
+    \b
+    Example:
+      moses-feature model describe my.model
+    """
+    from moses_feature.cslm.nplm import load_neural_lm
+    from moses_feature.joint.scorer import JointModel
+    from moses_feature.phrases.cross_fitting import load_any_model
+
+    directory = Path(model)
+    is_model = (directory / CONFIG).is_file()
+    architecture = architecture_of(directory) if is_model else None
+    if directory.is_file() or architecture == LM_ARCHITECTURE:
+        language_model = load_neural_lm(directory)
+        words = [("words", language_model.vocabulary)]
+        lines = _lm_description(language_model, language_model.sizes, words)
+    elif architecture == JOINT_ARCHITECTURE:
+        joint = JointModel.load(directory)
+        words = [("source words", joint.source), ("target words", joint.target)]
+        lines = _lm_description(joint, joint.sizes, words)
+    else:
+        lines = _description(load_any_model(directory))
+    for name, value in lines:
+        click.echo(f"{name:<22} {value}")
+
+
+def _lm_description(
+    model: NeuralLM | JointModel, sizes: LmSizes, vocabularies: Sequence[tuple[str, Vocabulary]]
+) -> Iterator[tuple[str, Any]]:
+    yield "order", sizes.order
+    if isinstance(sizes, JointSizes):
+        yield "source window", sizes.source_window
+    yield "projection", sizes.projection
+    yield "rectified layers", f"{sizes.first}, {sizes.second}"
+    yield "parameters", f"{sum(array.size for array in model.weights.values()):,}"
+    for name, vocabulary in vocabularies:
+        yield name, f"{len(vocabulary.shortlist):,}"
+    yield "self-normalised", "no" if model.normalised else "yes: log Z is not subtracted"
+    if isinstance(loss := model.training.get("held_out_loss"), float):
+        yield "held-out perplexity", f"{math.exp(min(loss, 700.0)):.2f}"
+    if isinstance(norm := model.training.get("mean_absolute_log_norm"), float):
+        yield "mean |log Z|", f"{norm:.3f}"
+    yield from _provenance(model.training, "sentences", "pairs")
+
+
+def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, Any]]:
+    from moses_feature.networks.architectures import architecture_with
+    from moses_feature.phrases.model import PhraseModel
+
+    networks = (model,) if isinstance(model, PhraseModel) else model.networks
+    network = networks[0].network
+    sizes = network.sizes
+    yield "architecture", architecture_with(sizes)
+    yield "networks", f"{len(networks)}{', cross-fitted' if len(networks) > 1 else ''}"
+    for name, size in vars(sizes).items():
+        yield SIZES[name], size
+    yield "parameters", f"{sum(p.numel() for p in network.parameters()):,}"
+    if isinstance(model, PhraseModel):
+        yield "direction", model.reading
+    yield "source words", f"{len(model.source.shortlist):,}"
+    yield "target words", f"{len(model.target.shortlist):,}"
+    yield "escaped", "yes" if model.escaped else "no"
+    yield "self-normalised", _self_normalised(networks[0])
+    yield "weights SHA-256", model.digest
+    if isinstance(loss := model.training.get("held_out_loss"), float):
+        yield "held-out loss", f"{loss:.4f} {networks[0].loss}"
+    yield from _provenance(model.training, "pairs")
+
+
+def _self_normalised(model: PhraseModel) -> str:
+    if model.self_normalised:
+        return "yes: log Z is not subtracted"
+    if trained_self_normalised(model.training):
+        return "yes: log Z is not subtracted in n-best lists and in the search"
+    return "no"
+
+
+def _provenance(training: Json, *examples: str) -> Iterator[tuple[str, Any]]:
+    """Yield how many examples a model was trained on, how long, and where they come from."""
+    history = training.get("history")
+    last = history[-1] if isinstance(history, list) and history else None
+    if isinstance(last, dict) and {"update", "minutes"} <= last.keys():
+        yield "trained for", f"{last['update']} updates, {last['minutes']} minutes"
+    for name in (*examples, "command", "version"):
+        if name in training:
+            yield name, training[name]
+    inputs = training.get("inputs")
+    for entry in inputs if isinstance(inputs, list) else []:
+        if isinstance(entry, dict):
+            yield "trained on", f"{entry.get('path')} ({entry.get('lines')} lines)"

@@ -1,0 +1,63 @@
+"""The command `moses-feature model export-nplm`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.paths import READ_MODEL, WRITE
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import STANDARD_STREAM, Json
+
+
+@click.command("export-nplm", cls=Command, no_args_is_help=True)
+@click.argument("model", type=READ_MODEL)
+@click.argument("output", type=WRITE)
+@debug_option
+def export_command(model: str, output: str) -> None:
+    """Write a language model in NPLM's format, for Moses.
+
+    Prints its line of moses.ini, for a Moses that was built with NPLM. OUTPUT is the network in
+    NPLM's text format. Of a joint model, the lists of its words stand beside it: OUTPUT.source and
+    OUTPUT.target. Moses does not subtract log Z, so that the model should be self-normalised.
+
+    \b
+    Example:
+      moses-feature model export-nplm french.cslm french.nplm
+      moses-feature model export-nplm en-fr.joint en-fr.nplm
+    """
+    from moses_feature.cslm.nplm import write_nplm
+    from moses_feature.cslm.scorer import NeuralLM
+    from moses_feature.joint.nplm import write_joint_nplm
+    from moses_feature.joint.scorer import JointModel
+    from moses_feature.joint.settings import JOINT_ARCHITECTURE
+    from moses_feature.networks.files import CONFIG, architecture_of
+
+    directory, path = Path(model), Path(output)
+    if (directory / CONFIG).is_file() and architecture_of(directory) == JOINT_ARCHITECTURE:
+        if output == STANDARD_STREAM:
+            raise UsageError("the model is written to three files, found -")
+        joint = JointModel.load(directory)
+        line = write_joint_nplm(path, joint).line("NNJM0")
+        _warn_of_log_norms(joint.normalised, joint.training)
+    else:
+        network = NeuralLM.load(directory)
+        write_nplm(path, network)
+        line = f"NeuralLM name=CSLM0 factor=0 order={network.order} path={path.absolute()}"
+        _warn_of_log_norms(network.normalised, network.training)
+    click.echo(line)
+
+
+def _warn_of_log_norms(normalised: bool, training: Json) -> None:
+    """Say that Moses will not subtract log Z of a model that was not trained for that."""
+    if not normalised:
+        return
+    norm = training.get("mean_absolute_log_norm")
+    known = f"mean |log Z| {norm:.2f}" if isinstance(norm, float) else "log Z is not known"
+    click.echo(
+        f"warning: not trained with --self-normalisation ({known}), and Moses will not "
+        "normalise its scores",
+        err=True,
+    )

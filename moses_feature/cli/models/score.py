@@ -1,0 +1,199 @@
+"""The command `moses-feature model score`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.options import (
+    DeviceOptions,
+    device_options,
+    scoring_dtype_option,
+    table_word_options,
+)
+from moses_feature.cli.common.paths import READ_MODEL
+from moses_feature.cli.common.types import BATCH, typed
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import tokens
+from moses_feature.moses.words import WordError, WordOptions
+from moses_feature.networks.architectures import Dtype
+from moses_feature.networks.vocabulary import UNKNOWN
+from moses_feature.phrases.table_words import TableWords
+from moses_feature.runtime.errors import FormatError, UsageError, shown
+from moses_feature.runtime.files import STANDARD_STREAM
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from moses_feature.cslm.scorer import NeuralLM
+
+SENTENCES_TOGETHER = 256
+
+
+@click.command("score", cls=Command, no_args_is_help=True)
+@click.argument("model", type=READ_MODEL)
+@click.option("--per-word", is_flag=True, help="Also log p of every target word and of the end.")
+@click.option(
+    "--normalised", is_flag=True, help="Subtract log Z of a self-normalised model, or NPLM's, too."
+)
+@click.option(
+    "--batch-size", type=BATCH, default=4096, show_default=True, help="Pairs scored together."
+)
+@table_word_options
+@scoring_dtype_option
+@device_options
+@debug_option
+def score_command(
+    model: str,
+    per_word: bool,
+    normalised: bool,
+    batch_size: int,
+    words: TableWords,
+    scoring_dtype: Dtype,
+    device: DeviceOptions,
+) -> None:
+    """Score phrase pairs, or sentences, line by line.
+
+    Of a network for pairs, a line of the standard input is a source and a target, tab-separated.
+    Writes log p(target | source), the natural log, the end included, one line for each; with
+    --per-word a tab and the log probability of each target word and of the end.
+
+    Of a neural language model (a model directory or a file in NPLM's format), a line is a sentence.
+    Words outside the shortlist are scored as UNK. Says the perplexity of the text, with all words
+    and without those outside the shortlist.
+
+    \b
+    Example:
+      printf 'a black dog\\tun chien noir\\n' | moses-feature model score my.model --per-word
+      moses-feature model score french.cslm < test.fr
+    """
+    from moses_feature.cslm.settings import LM_ARCHITECTURE
+    from moses_feature.joint.settings import JOINT_ARCHITECTURE
+    from moses_feature.networks.files import CONFIG, architecture_of
+
+    directory = Path(model)
+    kind = architecture_of(directory) if (directory / CONFIG).is_file() else None
+    if kind == JOINT_ARCHITECTURE:
+        raise UsageError(f"{model} is a joint model: moses-feature list rescore scores with it")
+    if kind == LM_ARCHITECTURE or directory.is_file():
+        _refuse_options_of_pairs()
+        _score_sentences(model, per_word, normalised)
+    else:
+        _score_pairs(directory, per_word, normalised, batch_size, words, scoring_dtype, device)
+
+
+def _refuse_options_of_pairs() -> None:
+    of_both = typed(("batch_size", "scoring_dtype"))
+    given = [*of_both, *table_word_options.given(), *device_options.given()]
+    if given:
+        raise UsageError(f"--{given[0].replace('_', '-')} is for networks for pairs")
+
+
+def _score_pairs(
+    directory: Path,
+    per_word: bool,
+    normalised: bool,
+    batch_size: int,
+    words: TableWords,
+    dtype: Dtype,
+    device: DeviceOptions,
+) -> None:
+    from moses_feature.phrases.cross_fitting import load_any_model
+    from moses_feature.phrases.scorer import scorer_of
+
+    model = load_any_model(directory)
+    scorer = scorer_of(model, device.prepare(), dtype, normalised=normalised)
+    pair_words = words.words(model)
+    with LineReader(STANDARD_STREAM) as reader:
+        lines = iter(reader)
+        while batch := list(islice(lines, batch_size)):
+            first = reader.line_number - len(batch) + 1
+            scores = scorer.score(
+                [_tab_separated_words(line, pair_words, n) for n, line in enumerate(batch, first)]
+            )
+            for row, log_prob in enumerate(scores.log_probs.tolist()):
+                of_words = scores.word_log_probs[scores.offsets[row] : scores.offsets[row + 1]]
+                _print_scores(log_prob, of_words, per_word)
+
+
+def _print_scores(log_prob: float, of_words: np.ndarray, per_word: bool) -> None:
+    line = f"{log_prob:.6f}"
+    if per_word:
+        line += "\t" + " ".join(f"{score:.6f}" for score in of_words.tolist())
+    click.echo(line)
+
+
+def _tab_separated_words(
+    line: bytes, words: WordOptions, line_number: int
+) -> tuple[list[bytes], list[bytes]]:
+    columns = line.rstrip(b"\r\n").split(b"\t")
+    where = "standard input"
+    if len(columns) != 2:
+        raise FormatError(
+            where, "a source and a target phrase, separated by a tab", shown(line), line_number
+        )
+    try:
+        return words.pair(*columns)
+    except WordError as error:
+        raise WordError(f"{where} at line {line_number}: {error}") from None
+
+
+def _score_sentences(model: str, per_word: bool, normalised: bool) -> None:
+    from moses_feature.cslm.nplm import load_neural_lm
+
+    network = load_neural_lm(model)
+    network.normalised |= normalised
+    perplexity = _Perplexity()
+    with LineReader(STANDARD_STREAM) as reader:
+        for sentences in _together(reader):
+            scored = network.sentence_log_probs(sentences)
+            for sentence, log_probs in zip(sentences, scored, strict=True):
+                _print_scores(float(log_probs.sum(dtype="f8")), log_probs, per_word)
+                perplexity.add(network, sentence, log_probs)
+    click.echo(perplexity.report(network), err=True)
+
+
+def _together(lines: LineReader) -> Iterator[list[list[bytes]]]:
+    """Yield some sentences at a time."""
+    sentences = (tokens(line) for line in lines)
+    while some := list(islice(sentences, SENTENCES_TOGETHER)):
+        yield some
+
+
+class _Perplexity:
+    """The perplexity of a text, sentence by sentence."""
+
+    def __init__(self) -> None:
+        self._sentences = self._words = self._unknown = 0
+        self._sum = self._sum_of_unknown = 0.0
+
+    def add(self, network: NeuralLM, sentence: list[bytes], log_probs: np.ndarray) -> None:
+        """Add a sentence and log p of its words and its end."""
+        unknown = [word == UNKNOWN for word in (*network.ids(sentence), 0)]
+        self._sentences += 1
+        self._words += len(sentence)
+        self._unknown += sum(unknown)
+        self._sum += float(log_probs.sum(dtype="f8"))
+        self._sum_of_unknown += float(log_probs[unknown].sum(dtype="f8"))
+
+    def report(self, network: NeuralLM) -> str:
+        """Return what is to be said at the end."""
+        scored = self._words + self._sentences
+        known = scored - self._unknown
+        kind = "" if network.normalised else "; not --normalised, so this is no true perplexity"
+        return (
+            f"{self._sentences:,} sentences, {self._words:,} words, {self._unknown:,} unknown; "
+            f"perplexity {_perplexity(self._sum, scored):.2f}, without unknown words "
+            f"{_perplexity(self._sum - self._sum_of_unknown, known):.2f} (ends of sentences "
+            f"counted){kind}"
+        )
+
+
+def _perplexity(log_prob: float, words: int) -> float:
+    return math.exp(-log_prob / words) if words else math.nan

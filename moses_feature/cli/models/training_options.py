@@ -1,0 +1,449 @@
+"""The options of commands that train, and what they become; free of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import click
+
+from moses_feature.cli.common.paths import READ
+from moses_feature.cli.common.types import (
+    ABOVE_ZERO,
+    BATCH,
+    POSITIVE,
+    SEED,
+    ZERO_OR_MORE,
+    FiniteRange,
+    Gathered,
+    Given,
+    WholeRange,
+    taken,
+    together,
+)
+from moses_feature.cslm.settings import LARGEST_SIZE, LmData, LmSettings, LmSizes
+from moses_feature.joint.settings import JointData
+from moses_feature.moses.words import WordOptions
+from moses_feature.networks.architectures import FEED_FORWARD, RNNSEARCH, Dtype
+from moses_feature.networks.direction import Reading
+from moses_feature.phrases.settings import (
+    FEED_FORWARD_PRESETS,
+    MOST_FOLDS,
+    PRESETS,
+    PRODUCTS,
+    FeedForwardSizes,
+    Sizes,
+    TrainingData,
+    TrainingSettings,
+)
+from moses_feature.rnnsearch.settings import SEARCH_PRESETS, SearchData, SearchSizes
+from moses_feature.runtime.errors import UsageError
+from moses_feature.training.settings import LEARNING_RATES, RunSettings
+
+if TYPE_CHECKING:
+    import torch
+
+F = TypeVar("F", bound=Callable[..., Any])
+S = TypeVar("S", Sizes, FeedForwardSizes, SearchSizes, LmSizes)
+
+DEFAULTS = TrainingSettings()
+LM_DEFAULTS = LmSettings()
+
+
+def run_options(defaults: RunSettings, examples: str, epoch: str) -> Callable[[F], F]:
+    """Return the options of a training run.
+
+    Args:
+        defaults: of the settings.
+        examples: what an update has many of.
+        epoch: updates between evaluations, by default.
+    """
+    return together(
+        _rate_options(defaults),
+        _budget_options(defaults, examples, epoch),
+        click.option(
+            "--dropout",
+            type=FiniteRange(0, 1, max_open=True),
+            default=defaults.dropout,
+            show_default=True,
+            help="Share of the components of embeddings and of the last layer's units that "
+            "training leaves out.",
+        ),
+        click.option(
+            "--dtype",
+            type=click.Choice(get_args(Dtype)),
+            default=defaults.dtype,
+            show_default=True,
+            help="Of the matrix products in training.",
+        ),
+        click.option("--seed", type=SEED, default=defaults.seed, show_default=True),
+    )
+
+
+def _rate_options(defaults: RunSettings) -> Callable[[F], F]:
+    return together(
+        click.option(
+            "--optimizer",
+            type=click.Choice(list(LEARNING_RATES)),
+            default=defaults.optimizer,
+            show_default=True,
+            help="adadelta is the paper's.",
+        ),
+        click.option(
+            "--learning-rate",
+            type=ABOVE_ZERO,
+            default=defaults.learning_rate,
+            show_default=defaults.learning_rate is not None,
+            help="0.001 (adam) or 1 (adadelta) by default."
+            if defaults.learning_rate is None
+            else "Of the optimiser.",
+        ),
+        click.option(
+            "--annealing",
+            type=FiniteRange(0, 1, min_open=True),
+            help="Factor on the learning rate after an evaluation that is not the best so far; 0.5 "
+            "(adam) or 1 (adadelta) by default.",
+        ),
+        click.option(
+            "--cooldown",
+            type=FiniteRange(0, 1),
+            default=defaults.cooldown,
+            show_default=True,
+            help="Share of the budget, at its end, in which the learning rate falls to 0 along a "
+            "line; 0.3 is usual.",
+        ),
+    )
+
+
+def _budget_options(defaults: RunSettings, examples: str, epoch: str) -> Callable[[F], F]:
+    return together(
+        click.option(
+            "--batch-size",
+            type=BATCH,
+            default=defaults.batch_size,
+            show_default=True,
+            help=f"{examples.capitalize()} an update.",
+        ),
+        click.option("--updates", type=POSITIVE, help="Stop after so many updates."),
+        click.option(
+            "--epochs", type=ABOVE_ZERO, help=f"Stop after so many passes over the {examples}."
+        ),
+        click.option("--minutes", type=ABOVE_ZERO, help="Stop after so many minutes."),
+        click.option(
+            "--evaluate-every",
+            type=POSITIVE,
+            help=f"Updates between evaluations; {epoch} by default.",
+        ),
+        click.option(
+            "--patience",
+            type=POSITIVE,
+            default=defaults.patience,
+            show_default=True,
+            help="Stop after so many evaluations in a row without a better held-out loss.",
+        ),
+    )
+
+
+resume_option = click.option(
+    "--resume", is_flag=True, help="Go on with a run that was interrupted or killed."
+)
+
+
+def alignment_option(*, required: bool = False) -> Callable[[F], F]:
+    """Return the option for the word alignments of two texts."""
+    use = "" if required else ": the network learns to align as they do, too"
+    return click.option(
+        "--alignment",
+        type=READ,
+        required=required,
+        help="Links of each sentence pair, such as 0-0 1-2, as Moses' training leaves them in "
+        f"model/aligned.grow-diag-final-and{use}.",
+    )
+
+
+def held_out_option(defaults: TrainingSettings | LmSettings, what: str) -> Callable[[F], F]:
+    """Return the option for the held-out share of something."""
+    return click.option(
+        "--held-out",
+        type=FiniteRange(0, 1, min_open=True, max_open=True),
+        default=defaults.held_out,
+        show_default=True,
+        help=f"Share of the {what} that measure the loss and are not trained on.",
+    )
+
+
+def shortlist_options(
+    defaults: type[LmData | JointData | SearchData], words: str
+) -> Callable[[F], F]:
+    """Return the options for the shortlists of networks that are trained on texts."""
+    return together(
+        click.option(
+            "--shortlist",
+            type=POSITIVE,
+            default=defaults.shortlist,
+            show_default=True,
+            help=f"{words} that the network knows; the rest is UNK.",
+        ),
+        click.option(
+            "--min-count",
+            type=POSITIVE,
+            default=defaults.min_count,
+            show_default=True,
+            help="How often a word of a shortlist occurs at least. With 1 and a short text there "
+            "may be no UNK to learn from.",
+        ),
+    )
+
+
+def self_normalisation_option(where: str) -> Callable[[F], F]:
+    """Return the option, and say where it pays."""
+    return click.option(
+        "--self-normalisation",
+        type=ZERO_OR_MORE,
+        default=0.0,
+        show_default=True,
+        help="Factor of (log Z)^2 in the loss; above 0, scores are used without log Z, which is "
+        f"faster {where}. 0.1 is usual.",
+    )
+
+
+def sample_option() -> Callable[[F], F]:
+    """Return the option of a sampled softmax."""
+    return click.option(
+        "--sampled-words",
+        "sample",
+        type=POSITIVE,
+        metavar="N",
+        help="Estimate the sum over all words in the softmax, while training, from N words drawn "
+        "anew for each update; faster with many words, such as N 2000 of 15,000.",
+    )
+
+
+def _option_of(size: str) -> str:
+    """Return the option for a size of layers; `--alignment` is a file."""
+    return "alignment_units" if size == "alignment" else size
+
+
+def size_options(presets: Mapping[str, S], what: dict[str, str]) -> Callable[[F], F]:
+    """Return the options for the sizes of layers, by the names of the fields."""
+    return together(
+        click.option(
+            "--preset",
+            type=click.Choice(list(presets)),
+            help="Layer sizes; small on a CPU, paper on a GPU by default."
+            + (" characters is for models of letters." if "characters" in presets else ""),
+        ),
+        *(
+            click.option(
+                f"--{_option_of(name).replace('_', '-')}",
+                type=WholeRange(1, LARGEST_SIZE),
+                help=f"Size in place of the preset's: {description}.",
+            )
+            for name, description in what.items()
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class SizeOptions:
+    """A preset of layer sizes, and sizes in place of the preset's; None for its own.
+
+    Attributes:
+        preset: its name; None for the one that suits the device.
+        sizes: by the names of the fields.
+    """
+
+    preset: str | None
+    sizes: dict[str, int | str | None]
+
+    @classmethod
+    def from_options(cls, given: Given, *kinds: type[Any]) -> SizeOptions:
+        """Pick them from the options of a command, for networks of one kind or of several."""
+        names = dict.fromkeys(field.name for kind in kinds for field in fields(kind))
+        return cls(given.pop("preset"), {name: given.pop(_option_of(name)) for name in names})
+
+    def on(self, device: torch.device, presets: Mapping[str, S]) -> S:
+        """Return the sizes of a network on a device.
+
+        Raises:
+            UsageError: the network has no such preset, or no such size.
+        """
+        name = self.preset or ("paper" if device.type == "cuda" else "small")
+        if name not in presets:
+            raise UsageError(f"--preset {name}: expected {' or '.join(presets)} for this network")
+        sizes: dict[str, Any] = {
+            name: size for name, size in self.sizes.items() if size is not None
+        }
+        if unknown := sorted(sizes.keys() - vars(presets[name]).keys()):
+            option = _option_of(unknown[0]).replace("_", "-")
+            raise UsageError(f"--{option}: this network has none")
+        return replace(presets[name], **sizes)
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How the user wants an encoder-decoder to be trained, before device and tables are known."""
+
+    architecture: str
+    size: SizeOptions
+    run: RunSettings
+    shortlist: int
+    source_text: str | None
+    target_text: str | None
+    folds: int
+    reverse: bool
+    self_normalisation: float
+    sample: int | None
+
+    @classmethod
+    def from_options(cls, given: Given) -> TrainingOptions:
+        """Pick them from the options of a command."""
+        size = SizeOptions.from_options(given, Sizes, FeedForwardSizes, SearchSizes)
+        return taken(cls, given, size=size, run=taken(RunSettings, given, "clip"))
+
+    def settings(self, device: torch.device) -> TrainingSettings:
+        """Return how to train on a device."""
+        sizes: Sizes | FeedForwardSizes | SearchSizes
+        if self.architecture == RNNSEARCH:
+            sizes = self.size.on(device, SEARCH_PRESETS)
+        elif self.architecture == FEED_FORWARD:
+            sizes = self.size.on(device, FEED_FORWARD_PRESETS)
+        else:
+            sizes = self.size.on(device, PRESETS)
+        return TrainingSettings(
+            **vars(self.run),
+            sizes=sizes,
+            self_normalisation=self.self_normalisation,
+            sample=self.sample,
+        )
+
+    def data(self, tables: tuple[str, ...], words: WordOptions) -> TrainingData:
+        """Return what to train on."""
+        texts, reading = (self.source_text, self.target_text), Reading(self.reverse)
+        return TrainingData(tables, *texts, self.shortlist, words, self.folds, reading)
+
+
+training_options = Gathered(
+    "Training",
+    "training",
+    TrainingOptions.from_options,
+    click.option(
+        "--architecture",
+        type=click.Choice(["encoder-decoder", RNNSEARCH, FEED_FORWARD]),
+        default="encoder-decoder",
+        show_default=True,
+        help="The paper's network; RNNsearch, which aligns the words of the phrases; or the older "
+        "network of Schwenk (2012), without recurrences.",
+    ),
+    size_options(
+        PRESETS,
+        {
+            "hidden": "hidden units",
+            "embedding": "word embedding",
+            "maxout": "maxout units (not feed-forward)",
+            "rank": "rank of the output matrix (not rnnsearch)",
+            "alignment": "units of the alignment model (rnnsearch)",
+            "positions": "source words that are read (feed-forward)",
+        },
+    ),
+    click.option(
+        "--unit",
+        type=click.Choice(list(PRODUCTS)),
+        help="Hidden units: the paper's gated ones (gru, the default), without gates (tanh), a "
+        "quarter or half of which change slowly, or long short-term memory (encoder-decoder).",
+    ),
+    click.option(
+        "--shortlist",
+        type=POSITIVE,
+        default=TrainingData.shortlist,
+        show_default=True,
+        help="Words a side that the network knows; the rest is UNK.",
+    ),
+    click.option(
+        "--source-text", type=READ, help="Text whose word frequencies make the source shortlist."
+    ),
+    click.option("--target-text", type=READ, help="The same for the target side."),
+    click.option(
+        "--reverse",
+        is_flag=True,
+        help="Learn p(source | target); source phrases are then target phrases, below.",
+    ),
+    self_normalisation_option("in tables; with rnnsearch, in rescored lists alone"),
+    sample_option(),
+    held_out_option(DEFAULTS, "source phrases"),
+    click.option(
+        "--folds",
+        type=WholeRange(1, MOST_FOLDS),
+        default=TrainingData.folds,
+        show_default=True,
+        help="Cross-fitting: train so many networks, each without a part of the source phrases, "
+        "and score this part with it. Each network has the whole budget.",
+    ),
+    run_options(DEFAULTS, "phrase pairs", "an epoch, 5,000 at most,"),
+)
+
+
+@dataclass(frozen=True)
+class NgramOptions:
+    """How the user wants a feed-forward model to be trained, before device and texts are known.
+
+    Attributes:
+        presets: of its sizes.
+    """
+
+    presets: Mapping[str, LmSizes]
+    size: SizeOptions
+    run: RunSettings
+    self_normalisation: float
+    shortlist: int
+    min_count: int
+
+    def settings(self, device: torch.device) -> LmSettings:
+        """Return how to train on a device."""
+        return LmSettings(
+            **vars(self.run),
+            sizes=self.size.on(device, self.presets),
+            self_normalisation=self.self_normalisation,
+        )
+
+
+def ngram_options(
+    presets: Mapping[str, LmSizes],
+    data: type[LmData | JointData],
+    words: str,
+    *of_context: Callable[[F], F],
+) -> Gathered[NgramOptions]:
+    """Return the options of a command that trains a feed-forward model: `NgramOptions`.
+
+    Args:
+        presets: of its sizes.
+        data: what it is trained on.
+        words: whose the shortlist is.
+        of_context: options for what it sees.
+    """
+    kind = type(presets["small"])
+
+    def from_options(given: Given) -> NgramOptions:
+        size = SizeOptions.from_options(given, kind)
+        run = taken(RunSettings, given, "clip")
+        return taken(NgramOptions, given, presets=presets, size=size, run=run)
+
+    return Gathered(
+        "Training",
+        "training",
+        from_options,
+        size_options(
+            presets,
+            {
+                "projection": "projection of a word",
+                "first": "units of the first rectified layer",
+                "second": "units of the second rectified layer",
+            },
+        ),
+        *of_context,
+        shortlist_options(data, words),
+        held_out_option(LM_DEFAULTS, "sentences, 100 at least,"),
+        self_normalisation_option("in a decoder. Moses with NPLM never subtracts it"),
+        run_options(LM_DEFAULTS, "n-grams", "an epoch"),
+    )

@@ -1,0 +1,139 @@
+"""What the commands that train share: progress, Ctrl-C, and the processes of torchrun."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import click
+import torch
+
+from moses_feature.cli.common.command import command_line
+from moses_feature.cli.common.progress import Progress, TrainingReporter
+from moses_feature.cli.common.start import INTERRUPTED
+from moses_feature.runtime.environment import keep_freed_memory
+from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.training.ranks import joined
+from moses_feature.training.settings import RunSettings
+from moses_feature.training.trainer import RunControl
+
+logger = logging.getLogger(__name__)
+
+D = TypeVar("D")
+S = TypeVar("S", bound=RunSettings)
+
+ENDING = (signal.SIGINT, signal.SIGTERM)
+"""Ctrl-C, and what batch systems send some time before they kill."""
+SECONDS_FOR_THE_FIRST = 5.0
+WITHOUT_BFLOAT16 = ("DEFAULT", "AVX2")
+"""What torch calls processors of x86 that have no products of bfloat16 numbers."""
+
+
+def train_and_show(
+    train: Callable[[D, S, Path, torch.device, RunControl], str],
+    data: D,
+    settings: S,
+    directory: Path,
+    device: torch.device,
+    resume: bool,
+    examples: str,
+) -> None:
+    """Train a network in a model directory, and show how it goes.
+
+    Args:
+        train: does it.
+        data: what to train on.
+        settings: how.
+        directory: of the model.
+        device: of this process.
+        resume: go on from the checkpoint in the directory.
+        examples: what an update has many of.
+    """
+    keep_freed_memory()
+    with training_run(directory, settings, device, examples) as control:
+        control = replace(control, resume=resume, command=command_line())
+        train(data, settings, directory, device, control)
+
+
+@contextmanager
+def training_run(
+    directory: Path, settings: RunSettings, device: torch.device, examples: str
+) -> Iterator[RunControl]:
+    """Show the progress of a run, and end it in order on Ctrl-C or SIGTERM, with exit code 130.
+
+    Of the processes that torchrun started, all but the first one are silent.
+
+    Args:
+        directory: of the model.
+        settings: of the run.
+        device: of this process.
+        examples: what an update has many of.
+    """
+    with joined(device) as ranks:
+        if not ranks.first:
+            with _in_silence():
+                yield RunControl(ranks=ranks)
+            return
+        if ranks.count > 1:
+            logger.info("%d processes train together; this one on %s", ranks.count, device)
+        _warn_of_slow_products(settings, device)
+        has_end = settings.updates is not None or settings.minutes is not None
+        with finish_on_interrupt() as interrupted, Progress(has_end) as progress:
+            report = TrainingReporter(progress, settings, examples)
+            yield RunControl(stop=interrupted, report=report, ranks=ranks)
+    if interrupted():
+        click.echo(f"saved in {directory}; the same command with --resume goes on", err=True)
+        sys.exit(INTERRUPTED)
+
+
+def _warn_of_slow_products(settings: RunSettings, device: torch.device) -> None:
+    """Say so if the processor has to imitate bfloat16."""
+    capability = torch.backends.cpu.get_cpu_capability()
+    if settings.dtype == "bfloat16" and device.type == "cpu" and capability in WITHOUT_BFLOAT16:
+        logger.warning(
+            "this processor has no bfloat16 (%s): --dtype float32 may be ten times as fast",
+            capability,
+        )
+
+
+@contextmanager
+def _in_silence() -> Iterator[None]:
+    """Leave it to the first process to say what is done and what is wrong.
+
+    torchrun ends all processes as soon as one has failed, so that the first one must be it.
+    """
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    logging.getLogger().setLevel(logging.ERROR)
+    try:
+        yield
+    except MosesFeatureError as error:
+        time.sleep(SECONDS_FOR_THE_FIRST)
+        raise SystemExit(error.exit_code) from None
+
+
+@contextmanager
+def finish_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """Yield a function that returns whether there was a Ctrl-C or SIGTERM; a second one kills."""
+    pressed = False
+
+    def press(*_: object) -> None:
+        nonlocal pressed
+        pressed = True
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        click.echo("\ninterrupted: finishing the update (again to stop at once)", err=True)
+
+    before = {number: signal.signal(number, press) for number in ENDING}
+    try:
+        yield lambda: pressed
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,96 @@
+"""The command `moses-feature model translate`."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.paths import READ_MODEL, WRITE
+from moses_feature.cli.common.types import WholeRange
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import tokens
+from moses_feature.networks.known_words import KnownWords
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import STANDARD_STREAM, open_output
+
+if TYPE_CHECKING:
+    from moses_feature.rnnsearch.scorer import SearchScorer
+    from moses_feature.rnnsearch.translate import Translation
+
+SENTENCES_TOGETHER = 16
+LARGEST_BEAM = 1000
+
+
+@click.command("translate", cls=Command, no_args_is_help=True)
+@click.argument("model", type=READ_MODEL)
+@click.option(
+    "--beam",
+    type=WholeRange(1, LARGEST_BEAM),
+    default=12,
+    show_default=True,
+    help="Hypotheses of a sentence.",
+)
+@click.option(
+    "--alignment-out",
+    type=WRITE,
+    help="Also write what each target word is aligned to: a JSON object a line, with source, "
+    "target and alignment, a row for each target word and the end, a probability for each source "
+    "word and the end.",
+)
+@debug_option
+def translate_command(model: str, beam: int, alignment_out: str | None) -> None:
+    """Translate the standard input with an RNNsearch alone.
+
+    The translation has the best mean of log p over its words and its end. An unknown word is the
+    source word that it is aligned to most.
+
+    \b
+    Example:
+      moses-feature model translate en-fr.search < test.en > test.out
+    """
+    from moses_feature.rnnsearch.scorer import SearchScorer
+    from moses_feature.rnnsearch.translate import translate, words_of
+
+    if alignment_out == STANDARD_STREAM:
+        raise UsageError("alignments are written to a file, found -")
+    scorer = SearchScorer(Path(model))
+    known = KnownWords(model, "the text to translate", scorer.source, scorer.target)
+    with ExitStack() as stack:
+        reader = stack.enter_context(LineReader(STANDARD_STREAM))
+        file = stack.enter_context(open_output(Path(alignment_out))) if alignment_out else None
+        sentences = (tokens(line) for line in reader)
+        while some := list(islice(sentences, SENTENCES_TOGETHER)):
+            for words in some:
+                known.add(words)
+            found = translate(scorer.network, [scorer.source.ids(words) for words in some], beam)
+            for source, translations in zip(some, found, strict=True):
+                words = words_of(scorer, translations[0], source) if source else []
+                click.echo(b" ".join(words))
+                if file is not None:
+                    _write_alignment(file, source, words, translations[0], scorer)
+        known.check()
+
+
+def _write_alignment(
+    file: BinaryIO,
+    source: list[bytes],
+    words: list[bytes],
+    translation: Translation,
+    scorer: SearchScorer,
+) -> None:
+    """Write a line; rows are in the order of the words."""
+    rows = translation.alignment[: len(words) + 1].astype(float).round(4).tolist()
+    if scorer.reading.right_to_left:
+        rows = [*rows[-2::-1], rows[-1]]
+    content = {
+        "source": [word.decode(errors="replace") for word in source],
+        "target": [word.decode(errors="replace") for word in words],
+        "alignment": rows,
+    }
+    file.write(json.dumps(content, ensure_ascii=False).encode() + b"\n")

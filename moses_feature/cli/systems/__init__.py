@@ -1,0 +1,1 @@
+"""Commands for systems: a moses.ini and what it names."""

@@ -1,0 +1,1 @@
+"""Commands for phrase tables: augment, check, merge, look at, propose, binarise, report."""

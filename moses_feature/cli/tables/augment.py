@@ -1,0 +1,255 @@
+"""The command `augment-phrase-table`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moses_feature import __version__
+from moses_feature.cli.common.command import Command, command_line, debug_option
+from moses_feature.cli.common.options import (
+    DeviceOptions,
+    device_options,
+    estimate_option,
+    scoring_dtype_option,
+    table_name_option,
+    table_word_options,
+)
+from moses_feature.cli.common.paths import READ, READ_NAMED_MODEL, READ_TABLE, WRITE, WRITE_TABLE
+from moses_feature.cli.common.progress import AugmentReporter, Progress
+from moses_feature.cli.common.types import Gathered, named_models, taken
+from moses_feature.cli.models.train import train_model
+from moses_feature.cli.models.training_options import (
+    TrainingOptions,
+    resume_option,
+    training_options,
+)
+from moses_feature.cli.systems.add import report_ini
+from moses_feature.cli.tables.augment_checks import check_distribution, check_files, check_inis
+from moses_feature.moses.words import WordOptions
+from moses_feature.networks.architectures import Dtype
+from moses_feature.phrases.table_words import TableWords
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import STANDARD_STREAM, without_compression_suffix
+from moses_feature.tables.add_to_ini import add_to_ini
+from moses_feature.tables.settings import AugmentSettings
+from moses_feature.tables.shards import Shard
+
+if TYPE_CHECKING:
+    from moses_feature.tables.augment import AugmentProgress
+
+
+@dataclass(frozen=True)
+class IniOptions:
+    """A moses.ini to change, and where to write it."""
+
+    ini: str | None
+    ini_out: str | None
+    table_name: str | None
+
+
+@dataclass(frozen=True)
+class PlaceOptions:
+    """Where the table is scored: on a Ray cluster, or in separate runs for its shards."""
+
+    ray: str | None
+    shard: str | None
+
+
+@click.command("augment-phrase-table", cls=Command, no_args_is_help=True)
+@click.argument("table", type=READ_TABLE)
+@click.argument("output", type=WRITE_TABLE)
+@click.option(
+    "--model",
+    "models",
+    metavar="[NAME=]MODEL",
+    type=READ_NAMED_MODEL,
+    multiple=True,
+    help="Score with this model; nothing is trained. Repeatable: each has columns of its own, but "
+    "for those of one name, which are averaged.",
+)
+@click.option(
+    "--phrases-of",
+    type=READ,
+    multiple=True,
+    help="Keep only lines whose source phrase occurs in this text. Repeatable.",
+)
+@Gathered(
+    "moses.ini",
+    "change",
+    lambda given: taken(IniOptions, given),
+    click.option("--ini", type=READ, help="A moses.ini that reads TABLE …"),
+    click.option("--ini-out", type=WRITE, help="… and where to write one that reads OUTPUT."),
+    table_name_option,
+)
+@click.option("--source-unknown", is_flag=True, help="Append exp(-unknown source words) too.")
+@table_word_options
+@scoring_dtype_option
+@Gathered(
+    "Several machines",
+    "place",
+    lambda given: taken(PlaceOptions, given),
+    click.option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Score on a Ray cluster: local (this machine alone), auto (the cluster it belongs to),"
+        " or another address that Ray takes. A worker for each GPU, or for each 4 (or --threads) "
+        "CPU cores.",
+    ),
+    click.option(
+        "--shard",
+        metavar="I/N",
+        help="Write only the I-th of N shards of the table; moses-feature table merge joins them.",
+    ),
+)
+@resume_option
+@estimate_option
+@training_options
+@device_options
+@debug_option
+@click.version_option(__version__)
+def augment_phrase_table(
+    table: str,
+    output: str,
+    models: tuple[str, ...],
+    phrases_of: tuple[str, ...],
+    change: IniOptions,
+    source_unknown: bool,
+    words: TableWords,
+    scoring_dtype: Dtype,
+    place: PlaceOptions,
+    resume: bool,
+    estimate: bool,
+    training: TrainingOptions,
+    device: DeviceOptions,
+) -> None:
+    """Append p(target | source) of an RNN Encoder-Decoder to every line of a phrase table.
+
+    Writes TABLE with two more scores to OUTPUT, and beside it *.features.json, which says what
+    they are. Without --model, a model is trained on TABLE first and kept in *.model.
+
+    Files may be plain text, .gz, .bz2, .xz or .zst; - is the standard input or output. A TABLE that
+    is there with .gz alone may be named without it; OUTPUT then gets a .gz, too.
+
+    \b
+    Example:
+      augment-phrase-table phrase-table.gz augmented.gz --minutes 60 \\
+          --ini moses.ini --ini-out moses.augmented.ini
+    """
+    directory = Path(f"{without_compression_suffix(output)}.model")
+    given = named_models(models) or [("", [directory])]
+    settings = AugmentSettings(
+        **vars(words),
+        inputs=phrases_of,
+        unknown_source=source_unknown,
+        scoring_dtype=scoring_dtype,
+    )
+    trains = not models
+    _check_command(table, output, trains, change, place, settings, resume)
+    if estimate and (resume or place.ray or place.shard):
+        raise UsageError("--estimate is of a whole run here: not with --resume, --ray, --shard")
+    trained_on = WordOptions(words.source_factor, words.target_factor, words.hierarchical)
+    if estimate:
+        from moses_feature.cli.tables.estimate import estimate_augmenting
+
+        on = device.prepare()
+        estimate_augmenting(
+            output,
+            None if trains else given,
+            training.data((table,), trained_on),
+            training.settings(on),
+            settings,
+            on,
+        )
+        return
+    if trains:
+        train_model((table,), directory, training, trained_on, device.prepare(), resume)
+    _augment(table, output, given, settings, place, device, resume)
+    if change.ini and change.ini_out:
+        weights = add_to_ini(
+            Path(change.ini), Path(change.ini_out), Path(output), change.table_name
+        )
+        report_ini(change.ini_out, weights)
+
+
+def _check_command(
+    table: str,
+    output: str,
+    trains: bool,
+    change: IniOptions,
+    place: PlaceOptions,
+    settings: AugmentSettings,
+    resume: bool,
+) -> None:
+    """Refuse what makes no sense before anything is read, trained or written."""
+    from moses_feature.training.ranks import started_by_torchrun
+
+    if started_by_torchrun():
+        raise UsageError(
+            "torchrun is for training: torchrun … -m moses_feature model train TABLE DIR, then "
+            "augment-phrase-table --model DIR"
+        )
+    if not trains:
+        for name in training_options.given():
+            raise UsageError(f"--model only scores: --{name.replace('_', '-')} is for training")
+    check_files(table, output, trains, resume)
+    check_inis(output, change.ini, change.ini_out, change.table_name)
+    settings.check()
+    check_distribution(output, trains, change.ini, place.ray, place.shard)
+
+
+def _augment(
+    table: str,
+    output: str,
+    given: Sequence[tuple[str, Sequence[Path]]],
+    settings: AugmentSettings,
+    place: PlaceOptions,
+    device: DeviceOptions,
+    resume: bool,
+) -> None:
+    """Write the table with the scores of models, show how it goes, and say what was done."""
+    from moses_feature.tables.augment import augment
+    from moses_feature.tables.column_models import load_column_models
+    from moses_feature.tables.pipeline import local_pools
+    from moses_feature.tables.ray_pool import ray_pools
+
+    shard = None if place.shard is None else Shard.parse(place.shard)
+    models = load_column_models(given)
+    with ExitStack() as stack:
+        if place.ray is not None:
+            dtype = settings.scoring_dtype
+            pools = ray_pools(place.ray, models, dtype, device.device, device.threads)
+        else:
+            on = device.prepare()
+            pools = local_pools([of.scorer(on, settings.scoring_dtype) for of in models])
+        open_pool = stack.enter_context(pools)
+        progress = stack.enter_context(Progress(has_end=table != STANDARD_STREAM))
+        reporter = AugmentReporter(progress)
+        done = augment(
+            table,
+            output,
+            models,
+            open_pool,
+            settings,
+            shard=shard,
+            resume=resume,
+            command=command_line(),
+            report=reporter,
+        )
+        seconds, rate = progress.seconds(), reporter.pairs_per_second(done)
+    _report(done, place.shard, seconds, rate)
+
+
+def _report(done: AugmentProgress, shard: str | None, seconds: float, rate: float) -> None:
+    which = f"shard {shard}: " if shard else ""
+    click.echo(
+        f"{which}{done.written:,} of {done.lines:,} lines written in {seconds:.0f} s "
+        f"({rate:,.0f} pairs/s); {done.clipped:,} scores clipped, "
+        f"{done.unknown_target_words:,} unknown target words",
+        err=True,
+    )

@@ -1,0 +1,80 @@
+"""Every command line in the documents is one that the commands take."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from helpers.commands import all_commands, options_of
+from helpers.files import ROOT
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+PROGRAMS = sorted([*ROOT.glob("examples/**/*.sh"), *ROOT.glob("docker/*.sh")])
+OF_OTHERS = {
+    *("--n-best", "--output-type"),  # marian-decoder, Sockeye
+    *("--build-arg", "--rm", "--nv", "--isolation", "--format"),  # docker, Singularity, buildah
+    *("--address", "--head", "--array", "--nproc-per-node"),  # Ray, SLURM, torchrun
+    *("--num-scores", "--num-lex-scores", "--log-prob", "--with-cmph", "--with-nplm"),  # Moses
+    *("--max-kenlm-order", "--no-binary"),  # KenLM, pip
+}
+COMMAND = re.compile(rf"(?:^|[\s(\"'])({'|'.join(sorted(all_commands(), key=len, reverse=True))}) ")
+
+
+def command_lines(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the commands in the code of a document, or in a program, with their arguments."""
+    joined = re.sub(r"\\\n\s*", " ", text)
+    for line in joined.splitlines():
+        parts = COMMAND.split(f"{line} ")
+        for name, rest in zip(parts[1::2], parts[2::2], strict=True):
+            arguments = re.split(r"\s[|<>&;)#]|2>|`|\s#", rest)[0]
+            for quote in "'\"":
+                if arguments.count(quote) % 2:  # a quotation began before the command
+                    arguments = arguments.replace(quote, "")
+            yield name, shlex.split(arguments)
+
+
+def code_of(document: Path) -> str:
+    """Return the code in a document; all of a program."""
+    text = document.read_text()
+    if document.suffix != ".md":
+        return text
+    return "\n".join(re.findall(r"^\s*```[^\n]*\n(.*?)^\s*```", text, re.DOTALL | re.MULTILINE))
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, *PROGRAMS], ids=lambda path: path.name)
+def test_command_lines(document):
+    if document.name == "CHANGELOG.md":
+        pytest.skip("tells of commands as they were")
+    for name, arguments in command_lines(code_of(document)):
+        command = all_commands()[name]
+        where = f"{document.name}: {name} {' '.join(arguments)}"
+        unknown = {
+            a.partition("=")[0] for a in arguments if re.fullmatch("--?[a-z][a-z-]*(=.*)?", a)
+        }
+        assert unknown <= options_of(command), where
+        if not any("…" in a or "..." in a or "$" in a for a in arguments):
+            try:
+                command.make_parser(click.Context(command)).parse_args(list(arguments))
+            except click.UsageError as error:
+                pytest.fail(f"{where}: {error}")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_options_that_are_named(document):
+    if document.name == "CHANGELOG.md":
+        pytest.skip("tells of commands as they were")
+    known = OF_OTHERS.union(*(options_of(command) for command in all_commands().values()))
+    text = re.sub(r"^\s*```.*?^\s*```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    quoted = re.findall(r"`([^`\n]+)`", text)
+    named = {option for code in quoted for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", code)}
+    assert named <= known, f"{document.name}: {', '.join(sorted(named - known))}"
+
+
+def test_the_parser_of_documents_finds_wrong_options():
+    found = list(command_lines("moses-feature model train t m \\\n  --no-such 3 | tee x\n"))
+    assert found == [("moses-feature model train", ["t", "m", "--no-such", "3"])]
+    assert "--no-such" not in options_of(all_commands()["moses-feature model train"])

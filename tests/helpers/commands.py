@@ -1,0 +1,39 @@
+"""All commands of the project, by what a user types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import click
+
+from mert.cli.compare import mert_compare
+from mert.cli.decode import mert_decode
+from mert.cli.optimise import mert_optimize
+from mert.cli.tune import mert_tune
+from moses_feature.cli.main import moses_feature
+from moses_feature.cli.tables.augment import augment_phrase_table
+
+
+@cache
+def all_commands() -> dict[str, click.Command]:
+    """Return the commands by their whole names, such as `moses-feature model train`."""
+    scripts = augment_phrase_table, mert_compare, mert_decode, mert_optimize, mert_tune
+    found = {script.name or "": script for script in scripts}
+    return found | dict(_below(moses_feature, "moses-feature"))
+
+
+def _below(group: click.Group, name: str) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for part in group.list_commands(context):
+        command = group.get_command(context, part)
+        if isinstance(command, click.Group):
+            yield from _below(command, f"{name} {part}")
+        elif command is not None:
+            yield f"{name} {part}", command
+
+
+def options_of(command: click.Command) -> set[str]:
+    """Return the options that a command takes, such as `--help`."""
+    parameters = command.get_params(click.Context(command))
+    return {option for parameter in parameters for option in parameter.opts if option[:1] == "-"}
