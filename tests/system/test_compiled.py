@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import moses_feature.runtime.compiled
+
+pytestmark = pytest.mark.slow
 
 CALLED = """
 from moses_feature.runtime.compiled import inner
@@ -26,8 +30,6 @@ def twice():
 """
 PROGRAM = """
 from mert.calling import twice
-
-pytestmark = pytest.mark.slow
 print(twice(), sum(twice._cache_hits.values()), sum(twice._cache_misses.values()))
 """
 
