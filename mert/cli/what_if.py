@@ -9,9 +9,8 @@ from mert.comparison.what_if import what_if
 from mert.optimisers import choice
 from mert.tuning.corpus import Corpus
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.options import table_name_option
 from moses_feature.cli.common.paths import READ
-from moses_feature.cli.common.types import NOT_NEGATIVE, POSITIVE
+from moses_feature.cli.common.types import NOT_NEGATIVE, POSITIVE, table_name_option
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 

@@ -66,10 +66,6 @@ device_options = Gathered(
     click.option("--threads", type=THREADS, help="CPU threads; all cores by default."),
 )
 
-table_name_option = click.option(
-    "--table-name", metavar="NAME", help="Of the phrase table in the ini, if it has several."
-)
-
 estimate_option = click.option(
     "--estimate",
     is_flag=True,

@@ -26,6 +26,11 @@ format_option = click.option(
 )
 
 
+table_name_option = click.option(
+    "--table-name", metavar="NAME", help="Of the phrase table in the ini, if it has several."
+)
+
+
 def named_models(given: Sequence[str]) -> list[tuple[str, list[Path]]]:
     """Return names and directories of `NAME=DIRECTORY …`; those of one name stand together.
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.options import DeviceOptions, device_options, table_name_option
+from moses_feature.cli.common.options import DeviceOptions, device_options
 from moses_feature.cli.common.paths import READ, READ_MODEL, WRITE_MODEL
-from moses_feature.cli.common.types import FiniteRange, Gathered, taken
+from moses_feature.cli.common.types import FiniteRange, Gathered, table_name_option, taken
 from moses_feature.cli.models.training_options import resume_option, run_options
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni

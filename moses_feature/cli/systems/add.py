@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.options import table_name_option
 from moses_feature.cli.common.paths import READ, READ_NAMED_MODEL, READ_TABLE, WRITE_INI
-from moses_feature.cli.common.types import ANY_NUMBER
+from moses_feature.cli.common.types import ANY_NUMBER, table_name_option
 from moses_feature.moses.binary_tables.kinds import score_count
 from moses_feature.moses.ini import TABLE_CLASS, MosesIni
 from moses_feature.runtime.errors import FormatError, UsageError

@@ -17,12 +17,11 @@ from moses_feature.cli.common.options import (
     device_options,
     estimate_option,
     scoring_dtype_option,
-    table_name_option,
     table_word_options,
 )
 from moses_feature.cli.common.paths import READ, READ_NAMED_MODEL, READ_TABLE, WRITE, WRITE_TABLE
 from moses_feature.cli.common.progress import AugmentReporter, Progress
-from moses_feature.cli.common.types import Gathered, named_models, taken
+from moses_feature.cli.common.types import Gathered, named_models, table_name_option, taken
 from moses_feature.cli.models.train import train_model
 from moses_feature.cli.models.training_options import (
     TrainingOptions,

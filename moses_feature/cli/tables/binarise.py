@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.options import table_name_option
 from moses_feature.cli.common.paths import READ, READ_TABLE, WRITE, WRITE_INI
-from moses_feature.cli.common.types import NOT_NEGATIVE, THREADS
+from moses_feature.cli.common.types import NOT_NEGATIVE, THREADS, table_name_option
 from moses_feature.moses.binary_tables.binarise import binarise
 from moses_feature.moses.binary_tables.kinds import KINDS
 from moses_feature.moses.ini import MosesIni
