@@ -16,9 +16,10 @@ from mert.tuning.corpus import Corpus
 from mert.tuning.state import TuningSettings
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, command_line, debug_option
-from moses_feature.cli.common.paths import READ, READ_NAMED_MODEL, READ_SYSTEM, WRITE_DIRECTORY
+from moses_feature.cli.common.paths import READ_SYSTEM
 from moses_feature.cli.common.progress import Progress
-from moses_feature.cli.common.types import NOT_NEGATIVE, POSITIVE
+from moses_feature.cli.common.types import NOT_NEGATIVE
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.ini import MosesIni
 from moses_feature.rescoring.features import named_model
 from moses_feature.runtime.errors import UsageError
@@ -26,46 +27,29 @@ from moses_feature.runtime.errors import UsageError
 
 @click.command("mert-compare", cls=Command, no_args_is_help=True)
 @click.argument("systems", nargs=-1, metavar="[NAME=INI]...", type=READ_SYSTEM)
-@click.option("--dev", type=READ, help="The development set, tokenised; for systems to tune.")
-@click.option("--dev-reference", type=READ, multiple=True, help="Its translation. Repeatable.")
-@click.option("--test", type=READ, required=True, help="The test set.")
-@click.option(
-    "--test-reference", type=READ, multiple=True, required=True, help="Its translation. Repeatable."
-)
-@click.option(
-    "--work-dir",
-    type=WRITE_DIRECTORY,
-    required=True,
-    help="Where all is kept; a run that was killed goes on.",
-)
-@click.option(
-    "--translations",
-    multiple=True,
-    metavar="NAME=FILE",
-    type=READ_SYSTEM,
-    help="What another system made of the test set, a translation on each line; several files of "
+@option("dev", "The development set, tokenised; for systems to tune.")
+@option("dev-reference", "Its translation. Repeatable.", many=True)
+@option("test", "The test set.", required=True)
+@option("test-reference", "Its translation. Repeatable.", many=True, required=True)
+@option("work-dir", "Where all is kept; a run that was killed goes on.", required=True)
+@option(
+    "translations",
+    "What another system made of the test set, a translation on each line; several files of "
     "one name are several runs of it. Repeatable.",
+    many=True,
 )
-@click.option(
-    "--seeds",
-    type=POSITIVE,
-    default=3,
-    show_default=True,
-    help="Tuning runs of each system.",
-)
-@click.option(
-    "--seed",
-    type=NOT_NEGATIVE,
+@option("seeds", "Tuning runs of each system.", default=3)
+@option(
+    "seed",
+    "Of the first run; the others have the next ones.",
     default=TUNING.seed,
-    show_default=True,
-    help="Of the first run; the others have the next ones.",
+    within=NOT_NEGATIVE,
 )
-@click.option(
-    "--rescore",
-    multiple=True,
-    type=READ_NAMED_MODEL,
-    help="Add a model to the n-best lists of a system, whose name and a colon stand before it: an "
+@option(
+    "rescore",
+    "Add a model to the n-best lists of a system, whose name and a colon stand before it: an "
     "RNNsearch (several of one name are averaged), or a neural language model. Repeatable.",
+    many=True,
 )
 @decoder_options
 @tuning_options

@@ -21,9 +21,11 @@ from mert.cli.options import (
 )
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.groups import typed
 from moses_feature.cli.common.paths import READ, WRITE
 from moses_feature.cli.common.progress import Progress
-from moses_feature.cli.common.types import WholeRange, typed
+from moses_feature.cli.common.types import WholeRange
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.decoder.decoder import EmbeddedDecoder, embedded_decoder
 from moses_feature.decoder.source_phrases import Sentence
 from moses_feature.decoder.system import System
@@ -37,39 +39,30 @@ from moses_feature.runtime.files import STANDARD_STREAM, whole_file
 
 @click.command("mert-decode", cls=Command, no_args_is_help=True)
 @click.argument("ini", type=READ)
-@click.option(
-    "--lists",
-    type=WRITE,
-    help="Also write the n-best list of each sentence, its best distinct translations, as Moses "
-    "does.",
+@option(
+    "lists",
+    "Also write the n-best list of each sentence, its best distinct translations, as Moses does.",
+    within=WRITE,
 )
-@click.option(
-    "--list-size",
-    type=WholeRange(1, MOST_TRANSLATIONS),
+@option(
+    "list-size",
+    "Translations of a list.",
     default=TUNING.list_size,
-    show_default=True,
-    help="Translations of a list.",
+    within=WholeRange(1, MOST_TRANSLATIONS),
 )
-@click.option(
-    "--constraint",
-    type=READ,
-    help="Find the best derivation of the translations in FILE, and nothing else.",
-)
-@click.option(
-    "--with-alignment",
-    is_flag=True,
-    help="Have word alignments in the n-best lists, as Moses' -print-alignment-info-in-n-best; the "
+@option("constraint", "Find the best derivation of the translations in FILE, and nothing else.")
+@option(
+    "with-alignment",
+    "Have word alignments in the n-best lists, as Moses' -print-alignment-info-in-n-best; the "
     "phrase tables must have them.",
 )
-@click.option(
-    "--with-segmentation",
-    is_flag=True,
-    help="Have the phrases in the n-best lists, as Moses' -include-segmentation-in-n-best.",
+@option(
+    "with-segmentation",
+    "Have the phrases in the n-best lists, as Moses' -include-segmentation-in-n-best.",
 )
-@click.option(
-    "--leave-one-out",
-    type=READ,
-    help="The sentences are from the text that the tables were trained on, and these their "
+@option(
+    "leave-one-out",
+    "The sentences are from the text that the tables were trained on, and these their "
     "translations there: what each pair itself gave is taken off the counts.",
 )
 @search_options

@@ -15,8 +15,9 @@ from mert.optimisers.candidates import Candidates, SearchSpace
 from mert.optimisers.moses_files import read_candidates, read_init
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.paths import READ, WRITE
+from moses_feature.cli.common.paths import READ
 from moses_feature.cli.common.types import NOT_NEGATIVE
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import write_whole
@@ -25,30 +26,18 @@ from moses_feature.runtime.files import write_whole
 @click.command("mert-optimize", cls=Command, no_args_is_help=True)
 @click.argument("features", type=READ)
 @click.argument("scores", type=READ)
-@click.option(
-    "--init", type=READ, help="Start weights and the range of restarts: an init.opt of Moses."
-)
+@option("init", "Start weights and the range of restarts: an init.opt of Moses.")
 @algorithm_option
 @restarts_option
-@click.option(
-    "--random-directions",
-    type=NOT_NEGATIVE,
+@option(
+    "random-directions",
+    "Tried by mert when no single feature brings anything.",
     default=TUNING.random_directions,
-    show_default=True,
-    help="Tried by mert when no single feature brings anything.",
 )
-@click.option(
-    "--seed", type=NOT_NEGATIVE, default=TUNING.seed, show_default=True, help="Of what is random."
-)
-@click.option("--fixed", multiple=True, metavar="NAME", help="Keep this weight. Repeatable.")
-@click.option(
-    "--bound",
-    "bounds",
-    multiple=True,
-    metavar="NAME=LEAST:GREATEST",
-    help="Keep this weight between the two. Repeatable.",
-)
-@click.option("--output", type=WRITE, help="Write the weights to this file, one line: name value.")
+@option("seed", "Of what is random.", default=TUNING.seed, within=NOT_NEGATIVE)
+@option("fixed", "Keep this weight. Repeatable.", many=True)
+@option("bound", "Keep this weight between the two. Repeatable.", to="bounds", many=True)
+@option("output", "Write the weights to this file, one line: name value.")
 @debug_option
 @click.version_option(__version__)
 def mert_optimize(

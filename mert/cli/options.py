@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
-
-import click
 
 from mert.decoders.choice import DECODERS, DecoderSettings
 from mert.decoders.moses import MosesSettings
 from mert.optimisers.choice import OPTIMIZERS
 from mert.tuning.state import TuningSettings
+from moses_feature.cli.common.groups import Given, OptionGroup, options, take, taking
 from moses_feature.cli.common.progress import Progress
-from moses_feature.cli.common.types import (
-    ABOVE_ZERO,
-    NOT_NEGATIVE,
-    POSITIVE,
-    THREADS,
-    ZERO_OR_MORE,
-    Gathered,
-    Given,
-    WholeRange,
-    taken,
-    together,
-)
+from moses_feature.cli.common.types import POSITIVE, WholeRange
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.decoder.decoder import DEFAULT_POPS, DEFAULT_STACK, SearchLimits
 from moses_feature.metrics.metric import METRICS
 from moses_feature.runtime.errors import UsageError
@@ -59,8 +46,6 @@ class DecodingProgress:
             self._progress.show(f"{what}: {self._done:,} of {total:,} sentences", share)
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 MOST_POPS = 100_000
 """Hundreds of times what is usual, and what still fits in memory."""
 MOST_TRANSLATIONS = 10_000
@@ -78,7 +63,7 @@ class SearchOptions:
     @classmethod
     def from_options(cls, given: Given) -> SearchOptions:
         """Pick them from the options of a command."""
-        return cls(taken(SearchLimits, given), given.pop("jobs"))
+        return cls(take(SearchLimits, given), given.pop("jobs"))
 
 
 def _decoder_settings(given: Given) -> DecoderSettings:
@@ -104,139 +89,89 @@ def _decoder_settings(given: Given) -> DecoderSettings:
     )
 
 
-_search_options = together(
-    click.option(
-        "--pops",
-        type=WholeRange(1, MOST_POPS),
-        help="Pop limit of the embedded decoder's cube pruning; the ini's "
+_search_options = options(
+    option(
+        "pops",
+        "Pop limit of the embedded decoder's cube pruning; the ini's "
         f"[cube-pruning-pop-limit], or {DEFAULT_POPS}, by default.",
+        within=WholeRange(1, MOST_POPS),
     ),
-    click.option(
-        "--stack",
-        type=WholeRange(1, MOST_POPS),
-        help=f"Its stack size; the ini's [stack], or {DEFAULT_STACK}, by default.",
+    option(
+        "stack",
+        f"Its stack size; the ini's [stack], or {DEFAULT_STACK}, by default.",
+        within=WholeRange(1, MOST_POPS),
     ),
-    click.option(
-        "--jobs",
-        type=THREADS,
-        default=DecoderSettings.jobs,
-        help="Processes of the embedded decoder; 1 by default.",
+    option(
+        "jobs", "Processes of the embedded decoder; 1 by default.", default=DecoderSettings.jobs
     ),
 )
 
-search_options = Gathered("Decoder", "search", SearchOptions.from_options, _search_options)
+search_options = OptionGroup("Decoder", "search", SearchOptions.from_options, _search_options)
 
-decoder_options = Gathered(
+decoder_options = OptionGroup(
     "Decoder",
     "decoder_choice",
     _decoder_settings,
-    click.option(
-        "--decoder",
-        type=click.Choice(DECODERS),
+    option(
+        "decoder",
+        "The embedded decoder, or real Moses.",
         default=DecoderSettings.decoder,
-        show_default=True,
-        help="The embedded decoder, or real Moses.",
+        within=DECODERS,
     ),
     _search_options,
-    click.option(
-        "--moses",
-        metavar="FILE",
-        help="The moses binary; by default in $MOSES_HOME or on the PATH.",
-    ),
-    click.option(
-        "--moses-options",
+    option("moses", "The moses binary; by default in $MOSES_HOME or on the PATH."),
+    option(
+        "moses-options",
+        "More arguments for moses, such as '-search-algorithm 1 -s 1000'.",
         default="",
-        metavar="TEXT",
-        help="More arguments for moses, such as '-search-algorithm 1 -s 1000'.",
     ),
-    click.option(
-        "--threads",
-        type=POSITIVE,
-        default=MosesSettings.threads,
-        show_default=True,
-        help="Threads of moses.",
-    ),
-    click.option(
-        "--time-limit",
-        type=ABOVE_ZERO,
-        metavar="SECONDS",
-        help="End moses if one decoding run takes longer.",
-    ),
-    click.option(
-        "--ray",
-        metavar="ADDRESS",
-        help="Decode on a Ray cluster: local (this machine alone), auto (the cluster it belongs "
+    option("threads", "Threads of moses.", default=MosesSettings.threads, within=POSITIVE),
+    option("time-limit", "End moses if one decoding run takes longer."),
+    option(
+        "ray",
+        "Decode on a Ray cluster: local (this machine alone), auto (the cluster it belongs "
         "to), or another address that Ray takes. --jobs is then the number of workers, by default "
         "as many as there are cores for. All machines must see the models at the same paths.",
     ),
-    click.option(
-        "--filter-tables",
-        is_flag=True,
-        help="Cut the tables down to the input before moses reads them.",
-    ),
+    option("filter-tables", "Cut the tables down to the input before moses reads them."),
 )
 
-algorithm_option = click.option(
-    "--algorithm",
-    type=click.Choice(OPTIMIZERS),
+algorithm_option = option(
+    "algorithm",
+    "That finds the weights on the n-best lists.",
     default=TUNING.algorithm,
-    show_default=True,
-    help="That finds the weights on the n-best lists.",
+    within=OPTIMIZERS,
 )
 
-metric_option = click.option(
-    "--metric",
-    type=click.Choice(list(METRICS)),
-    default=TUNING.metric,
-    show_default=True,
-    help="What is optimised, and shown: BLEU; word or translation error rate; chrF; or the share "
+metric_option = option(
+    "metric",
+    "What is optimised, and shown: BLEU; word or translation error rate; chrF; or the share "
     "of sentences that are right. Words are letters in a system of letters.",
+    default=TUNING.metric,
+    within=METRICS,
 )
 
-restarts_option = click.option(
-    "--restarts",
-    type=NOT_NEGATIVE,
-    default=TUNING.restarts,
-    show_default=True,
-    help="Random start points of mert.",
-)
+restarts_option = option("restarts", "Random start points of mert.", default=TUNING.restarts)
 
-tuning_options = Gathered(
+tuning_options = OptionGroup(
     "Tuning",
     "tuning",
-    lambda given: taken(TuningSettings, given, "random_directions", "seed"),
-    click.option(
-        "--algorithm",
-        type=click.Choice(OPTIMIZERS),
-        default=TUNING.algorithm,
-        show_default=True,
-        help="That finds the weights.",
-    ),
+    taking(TuningSettings, "random_directions", "seed"),
+    option("algorithm", "That finds the weights.", default=TUNING.algorithm, within=OPTIMIZERS),
     metric_option,
-    click.option(
-        "--list-size",
-        type=WholeRange(2, MOST_TRANSLATIONS),
+    option(
+        "list-size",
+        "Distinct translations of each sentence.",
         default=TUNING.list_size,
-        show_default=True,
-        help="Distinct translations of each sentence.",
+        within=WholeRange(2, MOST_TRANSLATIONS),
     ),
-    click.option(
-        "--max-iterations",
-        type=POSITIVE,
-        default=TUNING.max_iterations,
-        show_default=True,
-        help="Decoding runs at most.",
-    ),
-    click.option(
-        "--settled",
-        type=ZERO_OR_MORE,
+    option("max-iterations", "Decoding runs at most.", default=TUNING.max_iterations),
+    option(
+        "settled",
+        "Stop when no weight (their absolute values sum to 1) changes by more.",
         default=TUNING.settled,
-        show_default=True,
-        help="Stop when no weight (their absolute values sum to 1) changes by more.",
     ),
     restarts_option,
 )
 
-force_option = click.option(
-    "--force", is_flag=True, help="Tune although BLEU is next to nothing at the start."
-)
+force_option = option("force", "Tune although BLEU is next to nothing at the start.")

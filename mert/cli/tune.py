@@ -15,9 +15,10 @@ from mert.tuning.tune import RESCORING_WEIGHTS
 from mert.tuning.tune_rescored import tune_system
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, command_line, debug_option
-from moses_feature.cli.common.paths import READ, READ_NAMED_MODEL, WRITE_DIRECTORY
+from moses_feature.cli.common.paths import READ
 from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.types import NOT_NEGATIVE
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.metrics.metric import METRICS
 from moses_feature.moses.ini import MosesIni
 from moses_feature.rescoring.features import named_model
@@ -25,31 +26,19 @@ from moses_feature.rescoring.features import named_model
 
 @click.command("mert-tune", cls=Command, no_args_is_help=True)
 @click.argument("ini", type=READ)
-@click.option("--dev", type=READ, required=True, help="The development set, tokenised.")
-@click.option(
-    "--dev-reference",
-    type=READ,
-    multiple=True,
-    required=True,
-    help="Its translation. Repeatable.",
-)
-@click.option(
-    "--work-dir",
-    type=WRITE_DIRECTORY,
-    required=True,
-    help="Where all is kept; a run that was killed goes on.",
-)
-@click.option(
-    "--rescore",
-    multiple=True,
-    type=READ_NAMED_MODEL,
-    help="Add a model to the n-best lists, as a feature: an RNNsearch (several of one "
+@option("dev", "The development set, tokenised.", required=True)
+@option("dev-reference", "Its translation. Repeatable.", many=True, required=True)
+@option("work-dir", "Where all is kept; a run that was killed goes on.", required=True)
+@option(
+    "rescore",
+    "Add a model to the n-best lists, as a feature: an RNNsearch (several of one "
     "name are averaged), or a neural language model. Repeatable.",
+    many=True,
 )
 @decoder_options
 @tuning_options
 @force_option
-@click.option("--seed", type=NOT_NEGATIVE, default=TUNING.seed, show_default=True)
+@option("seed", default=TUNING.seed, within=NOT_NEGATIVE)
 @debug_option
 @click.version_option(__version__)
 def mert_tune(

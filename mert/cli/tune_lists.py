@@ -11,8 +11,10 @@ from mert.optimisers import choice
 from mert.optimisers.moses_files import write_weights
 from mert.tuning.tune_lists import features_of, tune_lists
 from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.options import format_option
 from moses_feature.cli.common.paths import READ, WRITE
-from moses_feature.cli.common.types import NOT_NEGATIVE, format_option
+from moses_feature.cli.common.types import NOT_NEGATIVE
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.metrics.metric import METRICS
 from moses_feature.moses.lines import read_parallel
 from moses_feature.rescoring.nbest import read_weights
@@ -23,25 +25,23 @@ from moses_feature.runtime.files import STANDARD_STREAM
 @click.command("tune", cls=Command, no_args_is_help=True)
 @click.argument("lists", type=READ)
 @click.argument("weights", type=WRITE)
-@click.option(
-    "--reference",
-    "references",
-    type=READ,
-    multiple=True,
+@option(
+    "reference",
+    "The translation of the text of the lists, tokenised like them. Repeatable.",
+    to="references",
+    many=True,
     required=True,
-    help="The translation of the text of the lists, tokenised like them. Repeatable.",
 )
 @format_option
-@click.option(
-    "--start",
-    type=READ,
-    help="Weights to begin with, lines like LM0= 0.1, or a moses.ini; those of the decoder by "
+@option(
+    "start",
+    "Weights to begin with, lines like LM0= 0.1, or a moses.ini; those of the decoder by "
     "default, for lists in Moses' format equal ones.",
 )
 @algorithm_option
 @metric_option
 @restarts_option
-@click.option("--seed", type=NOT_NEGATIVE, default=TUNING.seed, show_default=True)
+@option("seed", default=TUNING.seed, within=NOT_NEGATIVE)
 @debug_option
 def tune_lists_command(
     lists: str,

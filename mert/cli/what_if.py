@@ -9,8 +9,10 @@ from mert.comparison.what_if import what_if
 from mert.optimisers import choice
 from mert.tuning.corpus import Corpus
 from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.options import table_name_option
 from moses_feature.cli.common.paths import READ
-from moses_feature.cli.common.types import NOT_NEGATIVE, POSITIVE, table_name_option
+from moses_feature.cli.common.types import NOT_NEGATIVE
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 
@@ -18,21 +20,12 @@ from moses_feature.moses.ini import MosesIni
 @click.command("what-if", cls=Command, no_args_is_help=True)
 @click.argument("ini", type=READ)
 @click.argument("lists", type=READ)
-@click.option(
-    "--table", type=READ, required=True, help="The phrase table of the ini, with new columns."
-)
+@option("table", "The phrase table of the ini, with new columns.", within=READ, required=True)
 @table_name_option
-@click.option("--source", type=READ, required=True, help="The text of the lists, tokenised.")
-@click.option(
-    "--reference",
-    "references",
-    type=READ,
-    multiple=True,
-    required=True,
-    help="Its translation. Repeatable.",
-)
-@click.option("--seeds", type=POSITIVE, default=3, show_default=True, help="Runs of the optimiser.")
-@click.option("--seed", type=NOT_NEGATIVE, default=TUNING.seed, show_default=True)
+@option("source", "The text of the lists, tokenised.", required=True)
+@option("reference", "Its translation. Repeatable.", to="references", many=True, required=True)
+@option("seeds", "Runs of the optimiser.", default=3)
+@option("seed", default=TUNING.seed, within=NOT_NEGATIVE)
 @algorithm_option
 @restarts_option
 @debug_option

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from moses_feature.moses.nbest_lists import NAME
 from moses_feature.networks.files import is_model_directory
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, is_compressed
@@ -144,6 +145,26 @@ WRITE_INI = OutputPath("FILE", in_place="ini")
 WRITE_TABLE = OutputPath("FILE", files=_table_files, table=True)
 WRITE_MODEL = OutputPath("MODEL")
 WRITE_DIRECTORY = OutputPath("DIRECTORY")
+
+
+def named_models(given: Sequence[str]) -> list[tuple[str, list[Path]]]:
+    """Return names and directories of `NAME=DIRECTORY …`; those of one name stand together.
+
+    Raises:
+        UsageError: several without names, or a name that is none.
+    """
+    found: dict[str, list[Path]] = {}
+    for text in given:
+        name, equals, path = ("", "", text) if Path(text).is_dir() else text.rpartition("=")
+        if (equals and not NAME.fullmatch(name)) or not path:
+            raise UsageError(f"{text}: expected NAME=DIRECTORY, the name of letters and digits")
+        found.setdefault(name, []).append(Path(path))
+    if len(given) > 1 and "" in found:
+        raise UsageError(
+            f"{found[''][0]}: several models need names, such as forward={found[''][0]}; those of "
+            "one name are averaged"
+        )
+    return list(found.items())
 
 
 def check_outputs(context: click.Context) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.options import DeviceOptions, device_options
-from moses_feature.cli.common.paths import READ, READ_NAMED_MODEL, WRITE
+from moses_feature.cli.common.options import DeviceOptions, device_options, format_option
+from moses_feature.cli.common.paths import READ, WRITE
 from moses_feature.cli.common.progress import Progress
-from moses_feature.cli.common.types import format_option
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.joint.settings import JOINT_ARCHITECTURE
 from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
@@ -40,39 +40,31 @@ from moses_feature.runtime.files import STANDARD_STREAM, open_output
 @click.argument("lists", type=READ)
 @click.argument("output", type=WRITE)
 @format_option
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    type=READ_NAMED_MODEL,
-    help="Add log p by this model: of the translation by a neural language model (CSLM0 unless "
+@option(
+    "model",
+    "Add log p by this model: of the translation by a neural language model (CSLM0 unless "
     "named), or given the source sentence by an RNNsearch (RNNsearch0; one that reads the other "
     "direction scores the source; several of one name are averaged), a network for phrases (RNN0) "
     "or a joint model (NNJM0; for lists with word alignments). Repeatable.",
+    to="models",
+    many=True,
 )
-@click.option(
-    "--source",
-    type=READ,
-    help="The text that was translated, for all models but neural language models.",
-)
-@click.option(
-    "--weights",
-    type=READ,
-    help="Weights of all features, lines like LM0= 0.1 (mert-tune --rescore writes them) or a "
+@option("source", "The text that was translated, for all models but neural language models.")
+@option(
+    "weights",
+    "Weights of all features, lines like LM0= 0.1 (mert-tune --rescore writes them) or a "
     "moses.ini: the totals are computed anew, and the lists put in their order.",
 )
-@click.option(
-    "--one-best",
-    type=WRITE,
-    help="Also write the translation with the highest total of each sentence, one a line; an "
+@option(
+    "one-best",
+    "Also write the translation with the highest total of each sentence, one a line; an "
     "empty line for a sentence without a list (after the last one, with --reference or --source).",
 )
-@click.option(
-    "--reference",
-    "references",
-    type=READ,
-    multiple=True,
-    help="Print BLEU against this translation of the text, before and after. Repeatable.",
+@option(
+    "reference",
+    "Print BLEU against this translation of the text, before and after. Repeatable.",
+    to="references",
+    many=True,
 )
 @device_options
 @debug_option

@@ -7,9 +7,11 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.options import DeviceOptions, device_options
-from moses_feature.cli.common.paths import READ, READ_MODEL, WRITE_MODEL
-from moses_feature.cli.common.types import FiniteRange, Gathered, table_name_option, taken
+from moses_feature.cli.common.groups import OptionGroup, taking
+from moses_feature.cli.common.options import DeviceOptions, device_options, table_name_option
+from moses_feature.cli.common.paths import READ_MODEL, WRITE_MODEL
+from moses_feature.cli.common.types import FiniteRange
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.cli.models.training_options import resume_option, run_options
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
@@ -23,40 +25,33 @@ DEFAULTS = RefineSettings()
 @click.command("refine", cls=Command, no_args_is_help=True)
 @click.argument("model", type=READ_MODEL)
 @click.argument("refined", type=WRITE_MODEL)
-@click.option(
-    "--ini", type=READ, required=True, help="The tuned system that the lists are of, with weights."
-)
+@option("ini", "The tuned system that the lists are of, with weights.", required=True)
 @table_name_option
-@click.option("--source", type=READ, required=True, help="The text that was decoded, tokenised.")
-@click.option(
-    "--reference", type=READ, multiple=True, required=True, help="Its translation. Repeatable."
-)
-@click.option("--lists", type=READ, required=True, help="Its n-best lists, with segmentation.")
+@option("source", "The text that was decoded, tokenised.", required=True)
+@option("reference", "Its translation. Repeatable.", many=True, required=True)
+@option("lists", "Its n-best lists, with segmentation.", required=True)
 @resume_option
-@Gathered(
+@OptionGroup(
     "Training",
     "settings",
-    lambda given: taken(RefineSettings, given, "clip"),
-    click.option(
-        "--perplexity",
-        type=FiniteRange(1, min_open=True),
+    taking(RefineSettings, "clip"),
+    option(
+        "perplexity",
+        "Of the translations of a list, at the start.",
         default=DEFAULTS.perplexity,
-        show_default=True,
-        help="Of the translations of a list, at the start.",
+        within=FiniteRange(1, min_open=True),
     ),
-    click.option(
-        "--column-weight",
-        "weight",
-        type=FiniteRange(0, min_open=True),
-        help="Of the network's column while it learns; that of the ini by default, which must not "
-        "be 0.",
+    option(
+        "column-weight",
+        "Of the network's column while it learns; that of the ini by default, which must not be 0.",
+        to="weight",
+        within=FiniteRange(0, min_open=True),
     ),
-    click.option(
-        "--held-out",
-        type=FiniteRange(0, 1, min_open=True, max_open=True),
+    option(
+        "held-out",
+        "Share of the sentences that measure the loss and are not learnt from.",
         default=DEFAULTS.held_out,
-        show_default=True,
-        help="Share of the sentences that measure the loss and are not learnt from.",
+        within=FiniteRange(0, 1, min_open=True, max_open=True),
     ),
     run_options(DEFAULTS, "sentences", "a quarter of an epoch"),
 )

@@ -8,9 +8,11 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.groups import typed
 from moses_feature.cli.common.options import table_word_options
 from moses_feature.cli.common.paths import READ_MODEL
-from moses_feature.cli.common.types import POSITIVE, SEED, FiniteRange, WholeRange, typed
+from moses_feature.cli.common.types import FiniteRange, WholeRange
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import WordError, WordOptions
@@ -25,30 +27,23 @@ MOST = 10_000
 
 @click.command("sample", cls=Command, no_args_is_help=True)
 @click.argument("model", type=READ_MODEL)
-@click.option(
-    "--samples",
-    type=WholeRange(1, MOST),
-    default=50,
-    show_default=True,
-    help="How many are drawn for each source phrase.",
+@option(
+    "samples", "How many are drawn for each source phrase.", default=50, within=WholeRange(1, MOST)
 )
-@click.option(
-    "--temperature",
-    type=FiniteRange(0.01, 100),
-    default=1.0,
-    show_default=True,
-    help="Log probabilities are divided by it before a word is drawn: below 1 for likelier words, "
+@option(
+    "temperature",
+    "Log probabilities are divided by it before a word is drawn: below 1 for likelier words, "
     "above 1 for others.",
+    default=1.0,
+    within=FiniteRange(0.01, 100),
 )
-@click.option("--seed", type=SEED, default=1, show_default=True)
-@click.option(
-    "--beam",
-    type=WholeRange(1, MOST),
-    help="Search for the likeliest targets in place of drawing some, with so many prefixes.",
+@option("seed", default=1)
+@option(
+    "beam",
+    "Search for the likeliest targets in place of drawing some, with so many prefixes.",
+    within=WholeRange(1, MOST),
 )
-@click.option(
-    "--best", type=POSITIVE, default=5, show_default=True, help="Targets of a phrase to write."
-)
+@option("best", "Targets of a phrase to write.", default=5)
 @table_word_options
 @debug_option
 def sample_command(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.groups import typed
 from moses_feature.cli.common.options import (
     DeviceOptions,
     device_options,
@@ -18,7 +19,7 @@ from moses_feature.cli.common.options import (
     table_word_options,
 )
 from moses_feature.cli.common.paths import READ_MODEL
-from moses_feature.cli.common.types import BATCH, typed
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import WordError, WordOptions
@@ -38,13 +39,9 @@ SENTENCES_TOGETHER = 256
 
 @click.command("score", cls=Command, no_args_is_help=True)
 @click.argument("model", type=READ_MODEL)
-@click.option("--per-word", is_flag=True, help="Also log p of every target word and of the end.")
-@click.option(
-    "--normalised", is_flag=True, help="Subtract log Z of a self-normalised model, or NPLM's, too."
-)
-@click.option(
-    "--batch-size", type=BATCH, default=4096, show_default=True, help="Pairs scored together."
-)
+@option("per-word", "Also log p of every target word and of the end.")
+@option("normalised", "Subtract log Z of a self-normalised model, or NPLM's, too.")
+@option("batch-size", "Pairs scored together.", default=4096)
 @table_word_options
 @scoring_dtype_option
 @device_options

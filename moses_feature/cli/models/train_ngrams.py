@@ -10,6 +10,7 @@ from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.options import DeviceOptions, device_options
 from moses_feature.cli.common.paths import READ, WRITE_MODEL
 from moses_feature.cli.common.types import WholeRange
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.cli.models.training_options import (
     NgramOptions,
     alignment_option,
@@ -23,10 +24,10 @@ cslm_options = ngram_options(
     LM_PRESETS,
     LmData,
     "Words",
-    click.option(
-        "--order",
-        type=WholeRange(2, LARGEST_ORDER),
-        help="Words of an n-gram, the predicted one counted; 7 by default, 10 of characters.",
+    option(
+        "order",
+        "Words of an n-gram, the predicted one counted; 7 by default, 10 of characters.",
+        within=WholeRange(2, LARGEST_ORDER),
     ),
 )
 
@@ -34,19 +35,17 @@ joint_options = ngram_options(
     JOINT_PRESETS,
     JointData,
     "Words a side",
-    click.option(
-        "--order",
-        type=WholeRange(2, LARGEST_ORDER),
+    option(
+        "order",
+        "Target words of an n-gram, the predicted one counted.",
         default=JOINT_PRESETS["paper"].order,
-        show_default=True,
-        help="Target words of an n-gram, the predicted one counted.",
+        within=WholeRange(2, LARGEST_ORDER),
     ),
-    click.option(
-        "--source-window",
-        type=WholeRange(0, LARGEST_WINDOW),
+    option(
+        "source-window",
+        "Source words on each side of the one that the predicted word belongs to.",
         default=JOINT_PRESETS["paper"].source_window,
-        show_default=True,
-        help="Source words on each side of the one that the predicted word belongs to.",
+        within=WholeRange(0, LARGEST_WINDOW),
     ),
 )
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.groups import Given, OptionGroup, take
 from moses_feature.cli.common.options import DeviceOptions, device_options
 from moses_feature.cli.common.paths import READ, WRITE_MODEL
-from moses_feature.cli.common.types import POSITIVE, Gathered, Given, taken
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.cli.models.training_options import (
     SizeOptions,
     alignment_option,
@@ -52,8 +53,8 @@ class SearchOptions:
     def from_options(cls, given: Given) -> SearchOptions:
         """Pick them from the options of a command."""
         size = SizeOptions.from_options(given, SearchSizes)
-        reading = taken(Reading, given)
-        return taken(cls, given, size=size, reading=reading, run=taken(RunSettings, given, "clip"))
+        reading = take(Reading, given)
+        return take(cls, given, size=size, reading=reading, run=take(RunSettings, given, "clip"))
 
     def settings(self, device: torch.device) -> SearchSettings:
         """Return how to train on a device."""
@@ -71,16 +72,15 @@ class SearchOptions:
         return SearchData(source, target, *limits, self.reading, self.alignment)
 
 
-search_options = Gathered(
+search_options = OptionGroup(
     "Training",
     "training",
     SearchOptions.from_options,
-    click.option(
-        "--reverse",
-        is_flag=True,
-        help="Learn p(source | target): read TARGET and write SOURCE, which keep their places.",
+    option(
+        "reverse",
+        "Learn p(source | target): read TARGET and write SOURCE, which keep their places.",
     ),
-    click.option("--right-to-left", is_flag=True, help="Write the last word first."),
+    option("right-to-left", "Write the last word first."),
     size_options(
         SEARCH_PRESETS,
         {
@@ -91,12 +91,10 @@ search_options = Gathered(
         },
     ),
     shortlist_options(SearchData, "Words a side"),
-    click.option(
-        "--longest",
-        type=POSITIVE,
+    option(
+        "longest",
+        "Words of a sentence at most; pairs with a longer one are left out.",
         default=SearchData.longest,
-        show_default=True,
-        help="Words of a sentence at most; pairs with a longer one are left out.",
     ),
     alignment_option(),
     held_out_option(DEFAULTS, "source sentences"),

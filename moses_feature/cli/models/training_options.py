@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from moses_feature.cli.common.paths import READ
-from moses_feature.cli.common.types import (
-    ABOVE_ZERO,
-    BATCH,
-    POSITIVE,
-    SEED,
-    ZERO_OR_MORE,
-    FiniteRange,
-    Gathered,
-    Given,
-    WholeRange,
-    taken,
-    together,
-)
+from moses_feature.cli.common.groups import Decorator, Given, OptionGroup, options, take
+from moses_feature.cli.common.types import FiniteRange, WholeRange
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.cslm.settings import LARGEST_SIZE, LmData, LmSettings, LmSizes
 from moses_feature.joint.settings import JointData
 from moses_feature.moses.words import WordOptions
@@ -44,14 +33,13 @@ from moses_feature.training.settings import LEARNING_RATES, RunSettings
 if TYPE_CHECKING:
     import torch
 
-F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", Sizes, FeedForwardSizes, SearchSizes, LmSizes)
 
 DEFAULTS = TrainingSettings()
 LM_DEFAULTS = LmSettings()
 
 
-def run_options(defaults: RunSettings, examples: str, epoch: str) -> Callable[[F], F]:
+def run_options(defaults: RunSettings, examples: str, epoch: str) -> Decorator:
     """Return the options of a training run.
 
     Args:
@@ -59,164 +47,130 @@ def run_options(defaults: RunSettings, examples: str, epoch: str) -> Callable[[F
         examples: what an update has many of.
         epoch: updates between evaluations, by default.
     """
-    return together(
+    return options(
         _rate_options(defaults),
         _budget_options(defaults, examples, epoch),
-        click.option(
-            "--dropout",
-            type=FiniteRange(0, 1, max_open=True),
-            default=defaults.dropout,
-            show_default=True,
-            help="Share of the components of embeddings and of the last layer's units that "
+        option(
+            "dropout",
+            "Share of the components of embeddings and of the last layer's units that "
             "training leaves out.",
+            default=defaults.dropout,
+            within=FiniteRange(0, 1, max_open=True),
         ),
-        click.option(
-            "--dtype",
-            type=click.Choice(get_args(Dtype)),
+        option(
+            "dtype",
+            "Of the matrix products in training.",
             default=defaults.dtype,
-            show_default=True,
-            help="Of the matrix products in training.",
+            within=get_args(Dtype),
         ),
-        click.option("--seed", type=SEED, default=defaults.seed, show_default=True),
+        option("seed", default=defaults.seed),
     )
 
 
-def _rate_options(defaults: RunSettings) -> Callable[[F], F]:
-    return together(
-        click.option(
-            "--optimizer",
-            type=click.Choice(list(LEARNING_RATES)),
+def _rate_options(defaults: RunSettings) -> Decorator:
+    return options(
+        option(
+            "optimizer",
+            "adadelta is the paper's.",
             default=defaults.optimizer,
-            show_default=True,
-            help="adadelta is the paper's.",
+            within=LEARNING_RATES,
         ),
-        click.option(
-            "--learning-rate",
-            type=ABOVE_ZERO,
-            default=defaults.learning_rate,
-            show_default=defaults.learning_rate is not None,
-            help="0.001 (adam) or 1 (adadelta) by default."
+        option(
+            "learning-rate",
+            "0.001 (adam) or 1 (adadelta) by default."
             if defaults.learning_rate is None
             else "Of the optimiser.",
+            default=defaults.learning_rate,
         ),
-        click.option(
-            "--annealing",
-            type=FiniteRange(0, 1, min_open=True),
-            help="Factor on the learning rate after an evaluation that is not the best so far; 0.5 "
+        option(
+            "annealing",
+            "Factor on the learning rate after an evaluation that is not the best so far; 0.5 "
             "(adam) or 1 (adadelta) by default.",
+            within=FiniteRange(0, 1, min_open=True),
         ),
-        click.option(
-            "--cooldown",
-            type=FiniteRange(0, 1),
-            default=defaults.cooldown,
-            show_default=True,
-            help="Share of the budget, at its end, in which the learning rate falls to 0 along a "
+        option(
+            "cooldown",
+            "Share of the budget, at its end, in which the learning rate falls to 0 along a "
             "line; 0.3 is usual.",
+            default=defaults.cooldown,
+            within=FiniteRange(0, 1),
         ),
     )
 
 
-def _budget_options(defaults: RunSettings, examples: str, epoch: str) -> Callable[[F], F]:
-    return together(
-        click.option(
-            "--batch-size",
-            type=BATCH,
-            default=defaults.batch_size,
-            show_default=True,
-            help=f"{examples.capitalize()} an update.",
-        ),
-        click.option("--updates", type=POSITIVE, help="Stop after so many updates."),
-        click.option(
-            "--epochs", type=ABOVE_ZERO, help=f"Stop after so many passes over the {examples}."
-        ),
-        click.option("--minutes", type=ABOVE_ZERO, help="Stop after so many minutes."),
-        click.option(
-            "--evaluate-every",
-            type=POSITIVE,
-            help=f"Updates between evaluations; {epoch} by default.",
-        ),
-        click.option(
-            "--patience",
-            type=POSITIVE,
+def _budget_options(defaults: RunSettings, examples: str, epoch: str) -> Decorator:
+    return options(
+        option("batch-size", f"{examples.capitalize()} an update.", default=defaults.batch_size),
+        option("updates", "Stop after so many updates."),
+        option("epochs", f"Stop after so many passes over the {examples}."),
+        option("minutes", "Stop after so many minutes."),
+        option("evaluate-every", f"Updates between evaluations; {epoch} by default."),
+        option(
+            "patience",
+            "Stop after so many evaluations in a row without a better held-out loss.",
             default=defaults.patience,
-            show_default=True,
-            help="Stop after so many evaluations in a row without a better held-out loss.",
         ),
     )
 
 
-resume_option = click.option(
-    "--resume", is_flag=True, help="Go on with a run that was interrupted or killed."
-)
+resume_option = option("resume", "Go on with a run that was interrupted or killed.")
 
 
-def alignment_option(*, required: bool = False) -> Callable[[F], F]:
+def alignment_option(*, required: bool = False) -> Decorator:
     """Return the option for the word alignments of two texts."""
     use = "" if required else ": the network learns to align as they do, too"
-    return click.option(
-        "--alignment",
-        type=READ,
-        required=required,
-        help="Links of each sentence pair, such as 0-0 1-2, as Moses' training leaves them in "
+    return option(
+        "alignment",
+        "Links of each sentence pair, such as 0-0 1-2, as Moses' training leaves them in "
         f"model/aligned.grow-diag-final-and{use}.",
+        required=required,
     )
 
 
-def held_out_option(defaults: TrainingSettings | LmSettings, what: str) -> Callable[[F], F]:
+def held_out_option(defaults: TrainingSettings | LmSettings, what: str) -> Decorator:
     """Return the option for the held-out share of something."""
-    return click.option(
-        "--held-out",
-        type=FiniteRange(0, 1, min_open=True, max_open=True),
+    return option(
+        "held-out",
+        f"Share of the {what} that measure the loss and are not trained on.",
         default=defaults.held_out,
-        show_default=True,
-        help=f"Share of the {what} that measure the loss and are not trained on.",
+        within=FiniteRange(0, 1, min_open=True, max_open=True),
     )
 
 
-def shortlist_options(
-    defaults: type[LmData | JointData | SearchData], words: str
-) -> Callable[[F], F]:
+def shortlist_options(defaults: type[LmData | JointData | SearchData], words: str) -> Decorator:
     """Return the options for the shortlists of networks that are trained on texts."""
-    return together(
-        click.option(
-            "--shortlist",
-            type=POSITIVE,
+    return options(
+        option(
+            "shortlist",
+            f"{words} that the network knows; the rest is UNK.",
             default=defaults.shortlist,
-            show_default=True,
-            help=f"{words} that the network knows; the rest is UNK.",
         ),
-        click.option(
-            "--min-count",
-            type=POSITIVE,
-            default=defaults.min_count,
-            show_default=True,
-            help="How often a word of a shortlist occurs at least. With 1 and a short text there "
+        option(
+            "min-count",
+            "How often a word of a shortlist occurs at least. With 1 and a short text there "
             "may be no UNK to learn from.",
+            default=defaults.min_count,
         ),
     )
 
 
-def self_normalisation_option(where: str) -> Callable[[F], F]:
+def self_normalisation_option(where: str) -> Decorator:
     """Return the option, and say where it pays."""
-    return click.option(
-        "--self-normalisation",
-        type=ZERO_OR_MORE,
-        default=0.0,
-        show_default=True,
-        help="Factor of (log Z)^2 in the loss; above 0, scores are used without log Z, which is "
+    return option(
+        "self-normalisation",
+        "Factor of (log Z)^2 in the loss; above 0, scores are used without log Z, which is "
         f"faster {where}. 0.1 is usual.",
+        default=0.0,
     )
 
 
-def sample_option() -> Callable[[F], F]:
+def sample_option() -> Decorator:
     """Return the option of a sampled softmax."""
-    return click.option(
-        "--sampled-words",
-        "sample",
-        type=POSITIVE,
-        metavar="N",
-        help="Estimate the sum over all words in the softmax, while training, from N words drawn "
+    return option(
+        "sampled-words",
+        "Estimate the sum over all words in the softmax, while training, from N words drawn "
         "anew for each update; faster with many words, such as N 2000 of 15,000.",
+        to="sample",
     )
 
 
@@ -225,14 +179,14 @@ def _option_of(size: str) -> str:
     return "alignment_units" if size == "alignment" else size
 
 
-def size_options(presets: Mapping[str, S], what: dict[str, str]) -> Callable[[F], F]:
+def size_options(presets: Mapping[str, S], what: dict[str, str]) -> Decorator:
     """Return the options for the sizes of layers, by the names of the fields."""
-    return together(
-        click.option(
-            "--preset",
-            type=click.Choice(list(presets)),
-            help="Layer sizes; small on a CPU, paper on a GPU by default."
+    return options(
+        option(
+            "preset",
+            "Layer sizes; small on a CPU, paper on a GPU by default."
             + (" characters is for models of letters." if "characters" in presets else ""),
+            within=presets,
         ),
         *(
             click.option(
@@ -300,7 +254,7 @@ class TrainingOptions:
     def from_options(cls, given: Given) -> TrainingOptions:
         """Pick them from the options of a command."""
         size = SizeOptions.from_options(given, Sizes, FeedForwardSizes, SearchSizes)
-        return taken(cls, given, size=size, run=taken(RunSettings, given, "clip"))
+        return take(cls, given, size=size, run=take(RunSettings, given, "clip"))
 
     def settings(self, device: torch.device) -> TrainingSettings:
         """Return how to train on a device."""
@@ -324,17 +278,16 @@ class TrainingOptions:
         return TrainingData(tables, *texts, self.shortlist, words, self.folds, reading)
 
 
-training_options = Gathered(
+training_options = OptionGroup(
     "Training",
     "training",
     TrainingOptions.from_options,
-    click.option(
-        "--architecture",
-        type=click.Choice(["encoder-decoder", RNNSEARCH, FEED_FORWARD]),
-        default="encoder-decoder",
-        show_default=True,
-        help="The paper's network; RNNsearch, which aligns the words of the phrases; or the older "
+    option(
+        "architecture",
+        "The paper's network; RNNsearch, which aligns the words of the phrases; or the older "
         "network of Schwenk (2012), without recurrences.",
+        default="encoder-decoder",
+        within=["encoder-decoder", RNNSEARCH, FEED_FORWARD],
     ),
     size_options(
         PRESETS,
@@ -347,38 +300,29 @@ training_options = Gathered(
             "positions": "source words that are read (feed-forward)",
         },
     ),
-    click.option(
-        "--unit",
-        type=click.Choice(list(PRODUCTS)),
-        help="Hidden units: the paper's gated ones (gru, the default), without gates (tanh), a "
+    option(
+        "unit",
+        "Hidden units: the paper's gated ones (gru, the default), without gates (tanh), a "
         "quarter or half of which change slowly, or long short-term memory (encoder-decoder).",
+        within=PRODUCTS,
     ),
-    click.option(
-        "--shortlist",
-        type=POSITIVE,
+    option(
+        "shortlist",
+        "Words a side that the network knows; the rest is UNK.",
         default=TrainingData.shortlist,
-        show_default=True,
-        help="Words a side that the network knows; the rest is UNK.",
     ),
-    click.option(
-        "--source-text", type=READ, help="Text whose word frequencies make the source shortlist."
-    ),
-    click.option("--target-text", type=READ, help="The same for the target side."),
-    click.option(
-        "--reverse",
-        is_flag=True,
-        help="Learn p(source | target); source phrases are then target phrases, below.",
-    ),
+    option("source-text", "Text whose word frequencies make the source shortlist."),
+    option("target-text", "The same for the target side."),
+    option("reverse", "Learn p(source | target); source phrases are then target phrases, below."),
     self_normalisation_option("in tables; with rnnsearch, in rescored lists alone"),
     sample_option(),
     held_out_option(DEFAULTS, "source phrases"),
-    click.option(
-        "--folds",
-        type=WholeRange(1, MOST_FOLDS),
-        default=TrainingData.folds,
-        show_default=True,
-        help="Cross-fitting: train so many networks, each without a part of the source phrases, "
+    option(
+        "folds",
+        "Cross-fitting: train so many networks, each without a part of the source phrases, "
         "and score this part with it. Each network has the whole budget.",
+        default=TrainingData.folds,
+        within=WholeRange(1, MOST_FOLDS),
     ),
     run_options(DEFAULTS, "phrase pairs", "an epoch, 5,000 at most,"),
 )
@@ -412,8 +356,8 @@ def ngram_options(
     presets: Mapping[str, LmSizes],
     data: type[LmData | JointData],
     words: str,
-    *of_context: Callable[[F], F],
-) -> Gathered[NgramOptions]:
+    *of_context: Decorator,
+) -> OptionGroup[NgramOptions]:
     """Return the options of a command that trains a feed-forward model: `NgramOptions`.
 
     Args:
@@ -426,10 +370,10 @@ def ngram_options(
 
     def from_options(given: Given) -> NgramOptions:
         size = SizeOptions.from_options(given, kind)
-        run = taken(RunSettings, given, "clip")
-        return taken(NgramOptions, given, presets=presets, size=size, run=run)
+        run = take(RunSettings, given, "clip")
+        return take(NgramOptions, given, presets=presets, size=size, run=run)
 
-    return Gathered(
+    return OptionGroup(
         "Training",
         "training",
         from_options,

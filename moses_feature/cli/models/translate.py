@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.paths import READ_MODEL, WRITE
+from moses_feature.cli.common.paths import READ_MODEL
 from moses_feature.cli.common.types import WholeRange
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.networks.known_words import KnownWords
@@ -29,17 +30,10 @@ LARGEST_BEAM = 1000
 
 @click.command("translate", cls=Command, no_args_is_help=True)
 @click.argument("model", type=READ_MODEL)
-@click.option(
-    "--beam",
-    type=WholeRange(1, LARGEST_BEAM),
-    default=12,
-    show_default=True,
-    help="Hypotheses of a sentence.",
-)
-@click.option(
-    "--alignment-out",
-    type=WRITE,
-    help="Also write what each target word is aligned to: a JSON object a line, with source, "
+@option("beam", "Hypotheses of a sentence.", default=12, within=WholeRange(1, LARGEST_BEAM))
+@option(
+    "alignment-out",
+    "Also write what each target word is aligned to: a JSON object a line, with source, "
     "target and alignment, a row for each target word and the end, a probability for each source "
     "word and the end.",
 )

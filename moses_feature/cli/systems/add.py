@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.paths import READ, READ_NAMED_MODEL, READ_TABLE, WRITE_INI
-from moses_feature.cli.common.types import ANY_NUMBER, table_name_option
+from moses_feature.cli.common.options import table_name_option
+from moses_feature.cli.common.paths import READ, WRITE_INI
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.binary_tables.kinds import score_count
 from moses_feature.moses.ini import TABLE_CLASS, MosesIni
 from moses_feature.runtime.errors import FormatError, UsageError
@@ -18,34 +19,29 @@ from moses_feature.tables.add_to_ini import START_WEIGHT, add_models, add_to_ini
 @click.command("add", cls=Command, no_args_is_help=True)
 @click.argument("ini", type=READ)
 @click.argument("output", type=WRITE_INI)
-@click.option("--table", type=READ_TABLE, help="An augmented table, text or compressed.")
-@click.option(
-    "--same-table",
-    is_flag=True,
-    help="The table that the ini reads is the augmented one, and the ini says too few scores.",
+@option("table", "An augmented table, text or compressed.")
+@option(
+    "same-table",
+    "The table that the ini reads is the augmented one, and the ini says too few scores.",
 )
-@click.option(
-    "--binary-path",
-    type=READ,
-    help="That table in the binary format that the ini has, as moses-feature table binarise "
-    "writes it.",
+@option(
+    "binary-path",
+    "That table in the binary format that the ini has, as moses-feature table binarise writes it.",
 )
-@click.option(
-    "--model",
-    "models",
-    type=READ_NAMED_MODEL,
-    multiple=True,
-    help="A neural language model (a model directory, or an NPLM file), a joint language model, or "
+@option(
+    "model",
+    "A neural language model (a model directory, or an NPLM file), a joint language model, or "
     "for the embedded decoder an RNNsearch; CSLM0, NNJM0 or RNNsearch0 unless named. Repeatable.",
+    to="models",
+    many=True,
 )
 @table_name_option
-@click.option(
-    "--weight",
-    "weights",
-    type=ANY_NUMBER,
-    multiple=True,
-    help="Start weight of a new score, in order; 0.1 each by default. A score of weight 0 is not "
+@option(
+    "weight",
+    "Start weight of a new score, in order; 0.1 each by default. A score of weight 0 is not "
     "tuned and takes no part. Repeatable, for the scores of a table; of models, that of each.",
+    to="weights",
+    many=True,
 )
 @debug_option
 def add_command(

@@ -10,7 +10,7 @@ import click
 
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ
-from moses_feature.cli.common.types import NOT_NEGATIVE
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.doctor.examine import MOST_LINES, examine
 from moses_feature.moses.programs import find_program
 from moses_feature.runtime.errors import UsageError, printable
@@ -18,24 +18,10 @@ from moses_feature.runtime.errors import UsageError, printable
 
 @click.command("doctor", cls=Command, no_args_is_help=True)
 @click.argument("ini", type=READ)
-@click.option("--source", type=READ, help="A text that it is to translate, tokenised.")
-@click.option(
-    "--reference",
-    "references",
-    type=READ,
-    multiple=True,
-    help="A translation of that text. Repeatable.",
-)
-@click.option(
-    "--most-lines",
-    type=NOT_NEGATIVE,
-    default=MOST_LINES,
-    show_default=True,
-    help="Of each text table, to read at most; 0 for all.",
-)
-@click.option(
-    "--moses", metavar="FILE", help="The moses binary, or a folder of Moses, to be looked at, too."
-)
+@option("source", "A text that it is to translate, tokenised.")
+@option("reference", "A translation of that text. Repeatable.", to="references", many=True)
+@option("most-lines", "Of each text table, to read at most; 0 for all.", default=MOST_LINES)
+@option("moses", "The moses binary, or a folder of Moses, to be looked at, too.")
 @debug_option
 def doctor_command(
     ini: str, source: str | None, references: tuple[str, ...], most_lines: int, moses: str | None

@@ -12,16 +12,23 @@ import click
 
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, command_line, debug_option
+from moses_feature.cli.common.groups import OptionGroup, taking
 from moses_feature.cli.common.options import (
     DeviceOptions,
     device_options,
     estimate_option,
     scoring_dtype_option,
+    table_name_option,
     table_word_options,
 )
-from moses_feature.cli.common.paths import READ, READ_NAMED_MODEL, READ_TABLE, WRITE, WRITE_TABLE
+from moses_feature.cli.common.paths import (
+    READ_TABLE,
+    WRITE,
+    WRITE_TABLE,
+    named_models,
+)
 from moses_feature.cli.common.progress import AugmentReporter, Progress
-from moses_feature.cli.common.types import Gathered, named_models, table_name_option, taken
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.cli.models.train import train_model
 from moses_feature.cli.models.training_options import (
     TrainingOptions,
@@ -63,47 +70,40 @@ class PlaceOptions:
 @click.command("augment-phrase-table", cls=Command, no_args_is_help=True)
 @click.argument("table", type=READ_TABLE)
 @click.argument("output", type=WRITE_TABLE)
-@click.option(
-    "--model",
-    "models",
-    metavar="[NAME=]MODEL",
-    type=READ_NAMED_MODEL,
-    multiple=True,
-    help="Score with this model; nothing is trained. Repeatable: each has columns of its own, but "
+@option(
+    "model",
+    "Score with this model; nothing is trained. Repeatable: each has columns of its own, but "
     "for those of one name, which are averaged.",
+    to="models",
+    many=True,
 )
-@click.option(
-    "--phrases-of",
-    type=READ,
-    multiple=True,
-    help="Keep only lines whose source phrase occurs in this text. Repeatable.",
+@option(
+    "phrases-of", "Keep only lines whose source phrase occurs in this text. Repeatable.", many=True
 )
-@Gathered(
+@OptionGroup(
     "moses.ini",
     "change",
-    lambda given: taken(IniOptions, given),
-    click.option("--ini", type=READ, help="A moses.ini that reads TABLE …"),
-    click.option("--ini-out", type=WRITE, help="… and where to write one that reads OUTPUT."),
+    taking(IniOptions),
+    option("ini", "A moses.ini that reads TABLE …"),
+    option("ini-out", "… and where to write one that reads OUTPUT.", within=WRITE),
     table_name_option,
 )
-@click.option("--source-unknown", is_flag=True, help="Append exp(-unknown source words) too.")
+@option("source-unknown", "Append exp(-unknown source words) too.")
 @table_word_options
 @scoring_dtype_option
-@Gathered(
+@OptionGroup(
     "Several machines",
     "place",
-    lambda given: taken(PlaceOptions, given),
-    click.option(
-        "--ray",
-        metavar="ADDRESS",
-        help="Score on a Ray cluster: local (this machine alone), auto (the cluster it belongs to),"
+    taking(PlaceOptions),
+    option(
+        "ray",
+        "Score on a Ray cluster: local (this machine alone), auto (the cluster it belongs to),"
         " or another address that Ray takes. A worker for each GPU, or for each 4 (or --threads) "
         "CPU cores.",
     ),
-    click.option(
-        "--shard",
-        metavar="I/N",
-        help="Write only the I-th of N shards of the table; moses-feature table merge joins them.",
+    option(
+        "shard",
+        "Write only the I-th of N shards of the table; moses-feature table merge joins them.",
     ),
 )
 @resume_option

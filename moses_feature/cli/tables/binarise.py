@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.paths import READ, READ_TABLE, WRITE, WRITE_INI
-from moses_feature.cli.common.types import NOT_NEGATIVE, THREADS, table_name_option
+from moses_feature.cli.common.options import table_name_option
+from moses_feature.cli.common.paths import READ_TABLE, WRITE
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.binary_tables.binarise import binarise
 from moses_feature.moses.binary_tables.kinds import KINDS
 from moses_feature.moses.ini import MosesIni
@@ -19,28 +20,24 @@ from moses_feature.runtime.files import STANDARD_STREAM
 @click.command("binarise", cls=Command, no_args_is_help=True)
 @click.argument("table", type=READ_TABLE)
 @click.argument("output", type=WRITE)
-@click.option(
-    "--kind",
-    type=click.Choice(list(KINDS)),
+@option(
+    "kind",
+    "ProbingPT (which moses2 reads, too), PhraseDictionaryCompact or PhraseDictionaryOnDisk.",
+    within=KINDS,
     required=True,
-    help="ProbingPT (which moses2 reads, too), PhraseDictionaryCompact or PhraseDictionaryOnDisk.",
 )
-@click.option(
-    "--moses",
-    metavar="FILE",
-    help="The moses binary, or a folder of Moses; by default in $MOSES_HOME or on the PATH.",
+@option(
+    "moses", "The moses binary, or a folder of Moses; by default in $MOSES_HOME or on the PATH."
 )
-@click.option(
-    "--ask",
-    "asked",
-    type=NOT_NEGATIVE,
+@option(
+    "ask",
+    "Source phrases, drawn at random, that moses is asked for afterwards; 0 for none.",
+    to="asked",
     default=100,
-    show_default=True,
-    help="Source phrases, drawn at random, that moses is asked for afterwards; 0 for none.",
 )
-@click.option("--threads", type=THREADS, default=1, show_default=True, help="Of compact tables.")
-@click.option("--ini", type=READ, help="A moses.ini that reads the text table …")
-@click.option("--ini-out", type=WRITE_INI, help="… to write one that reads the binary table.")
+@option("threads", "Of compact tables.", default=1)
+@option("ini", "A moses.ini that reads the text table …")
+@option("ini-out", "… to write one that reads the binary table.")
 @table_name_option
 @debug_option
 def binarise_command(

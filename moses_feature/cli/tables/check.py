@@ -7,13 +7,14 @@ import sys
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.paths import READ, READ_TABLE
+from moses_feature.cli.common.paths import READ_TABLE
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.tables.check import check_table
 
 
 @click.command("check", cls=Command, no_args_is_help=True)
 @click.argument("table", type=READ_TABLE)
-@click.option("--ini", type=READ, help="The moses.ini that reads it.")
+@option("ini", "The moses.ini that reads it.")
 @debug_option
 def check_command(table: str, ini: str | None) -> None:
     """Find lines that Moses would reject or misread.

@@ -8,7 +8,7 @@ import click
 
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ_AUGMENTED
-from moses_feature.cli.common.types import POSITIVE
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.runtime.errors import MosesFeatureError, shown
 from moses_feature.tables.favourites import (
@@ -22,27 +22,16 @@ from moses_feature.tables.score_lines import network_column
 
 @click.command("favourites", cls=Command, no_args_is_help=True)
 @click.argument("table", type=READ_AUGMENTED)
-@click.option(
-    "--phrase", "phrases", multiple=True, metavar="WORDS", help="A source phrase. Repeatable."
-)
-@click.option(
-    "--frequency",
-    type=click.Choice(["frequent", "rare"]),
+@option("phrase", "A source phrase. Repeatable.", to="phrases", many=True)
+@option(
+    "frequency",
+    "Without --phrase: which long source phrases.",
     default="frequent",
-    show_default=True,
-    help="Without --phrase: which long source phrases.",
+    within=["frequent", "rare"],
 )
-@click.option(
-    "--count", type=POSITIVE, default=10, show_default=True, help="Without --phrase: how many."
-)
-@click.option(
-    "--shortest",
-    type=POSITIVE,
-    default=4,
-    show_default=True,
-    help="Without --phrase: the fewest words.",
-)
-@click.option("--best", type=POSITIVE, default=3, show_default=True, help="Targets of each.")
+@option("count", "Without --phrase: how many.", default=10)
+@option("shortest", "Without --phrase: the fewest words.", default=4)
+@option("best", "Targets of each.", default=3)
 @debug_option
 def favourites_command(
     table: str,

@@ -8,14 +8,13 @@ import click
 
 from moses_feature.cli.common.command import Command, command_line, debug_option
 from moses_feature.cli.common.paths import (
-    READ,
     READ_AUGMENTED,
-    READ_LEXICAL,
     READ_MODEL,
     WRITE_TABLE,
 )
 from moses_feature.cli.common.progress import Progress
-from moses_feature.cli.common.types import POSITIVE, FiniteRange, WholeRange
+from moses_feature.cli.common.types import FiniteRange, WholeRange
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.tables.settings import ProposeSettings
 from moses_feature.tables.shards import MAX_LENGTH
 
@@ -26,52 +25,27 @@ DEFAULTS = ProposeSettings()
 @click.argument("table", type=READ_AUGMENTED)
 @click.argument("model", type=READ_MODEL)
 @click.argument("output", type=WRITE_TABLE)
-@click.option(
-    "--phrases-of",
-    type=READ,
-    multiple=True,
-    required=True,
-    help="A text whose phrases get new targets. Repeatable.",
-)
-@click.option(
-    "--best",
-    type=POSITIVE,
-    default=DEFAULTS.best,
-    show_default=True,
-    help="New targets of a source phrase at most.",
-)
-@click.option(
-    "--enough",
-    type=POSITIVE,
-    default=DEFAULTS.enough,
-    show_default=True,
-    help="A source phrase with so many targets gets no more.",
-)
-@click.option(
-    "--longest",
-    type=WholeRange(1, MAX_LENGTH),
+@option("phrases-of", "A text whose phrases get new targets. Repeatable.", many=True, required=True)
+@option("best", "New targets of a source phrase at most.", default=DEFAULTS.best)
+@option("enough", "A source phrase with so many targets gets no more.", default=DEFAULTS.enough)
+@option(
+    "longest",
+    "Words of a source phrase at most.",
     default=DEFAULTS.longest,
-    show_default=True,
-    help="Words of a source phrase at most.",
+    within=WholeRange(1, MAX_LENGTH),
 )
-@click.option(
-    "--least",
-    type=FiniteRange(max=0),
+@option(
+    "least",
+    "log p(target | source) of a new target at least, for each word, the end being one.",
     default=DEFAULTS.least,
-    show_default=True,
-    help="log p(target | source) of a new target at least, for each word, the end being one.",
+    within=FiniteRange(max=0),
 )
-@click.option(
-    "--beam",
-    type=WholeRange(1, 1000),
-    default=DEFAULTS.beam,
-    show_default=True,
-    help="Prefixes of the search for targets.",
+@option(
+    "beam", "Prefixes of the search for targets.", default=DEFAULTS.beam, within=WholeRange(1, 1000)
 )
-@click.option(
-    "--lexical",
-    type=READ_LEXICAL,
-    help="PREFIX.f2e and PREFIX.e2f, which Moses' training leaves as model/lex.*: lexical weights "
+@option(
+    "lexical",
+    "PREFIX.f2e and PREFIX.e2f, which Moses' training leaves as model/lex.*: lexical weights "
     "of new pairs.",
 )
 @debug_option

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.paths import READ_AUGMENTED, READ_MODEL, WRITE, WRITE_DIRECTORY
-from moses_feature.cli.common.types import POSITIVE, SEED
+from moses_feature.cli.common.paths import READ_AUGMENTED, READ_MODEL
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.report.settings import ReportSettings
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM
@@ -17,29 +17,11 @@ from moses_feature.runtime.files import STANDARD_STREAM
 @click.command("report", cls=Command, no_args_is_help=True)
 @click.argument("table", type=READ_AUGMENTED)
 @click.argument("model", type=READ_MODEL)
-@click.option("--output", type=WRITE, default="report.html", show_default=True, help="The page.")
-@click.option(
-    "--map-words",
-    type=POSITIVE,
-    default=ReportSettings.words,
-    show_default=True,
-    help="Words of their map at most.",
-)
-@click.option(
-    "--map-phrases",
-    type=POSITIVE,
-    default=ReportSettings.phrases,
-    show_default=True,
-    help="Phrases of their map at most.",
-)
-@click.option(
-    "--exports",
-    type=WRITE_DIRECTORY,
-    help="Also write the maps there, as text for other tools (TensorBoard's projector).",
-)
-@click.option(
-    "--seed", type=SEED, default=ReportSettings.seed, show_default=True, help="Of samples and maps."
-)
+@option("output", "The page.", default="report.html")
+@option("map-words", "Words of their map at most.", default=ReportSettings.words)
+@option("map-phrases", "Phrases of their map at most.", default=ReportSettings.phrases)
+@option("exports", "Also write the maps there, as text for other tools (TensorBoard's projector).")
+@option("seed", "Of samples and maps.", default=ReportSettings.seed)
 @debug_option
 def report_command(
     table: str,

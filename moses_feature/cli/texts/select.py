@@ -11,16 +11,11 @@ import click
 import numpy as np
 
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.paths import READ, WRITE_DIRECTORY
+from moses_feature.cli.common.groups import OptionGroup, taking
+from moses_feature.cli.common.paths import READ
 from moses_feature.cli.common.progress import Progress
-from moses_feature.cli.common.types import (
-    NOT_NEGATIVE,
-    POSITIVE,
-    FiniteRange,
-    Gathered,
-    WholeRange,
-    taken,
-)
+from moses_feature.cli.common.types import NOT_NEGATIVE, FiniteRange, WholeRange
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, locked_directory, open_output
 from moses_feature.selection.selector import (
@@ -39,58 +34,50 @@ WORDS_OF_KINDS = {EMPTY: b"empty", UNEQUAL: b"ratio"}
 
 @click.command("select", cls=Command, no_args_is_help=True)
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT [TEXT]", type=READ)
-@click.option(
-    "--in-domain",
-    multiple=True,
+@option(
+    "in-domain",
+    "What the domain is like, for each side: a KenLM model (ARPA or binary), or a text.",
+    many=True,
     required=True,
-    metavar="MODEL|TEXT",
-    type=READ,
-    help="What the domain is like, for each side: a KenLM model (ARPA or binary), or a text.",
 )
-@click.option(
-    "--general",
-    multiple=True,
-    metavar="MODEL|TEXT",
-    type=READ,
-    help="What the corpus is like, for each side; sentences drawn from it by default, as many as "
+@option(
+    "general",
+    "What the corpus is like, for each side; sentences drawn from it by default, as many as "
     "the domain's text has.",
+    many=True,
 )
-@click.option(
-    "--held-out-text",
-    multiple=True,
-    type=READ,
-    help="Keep the share, of a grid from 1/64 to all, whose models predict these texts of the "
+@option(
+    "held-out-text",
+    "Keep the share, of a grid from 1/64 to all, whose models predict these texts of the "
     "domain best, one for each side …",
+    many=True,
 )
-@Gathered(
+@OptionGroup(
     "What is kept",
     "settings",
-    lambda given: taken(SelectionSettings, given),
-    click.option("--lines", type=POSITIVE, help="… or the best so many lines …"),
-    click.option("--words", type=POSITIVE, help="… or words of the last side."),
-    click.option(
-        "--order",
-        type=WholeRange(2, 6),
+    taking(SelectionSettings),
+    option("lines", "… or the best so many lines …"),
+    option("words", "… or words of the last side."),
+    option(
+        "order",
+        "Of the models that are estimated.",
         default=SelectionSettings.order,
-        show_default=True,
-        help="Of the models that are estimated.",
+        within=WholeRange(2, 6),
     ),
-    click.option(
-        "--ratio",
-        type=FiniteRange(min=1),
+    option(
+        "ratio",
+        "A pair with a side that is longer than the other by more than this factor is bad.",
         default=SelectionSettings.ratio,
-        show_default=True,
-        help="A pair with a side that is longer than the other by more than this factor is bad.",
+        within=FiniteRange(min=1),
     ),
-    click.option(
-        "--seed",
-        type=NOT_NEGATIVE,
+    option(
+        "seed",
+        "Of the sentences that are drawn.",
         default=SelectionSettings.seed,
-        show_default=True,
-        help="Of the sentences that are drawn.",
+        within=NOT_NEGATIVE,
     ),
 )
-@click.option("--output-dir", required=True, type=WRITE_DIRECTORY, help="A new directory.")
+@option("output-dir", "A new directory.", required=True)
 @debug_option
 def select_command(
     texts: tuple[str, ...],
@@ -151,10 +138,10 @@ def _check(
 ) -> None:
     if len(texts) > 2:
         raise UsageError(f"expected one text or two, found {len(texts)}")
-    for option, given in (("in-domain", in_domain), ("general", general), ("held-out-text", dev)):
-        if len(given) != len(texts) and (given or option == "in-domain"):
+    for word, given in (("in-domain", in_domain), ("general", general), ("held-out-text", dev)):
+        if len(given) != len(texts) and (given or word == "in-domain"):
             raise UsageError(
-                f"--{option}: expected {len(texts)}, one for each text, found {len(given)}"
+                f"--{word}: expected {len(texts)}, one for each text, found {len(given)}"
             )
     budgets = [settings.lines is not None, settings.words is not None, bool(dev)]
     if sum(budgets) != 1:

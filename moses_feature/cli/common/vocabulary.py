@@ -1,0 +1,121 @@
+"""The words of the command line: in every command a word has one meaning and one type of value.
+
+docs/vocabulary.md says what each word means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import click
+
+from moses_feature.cli.common.groups import Decorator
+from moses_feature.cli.common.paths import (
+    READ,
+    READ_LEXICAL,
+    READ_NAMED_MODEL,
+    READ_SYSTEM,
+    READ_TABLE,
+    WRITE,
+    WRITE_DIRECTORY,
+    WRITE_INI,
+)
+from moses_feature.cli.common.types import (
+    ABOVE_ZERO,
+    ANY_NUMBER,
+    BATCH,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SEED,
+    SHARE,
+    THREADS,
+    ZERO_OR_MORE,
+)
+
+FLAG = click.BOOL
+WORDS: Mapping[click.ParamType[Any], str] = {
+    FLAG: "estimate filter-tables force hierarchical normalised per-word resume reverse "
+    "right-to-left same-table source-unknown with-alignment with-segmentation",
+    READ: "alignment binary-path constraint dev dev-reference general held-out-text in-domain ini "
+    "init leave-one-out lists phrases-of reference source source-text start target-text test "
+    "test-reference weights",
+    READ_TABLE: "table",
+    READ_LEXICAL: "lexical",
+    READ_NAMED_MODEL: "model rescore",
+    READ_SYSTEM: "translations",
+    WRITE: "alignment-out one-best output",
+    WRITE_INI: "ini-out",
+    WRITE_DIRECTORY: "exports output-dir work-dir",
+    POSITIVE: "alignment-units beam best count embedding enough evaluate-every first folds hidden "
+    "lines list-size longest map-phrases map-words max-iterations maxout min-count order patience "
+    "pops positions projection rank sampled-words samples second seeds shortest shortlist stack "
+    "updates words",
+    NOT_NEGATIVE: "ask most-lines random-directions restarts source-factor source-window "
+    "target-factor",
+    BATCH: "batch-size",
+    SEED: "seed",
+    THREADS: "jobs threads",
+    ABOVE_ZERO: "column-weight epochs learning-rate minutes time-limit",
+    ZERO_OR_MORE: "self-normalisation settled",
+    SHARE: "annealing cooldown dropout held-out",
+    ANY_NUMBER: "least perplexity ratio temperature weight",
+    click.STRING: "algorithm architecture bound decoder device dtype escaped fixed format "
+    "frequency kind metric moses moses-options optimizer phrase preset ray scoring-dtype shard "
+    "table-name unit",
+}
+"""The options of all commands, without their dashes, by the type of their values."""
+TYPES = {word: kind for kind, words in WORDS.items() for word in words.split()}
+METAVARS = {
+    "bound": "NAME=LEAST:GREATEST",
+    "fixed": "NAME",
+    "general": "MODEL|TEXT",
+    "in-domain": "MODEL|TEXT",
+    "moses": "FILE",
+    "phrase": "WORDS",
+    "ray": "ADDRESS",
+    "shard": "I/N",
+    "table-name": "NAME",
+    "time-limit": "SECONDS",
+    "translations": "NAME=FILE",
+}
+"""What the help calls a value, where its type does not say it well enough."""
+
+
+def option(
+    word: str,
+    help: str = "",  # noqa: A002
+    *,
+    to: str | None = None,
+    default: Any = None,
+    within: click.ParamType[Any] | Iterable[str] | None = None,
+    many: bool = False,
+    required: bool = False,
+) -> Decorator:
+    """Return an option of the vocabulary, a decorator.
+
+    Args:
+        word: without its dashes.
+        help: what it does in this command.
+        to: the parameter of the function; by default it is called like the option.
+        default: shown in the help.
+        within: the values that this command takes: a narrower type, or names to choose from.
+        many: whether it may be repeated.
+        required: whether it must be given.
+    """
+    kind = TYPES[word]
+    if within is not None:
+        kind = within if isinstance(within, click.ParamType) else click.Choice(list(within))
+    flag = kind is FLAG
+    return click.option(
+        f"--{word}",
+        to or word.replace("-", "_"),
+        type=None if flag else kind,
+        is_flag=flag,
+        metavar=None if isinstance(kind, click.Choice) else METAVARS.get(word),
+        default=default,
+        show_default=default not in (None, ""),
+        multiple=many,
+        required=required,
+        help=help,
+    )
