@@ -113,7 +113,7 @@ def option(
         type=None if flag else kind,
         is_flag=flag,
         metavar=None if isinstance(kind, click.Choice) else METAVARS.get(word),
-        default=default,
+        default=False if flag else default,
         show_default=default not in (None, ""),
         multiple=many,
         required=required,
