@@ -37,7 +37,7 @@ Lists = list[tuple[int, list[list[bytes]]]]
 def read_lists(path: str, count: int) -> Lists:
     """Read the lists of the first sentences."""
     with LineReader(path) as reader:
-        lines = (NbestLine.parse(line) for line in reader)
+        lines = (NbestLine(line, "lists", 1) for line in reader)
         groups = groupby(lines, key=lambda line: line.sentence)
         return [(n, [list(line.words) for line in group]) for n, group in islice(groups, count)]
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from mert.comparison.candidate import Candidate
 from mert.comparison.compare import compare
 from mert.comparison.results import Comparison
-from mert.decoders.choice import DecoderSettings
+from mert.settings import DecoderSettings, TuningSettings
 from mert.tuning.corpus import Corpus
-from mert.tuning.state import TuningSettings
 from moses_feature.moses.ini import MosesIni
 
 TextPath = str | Path

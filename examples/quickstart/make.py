@@ -2,7 +2,7 @@
 
     python examples/quickstart/make.py [--seed N] [--directory DIR]
 
-Takes about three seconds. The same seed gives the same files.
+Takes a few seconds. The same seed gives the same files.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 from grammar import Grammar, Pair
 from system import write, write_system
 
-SIZES = {"train": 3000, "dev": 250, "test": 250}
-DROPPED_LINKS = 0.03
-WRONG_LINKS = 0.02
+SIZES = {"train": 3000, "dev": 250, "test": 600}
+DROPPED_LINKS = 0.1
+WRONG_LINKS = 0.05
 LANGUAGE_MODEL_ORDER = 3
 
 

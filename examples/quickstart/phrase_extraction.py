@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from grammar import Pair
 
-MAX_LENGTH = 7
+MAX_LENGTH = 5
 NULL = "NULL"
 
 Phrase = tuple[str, ...]
@@ -20,7 +20,7 @@ Links = tuple[tuple[int, int], ...]
 
 
 def phrase_pairs(sentence: Pair) -> Iterator[tuple[Phrase, Phrase, Links]]:
-    """Yield the phrase pairs that are consistent with the alignment, up to 7 words a side."""
+    """Yield the phrase pairs that are consistent with the alignment, up to 5 words a side."""
     source, target, links = sentence.english, sentence.french, sentence.links
     aligned_targets = {j for _, j in links}
     for first in range(len(source)):

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mert.cli.options import TUNING, DecodingProgress, decoder_options, force_option, tuning_options
-from mert.comparison.candidate import PAGE, Candidate, FinishedOutput
-from mert.comparison.compare import compare
-from mert.comparison.report import as_markdown
-from mert.decoders.choice import DecoderSettings
-from mert.tuning.corpus import Corpus
-from mert.tuning.state import TuningSettings
+from mert.settings import DecoderSettings, TuningSettings
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, command_line, debug_option
 from moses_feature.cli.common.paths import READ_SYSTEM
@@ -21,8 +17,10 @@ from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.types import NOT_NEGATIVE
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.ini import MosesIni
-from moses_feature.rescoring.features import named_model
 from moses_feature.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from mert.comparison.candidate import Candidate, FinishedOutput
 
 
 @click.command("mert-compare", cls=Command, no_args_is_help=True)
@@ -88,6 +86,11 @@ def mert_compare(
           --translations marian=seed2.out \\
           --test test.en --test-reference test.fr --work-dir outputs
     """
+    from mert.comparison.candidate import PAGE
+    from mert.comparison.compare import compare
+    from mert.comparison.report import as_markdown
+    from mert.tuning.corpus import Corpus
+
     if systems and not (dev and dev_reference):
         raise UsageError("systems are tuned: expected --dev and --dev-reference")
     if not systems and (dev or dev_reference):
@@ -122,6 +125,9 @@ def mert_compare(
 
 
 def _outputs(texts: tuple[str, ...]) -> list[FinishedOutput]:
+
+    from mert.comparison.candidate import FinishedOutput
+
     paths: dict[str, list[str]] = {}
     for text in texts:
         name, equals, path = text.partition("=")
@@ -133,6 +139,8 @@ def _outputs(texts: tuple[str, ...]) -> list[FinishedOutput]:
 
 def _rescoring(text: str) -> tuple[str, str, str]:
     """Return system, feature and model."""
+    from moses_feature.rescoring.features import named_model
+
     system, colon, feature = text.partition(":")
     if not colon:
         raise UsageError(f"{text}: expected SYSTEM:NAME=MODEL, such as cslm:CSLM0=french.cslm")
@@ -140,6 +148,9 @@ def _rescoring(text: str) -> tuple[str, str, str]:
 
 
 def _candidate(text: str, rescoring: list[tuple[str, str, str]]) -> Candidate:
+
+    from mert.comparison.candidate import Candidate
+
     name, equals, path = text.partition("=")
     if not equals or not path:
         raise UsageError(f"{text}: expected NAME=INI, such as baseline=moses.ini")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,23 +23,23 @@ from mert.cli.options import (
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.groups import typed
-from moses_feature.cli.common.paths import READ, WRITE
+from moses_feature.cli.common.paths import READ_INI, WRITE
 from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.types import WholeRange
 from moses_feature.cli.common.vocabulary import option
-from moses_feature.decoder.decoder import EmbeddedDecoder, embedded_decoder
-from moses_feature.decoder.source_phrases import Sentence
-from moses_feature.decoder.system import System
-from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import read_text
-from moses_feature.moses.nbest_lists import read_nbest
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, whole_file
 
+if TYPE_CHECKING:
+    from moses_feature.decoder.decoder import EmbeddedDecoder
+    from moses_feature.decoder.source_phrases import Sentence
+    from moses_feature.moses.features import FeatureSet
+
 
 @click.command("mert-decode", cls=Command, no_args_is_help=True)
-@click.argument("ini", type=READ)
+@click.argument("ini", type=READ_INI)
 @option(
     "lists",
     "Also write the n-best list of each sentence, its best distinct translations, as Moses does.",
@@ -87,6 +88,9 @@ def mert_decode(
     Example:
       mert-decode moses.ini < test.en > test.out --lists test.nbest.gz --list-size 100
     """
+    from moses_feature.decoder.decoder import EmbeddedDecoder, embedded_decoder
+    from moses_feature.decoder.system import System
+
     if constraint and (lists or search.jobs):
         raise UsageError("--constraint goes neither with --lists nor with --jobs")
     if constraint and leave_one_out:
@@ -96,8 +100,6 @@ def mert_decode(
     if (with_alignment or with_segmentation or typed(["list_size"])) and not lists:
         raise UsageError("--list-size, --with-alignment and --with-segmentation are for --lists")
     read = MosesIni.read(ini)
-    if lists:
-        _check_output(Path(lists), read)
     system = System.of_ini(read)
     system = replace(
         system,
@@ -139,26 +141,6 @@ def mert_decode(
         raise MosesFeatureError(f"{lost} sentences have no translation within the distortion limit")
 
 
-def _check_output(path: Path, ini: MosesIni) -> None:
-    """Refuse an output that a feature function reads, or that cannot be written.
-
-    Raises:
-        UsageError: it is one.
-    """
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"{path}: there is no directory {path.absolute().parent}")
-    for feature in ini.features:
-        for value in feature.arguments.values():
-            model = Path(value)
-            if path.exists() and any(
-                other.exists() and path.samefile(other)
-                for other in (model, model.with_name(f"{model.name}.gz"))
-                if model.name
-            ):
-                expected = "write to another file"
-                raise UsageError(f"{path} would be overwritten, of {feature.name}: {expected}")
-
-
 def _references(path: str, sentences: int) -> Sequence[Sentence]:
     """Return the translations of training sentences."""
     references, _ = read_text(path)
@@ -171,6 +153,8 @@ def _references(path: str, sentences: int) -> Sequence[Sentence]:
 
 def _print_first(path: Path, features: FeatureSet, sentences: int) -> int:
     """Print the first translation of each sentence; return how many have none."""
+    from moses_feature.moses.nbest_lists import read_nbest
+
     lost = 0
     for hypotheses in read_nbest(path, features, sentences):
         lost += not hypotheses

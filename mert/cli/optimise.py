@@ -5,14 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import numpy as np
 
 from mert.cli.options import TUNING, algorithm_option, restarts_option
-from mert.optimisers import choice
-from mert.optimisers.candidates import Candidates, SearchSpace
-from mert.optimisers.moses_files import read_candidates, read_init
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ
@@ -21,6 +18,9 @@ from moses_feature.cli.common.vocabulary import option
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import write_whole
+
+if TYPE_CHECKING:
+    from mert.optimisers.candidates import Candidates, SearchSpace
 
 
 @click.command("mert-optimize", cls=Command, no_args_is_help=True)
@@ -62,6 +62,9 @@ def mert_optimize(
     Example:
       mert-optimize features.dat scores.dat --init init.opt --output weights.txt
     """
+    from mert.optimisers import choice
+    from mert.optimisers.moses_files import read_candidates
+
     candidates = read_candidates(features, scores)
     space = _search_space(candidates, init, fixed, bounds)
     start = time.perf_counter()
@@ -83,6 +86,12 @@ def mert_optimize(
 def _search_space(
     candidates: Candidates, init: str | None, fixed: tuple[str, ...], bounds: tuple[str, ...]
 ) -> SearchSpace:
+
+    import numpy as np
+
+    from mert.optimisers.candidates import SearchSpace
+    from mert.optimisers.moses_files import read_init
+
     names = candidates.names
     if init is None:
         space = SearchSpace.around(np.full(len(names), 1 / len(names)))
@@ -105,6 +114,9 @@ def _index(names: tuple[str, ...], name: str) -> int:
 
 
 def _interval(bound: str, text: str) -> Floats:
+
+    import numpy as np
+
     try:
         interval = np.array(text.split(":"), dtype=np.float64)
     except ValueError:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from mert.decoders.choice import DECODERS, DecoderSettings
-from mert.decoders.moses import MosesSettings
-from mert.optimisers.choice import OPTIMIZERS
-from mert.tuning.state import TuningSettings
+from mert.settings import DECODERS, OPTIMIZERS, DecoderSettings, MosesSettings, TuningSettings
 from moses_feature.cli.common.groups import Given, OptionGroup, options, take, taking
 from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.types import POSITIVE, WholeRange
 from moses_feature.cli.common.vocabulary import option
-from moses_feature.decoder.decoder import DEFAULT_POPS, DEFAULT_STACK, SearchLimits
-from moses_feature.metrics.metric import METRICS
+from moses_feature.decoder.limits import DEFAULT_POPS, DEFAULT_STACK, SearchLimits
+from moses_feature.metrics import METRIC_NAMES
 from moses_feature.runtime.errors import UsageError
 
 
@@ -148,7 +145,7 @@ metric_option = option(
     "What is optimised, and shown: BLEU; word or translation error rate; chrF; or the share "
     "of sentences that are right. Words are letters in a system of letters.",
     default=TUNING.metric,
-    within=METRICS,
+    within=METRIC_NAMES,
 )
 
 restarts_option = option("restarts", "Random start points of mert.", default=TUNING.restarts)

@@ -8,24 +8,18 @@ from pathlib import Path
 import click
 
 from mert.cli.options import TUNING, DecodingProgress, decoder_options, force_option, tuning_options
-from mert.decoders.choice import DecoderSettings
-from mert.tuning.corpus import Corpus, check_chain
-from mert.tuning.state import TUNED_INI, TuningSettings, identity_of
-from mert.tuning.tune import RESCORING_WEIGHTS
-from mert.tuning.tune_rescored import tune_system
+from mert.settings import DecoderSettings, TuningSettings
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, command_line, debug_option
-from moses_feature.cli.common.paths import READ
+from moses_feature.cli.common.paths import READ_INI
 from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.types import NOT_NEGATIVE
 from moses_feature.cli.common.vocabulary import option
-from moses_feature.metrics.metric import METRICS
 from moses_feature.moses.ini import MosesIni
-from moses_feature.rescoring.features import named_model
 
 
 @click.command("mert-tune", cls=Command, no_args_is_help=True)
-@click.argument("ini", type=READ)
+@click.argument("ini", type=READ_INI)
 @option("dev", "The development set, tokenised.", required=True)
 @option("dev-reference", "Its translation. Repeatable.", many=True, required=True)
 @option("work-dir", "Where all is kept; a run that was killed goes on.", required=True)
@@ -62,13 +56,21 @@ def mert_tune(
     Example:
       mert-tune moses.ini --dev dev.en --dev-reference dev.fr --work-dir tuned
     """
+    from mert.decoders.choice import make_decoder
+    from mert.tuning.corpus import Corpus, check_chain
+    from mert.tuning.state import TUNED_INI, identity_of
+    from mert.tuning.tune import RESCORING_WEIGHTS
+    from mert.tuning.tune_rescored import tune_system
+    from moses_feature.metrics.metric import METRICS
+    from moses_feature.rescoring.features import named_model
+
     system = MosesIni.read(ini)
     corpus = Corpus.read(dev, dev_reference)
     rescoring = tuple(named_model(text) for text in rescore)
     decoder_choice = replace(decoder_choice, rescoring=rescoring)
     check_chain(system, corpus, decoder_choice)
     identity = {**identity_of(system, corpus), "decoder": decoder_choice.identity()}
-    decoder = decoder_choice.make(system, corpus.sentences)
+    decoder = make_decoder(decoder_choice, system, corpus.sentences)
     try:
         with Progress(has_end=True) as bar:
             state = tune_system(

@@ -7,17 +7,12 @@ from pathlib import Path
 import click
 
 from mert.cli.options import TUNING, algorithm_option, metric_option, restarts_option
-from mert.optimisers import choice
-from mert.optimisers.moses_files import write_weights
-from mert.tuning.tune_lists import features_of, tune_lists
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.options import format_option
 from moses_feature.cli.common.paths import READ, WRITE
 from moses_feature.cli.common.types import NOT_NEGATIVE
 from moses_feature.cli.common.vocabulary import option
-from moses_feature.metrics.metric import METRICS
 from moses_feature.moses.lines import read_parallel
-from moses_feature.rescoring.nbest import read_weights
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM
 
@@ -67,6 +62,12 @@ def tune_lists_command(
       moses-feature list rescore test.nbest.gz test.rescored.gz --model french.cslm \\
           --weights weights.txt --one-best test.out --reference test.fr
     """
+    from mert.optimisers import choice
+    from mert.optimisers.moses_files import write_weights
+    from mert.tuning.tune_lists import features_of, tune_lists
+    from moses_feature.metrics.metric import METRICS
+    from moses_feature.rescoring.nbest import read_weights
+
     if weights == STANDARD_STREAM:
         raise UsageError("weights are written to a file, found -")
     features = features_of(lists, form, None if start is None else read_weights(start))

@@ -5,20 +5,16 @@ from __future__ import annotations
 import click
 
 from mert.cli.options import TUNING, algorithm_option, restarts_option
-from mert.comparison.what_if import what_if
-from mert.optimisers import choice
-from mert.tuning.corpus import Corpus
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.options import table_name_option
-from moses_feature.cli.common.paths import READ
+from moses_feature.cli.common.paths import READ, READ_INI
 from moses_feature.cli.common.types import NOT_NEGATIVE
 from moses_feature.cli.common.vocabulary import option
-from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 
 
 @click.command("what-if", cls=Command, no_args_is_help=True)
-@click.argument("ini", type=READ)
+@click.argument("ini", type=READ_INI)
 @click.argument("lists", type=READ)
 @option("table", "The phrase table of the ini, with new columns.", within=READ, required=True)
 @table_name_option
@@ -53,6 +49,11 @@ def what_if_command(
       moses-feature system what-if tuned.ini lists.gz --table augmented.gz --source dev.en \\
           --reference dev.fr
     """
+    from mert.comparison.what_if import what_if
+    from mert.optimisers import choice
+    from mert.tuning.corpus import Corpus
+    from moses_feature.moses.features import FeatureSet
+
     system = MosesIni.read(ini)
     old = system.table(table_name).score_count
     found = what_if(

@@ -13,8 +13,8 @@ from pathlib import Path
 from xopen import xopen
 
 from mert.comparison.results import Run
-from mert.comparison.significance import Scorer
-from mert.decoders.choice import DecoderSettings
+from mert.comparison.significance import CorpusScorer
+from mert.settings import DecoderSettings
 from mert.tuning.corpus import Corpus
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import Text, read_text
@@ -103,7 +103,7 @@ def _read(path: str, test: Corpus) -> Text:
     return sentences
 
 
-def runs_of(texts: Texts, scorer: Scorer, directory: Path) -> tuple[Run, ...]:
+def runs_of(texts: Texts, scorer: CorpusScorer, directory: Path) -> tuple[Run, ...]:
     """Score the translations of each file; they are kept in the directory."""
     directory.mkdir(parents=True, exist_ok=True)
     runs = []

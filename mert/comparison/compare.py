@@ -33,11 +33,10 @@ from mert.comparison.results import (
     notes_on_weights,
 )
 from mert.comparison.significance import approximate_randomisation, paired_bootstrap
-from mert.comparison.system_runs import Report, SystemRuns, Task
+from mert.comparison.system_runs import ComparisonTask, Report, SystemRuns
 from mert.comparison.translations import ComparedTexts
-from mert.decoders.choice import DecoderSettings
+from mert.settings import DecoderSettings, TuningSettings
 from mert.tuning.corpus import Corpus, check_chain
-from mert.tuning.state import TuningSettings
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import locked_directory, write_json
 from moses_feature.runtime.json_files import difference, read_json
@@ -91,7 +90,9 @@ def compare(
         _check_new(candidates, dev, test, directory, decoder)
         _check_directory(directory, dev, test, decoder)
         left = TimeLeft(len(candidates) * runs)
-        task = Task(names, dev, test, directory, decoder, seeds, command, force, left, report)
+        task = ComparisonTask(
+            names, dev, test, directory, decoder, seeds, command, force, left, report
+        )
         for name, of_files in texts:
             of_output = finished.runs_of(of_files, task.test_scorer, directory / name)
             found.append((name, of_output, Seconds()))

@@ -21,7 +21,7 @@ from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.compiled import compiled
 
 
-class Scorer:
+class CorpusScorer:
     """A metric against the references of a corpus, on the tokens as Moses splits them.
 
     sacreBLEU computes BLEU from statistics that are counted here: it would split tokens again at

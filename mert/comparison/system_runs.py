@@ -13,16 +13,16 @@ import numpy as np
 
 from mert.comparison.candidate import Candidate
 from mert.comparison.results import Run, TimeLeft, Times
-from mert.comparison.significance import Scorer
-from mert.decoders.choice import DecoderSettings
+from mert.comparison.significance import CorpusScorer
+from mert.decoders.choice import make_decoder
 from mert.decoders.decoder import Decoder
 from mert.decoders.rescored import RescoredDecoder
 from mert.optimisers.candidates import normalised
+from mert.settings import DecoderSettings, TuningSettings
 from mert.tuning.corpus import Corpus
 from mert.tuning.state import (
     SEARCH,
     TUNED_INI,
-    TuningSettings,
     TuningState,
     identity_of,
     lists_name,
@@ -49,7 +49,7 @@ Report = Callable[[str, int], None]
 
 
 @dataclass(frozen=True)
-class Task:
+class ComparisonTask:
     """What all systems of a comparison have in common; see `compare`."""
 
     names: Sequence[str]
@@ -75,15 +75,15 @@ class Task:
         return METRICS[self.tuning[0].metric]
 
     @cached_property
-    def test_scorer(self) -> Scorer:
+    def test_scorer(self) -> CorpusScorer:
         """Scores translations of the test set."""
-        return Scorer(self.test, self.metric)
+        return CorpusScorer(self.test, self.metric)
 
 
 class SystemRuns:
     """The tuning runs of a system, one for each seed, and their translations of the test set."""
 
-    def __init__(self, candidate: Candidate, task: Task) -> None:
+    def __init__(self, candidate: Candidate, task: ComparisonTask) -> None:
         self._candidate = candidate
         self._task = task
         settings = replace(task.decoder, cache=str(task.directory / TABLES))
@@ -151,7 +151,7 @@ class SystemRuns:
 
         def make() -> Decoder:
             with self.times.spent_on("loading"):
-                return decoder.make(self._candidate.ini, corpus.sentences)
+                return make_decoder(decoder, self._candidate.ini, corpus.sentences)
 
         return _Lazy(make)
 

@@ -16,24 +16,17 @@ import numpy as np
 from mert.comparison.results import Comparison, SystemResult
 from mert.tuning.corpus import Corpus
 from moses_feature.metrics.metric import corpus_quality, sentence_quality
-from moses_feature.moses.alignments import PhrasePlace, read_segmentation
-from moses_feature.moses.lines import LineReader
-from moses_feature.moses.nbest_lists import (
-    EXPECTED,
-    VALUES,
-    NbestLine,
-    first_translations,
-    labelled_values,
-)
+from moses_feature.moses.nbest_formats.reader import NbestReader
+from moses_feature.moses.nbest_lists import NbestLine, first_translations, nbest_lines
+from moses_feature.moses.segmentation import PhrasePlace
 from moses_feature.report.page import Section, shown_text, table
 from moses_feature.runtime.arrays import Floats, Integers
-from moses_feature.runtime.errors import FormatError, shown
 
 Words = tuple[bytes, ...]
 
 
 @dataclass(frozen=True)
-class Translation:
+class WeightedTranslation:
     """The first translation of a sentence.
 
     Attributes:
@@ -62,8 +55,8 @@ class Change:
     """
 
     sentence: int
-    before: Translation
-    after: Translation
+    before: WeightedTranslation
+    after: WeightedTranslation
     gain: float
     listed: int
     decided: tuple[tuple[str, float], ...] | None
@@ -102,45 +95,23 @@ def changes(
 
 def _lists(
     path: Path, weights: Mapping[str, float], sentences: Sequence[Words]
-) -> Iterator[tuple[int, Iterator[Translation]]]:
+) -> Iterator[tuple[int, Iterator[WeightedTranslation]]]:
     """Yield the list of each sentence, with its number."""
-
-    def lines() -> Iterator[tuple[int, bytes, int]]:
-        with LineReader(path) as reader:
-            for line in reader:
-                yield int(line.partition(b" ")[0]), line, reader.line_number
-
-    for number, of_sentence in groupby(lines(), key=lambda of: of[0]):
-        yield (
-            number,
-            (
-                _translation(line, weights, sentences[number], path, line_number)
-                for _, line, line_number in of_sentence
-            ),
-        )
+    with NbestReader(path) as reader:
+        lines = nbest_lines(reader, len(sentences))
+        for number, of_sentence in groupby(lines, key=lambda line: line.sentence):
+            yield number, (_translation(line, weights, sentences[number]) for line in of_sentence)
 
 
 def _translation(
-    line: bytes, weights: Mapping[str, float], source: Words, path: Path, line_number: int
-) -> Translation:
-    try:
-        parsed = NbestLine.parse(line)
-        by_name = labelled_values(parsed.fields[VALUES])
-    except ValueError:
-        raise FormatError(path, EXPECTED, shown(line), line_number) from None
+    line: NbestLine, weights: Mapping[str, float], source: Words
+) -> WeightedTranslation:
     values = {
         (of := f"{name}_{place}"): weights[of] * value
-        for name, of_name in by_name.items()
+        for name, of_name in line.labelled().items()
         for place, value in enumerate(of_name)
     }
-    phrases: list[PhrasePlace] = []
-    if parsed.segmentation is not None:
-        try:
-            phrases = read_segmentation(parsed.segmentation, len(source), len(parsed.words))
-        except ValueError as error:
-            expected, there = error.args
-            raise FormatError(path, expected, there, line_number) from None
-    return Translation(tuple(parsed.words), tuple(phrases), values)
+    return WeightedTranslation(tuple(line.words), tuple(line.phrases(len(source))), values)
 
 
 def by_length(
@@ -357,7 +328,7 @@ def _decided(change: Change, names: tuple[str, str]) -> str:
     return ", ".join(f"{name} {value:+.3f}" for name, value in told)
 
 
-def _phrases(translation: Translation, source: Words) -> str:
+def _phrases(translation: WeightedTranslation, source: Words) -> str:
     return " · ".join(
         f"{_plain(source[place.source : place.source_end])} → "
         f"{_plain(translation.words[place.target : place.target_end])}"

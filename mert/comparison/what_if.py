@@ -17,13 +17,13 @@ from mert.comparison.significance import bootstrap_differences, mean_quality, p_
 from mert.optimisers.candidates import Candidates, normalised
 from mert.optimisers.choice import HALVES, Optimizer, cross_optimised
 from mert.tuning.corpus import Corpus
-from mert.tuning.pool import Pool
+from mert.tuning.pool import HypothesisPool
 from moses_feature.decoder.source_phrases import Sentence, surface
-from moses_feature.moses.alignments import read_segmentation
 from moses_feature.moses.features import FeatureSet, log_scores
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest_lists import Hypothesis, read_nbest
 from moses_feature.moses.phrase_table import SCORES, SOURCE, TARGET, split_fields, tokens
+from moses_feature.moses.segmentation import read_segmentation
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import DataError, FormatError, shown
 
@@ -199,6 +199,6 @@ def _candidates(
     corpus: Corpus,
     names: tuple[str, ...],
 ) -> Candidates:
-    pool = Pool(corpus.references, names)
+    pool = HypothesisPool(corpus.references, names)
     pool.add(lists)
     return pool.candidates()

@@ -10,18 +10,18 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from xopen import xopen
 
+from mert.settings import MosesSettings
 from moses_feature.decoder.source_phrases import Sentence, SourcePhrases
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.programs import find_program, run_program
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
-from moses_feature.runtime.files import whole_file
+from moses_feature.runtime.files import whole_file, with_or_without_gz
 
 FILTERED = ("PhraseDictionaryMemory", "LexicalReordering")
 LONGEST = 20
@@ -50,11 +50,8 @@ def filtered(ini: MosesIni, sentences: Sequence[Sentence], directory: Path) -> P
                 f"filtered, found {feature.kind}"
             )
         if feature.kind in FILTERED:
-            table = Path(feature.path)
-            if not table.is_file():
-                table = Path(f"{table}.gz")
             paths[feature.name] = directory.absolute() / f"{feature.name}.gz"
-            _filter(table, paths[feature.name], sources)
+            _filter(with_or_without_gz(feature.path), paths[feature.name], sources)
     path = directory / "moses.ini"
     ini.with_paths(paths).write(path)
     return path
@@ -66,25 +63,6 @@ def _filter(table: Path, output: Path, sources: SourcePhrases) -> None:
             lines = sources.lines(block)
             for begin, end in zip(lines.begin.tolist(), lines.end.tolist(), strict=True):
                 file.write(block[begin:end])
-
-
-@dataclass(frozen=True)
-class MosesSettings:
-    """How to run Moses.
-
-    Attributes:
-        binary: the `moses` binary; None for `MOSES_HOME` or the PATH.
-        threads: of the decoder.
-        options: more arguments, such as `-search-algorithm 1 -cube-pruning-pop-limit 1000`.
-        seconds: time limit of a run; None for none.
-        filter: whether to cut the tables down to the text first.
-    """
-
-    binary: str | None = None
-    threads: int = 1
-    options: tuple[str, ...] = ()
-    seconds: float | None = None
-    filter: bool = False
 
 
 def find_moses(binary: str | None) -> Path:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from mert.optimisers.candidates import Candidates, Optimum, SearchSpace, normalised
-from mert.optimisers.mert import RANDOM_DIRECTIONS, mert
+from mert.optimisers.mert import mert
 from mert.optimisers.mira import mira
 from mert.optimisers.pro import pro
+from mert.settings import OPTIMIZERS, TuningSettings
 from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.errors import UsageError
 
@@ -37,11 +38,11 @@ def cross_optimised(
 Optimizer = Callable[[Candidates, SearchSpace, int], Optimum]
 """Takes candidates, where weights may be, and a seed."""
 
-OPTIMIZERS = ("mert", "mira", "pro")
-
 
 def optimizer(
-    name: str, restarts: int = 20, random_directions: int = RANDOM_DIRECTIONS
+    name: str,
+    restarts: int = TuningSettings.restarts,
+    random_directions: int = TuningSettings.random_directions,
 ) -> Optimizer:
     """Return the optimiser of that name; the other arguments are for `mert`.
 

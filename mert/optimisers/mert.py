@@ -12,12 +12,13 @@ import numpy as np
 
 from mert.optimisers.candidates import Candidates, Optimum, SearchSpace, normalised
 from mert.optimisers.line_search import LineSearch
+from mert.settings import TuningSettings
 from moses_feature.runtime.arrays import Floats, Integers
 
 SMALLEST_GAIN = 1e-5
 """Quality that a step must bring for the search to go on."""
-RANDOM_DIRECTIONS, MOVING = 24, 3
-"""Random directions that are tried, and features that each moves."""
+MOVING = 3
+"""Features that a random direction moves."""
 PARTS, SENTENCES_OF_A_PART, FINALISTS = 2, 100, 6
 """Random restarts are pruned: where there are so many sentences for each part, a restart first
 climbs on one of the parts, and only so many restarts go on with all sentences."""
@@ -26,8 +27,8 @@ climbs on one of the parts, and only so many restarts go on with all sentences."
 def mert(
     candidates: Candidates,
     space: SearchSpace,
-    restarts: int = 20,
-    random_directions: int = RANDOM_DIRECTIONS,
+    restarts: int = TuningSettings.restarts,
+    random_directions: int = TuningSettings.random_directions,
     seed: int = 1,
 ) -> Optimum:
     """Search from the start weights and from random ones, and return the best weights found.

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mert.decoders.choice import DecoderSettings
+from mert.decoders.choice import make_decoder
+from mert.settings import DecoderSettings
 from moses_feature.doctor.examine import examine_fast
 from moses_feature.doctor.neural_models import check_neural_models
 from moses_feature.metrics.bleu import References
@@ -78,8 +79,10 @@ def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> Non
     filled = [n for n, sentence in enumerate(corpus.sentences) if sentence]
     step = max(1, len(filled) // PROBES)
     probes = filled[::step][:PROBES]
-    decoder = replace(settings, jobs=None, ray=None, cache=None).make(
-        ini, [corpus.sentences[n] for n in probes]
+    decoder = make_decoder(
+        replace(settings, jobs=None, ray=None, cache=None),
+        ini,
+        [corpus.sentences[n] for n in probes],
     )
     try:
         _check_features(ini, decoder.features, [name for name, _ in settings.rescoring])

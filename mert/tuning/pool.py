@@ -12,8 +12,8 @@ from mert.decoders.decoder import Decoder
 from mert.optimisers.candidates import Candidates, Optimum, SearchSpace
 from mert.optimisers.choice import optimizer
 from mert.optimisers.moses_files import write_candidates
+from mert.settings import TuningSettings
 from mert.tuning.corpus import Corpus
-from mert.tuning.state import TuningSettings
 from moses_feature.metrics.metric import METRICS, Metric, ReferenceStatistics, metric
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.nbest_lists import Hypothesis, read_nbest
@@ -22,7 +22,7 @@ from moses_feature.runtime.arrays import Integers
 Tokens = Sequence[bytes]
 
 
-class Pool:
+class HypothesisPool:
     """The n-best lists of all iterations, merged.
 
     Args:
@@ -135,7 +135,7 @@ class NbestLists:
         self._sentences = len(corpus)
         self._count = settings.list_size
         self._metric = metric(settings.metric)
-        self._pool = Pool(corpus.references, decoder.features.names, self._metric)
+        self._pool = HypothesisPool(corpus.references, decoder.features.names, self._metric)
         self._optimize = optimizer(
             settings.algorithm, settings.restarts, settings.random_directions
         )

@@ -8,10 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mert.optimisers.choice import OPTIMIZERS
-from mert.optimisers.mert import RANDOM_DIRECTIONS
+from mert.settings import TuningSettings
 from mert.tuning.corpus import Corpus
-from moses_feature.metrics.metric import metric
 from moses_feature.moses.ini import MosesIni
 from moses_feature.networks.files import file_identity
 from moses_feature.runtime.errors import FormatError, UsageError
@@ -28,39 +26,6 @@ SEARCH = "search"
 def lists_name(iteration: int, settings: TuningSettings) -> str:
     """Return the name of the file that an iteration decodes into, counted from 1."""
     return f"run{iteration}.best{settings.list_size}.out.gz"
-
-
-@dataclass(frozen=True)
-class TuningSettings:
-    """How to tune; every default is written here alone.
-
-    Attributes:
-        algorithm: one of `OPTIMIZERS`.
-        metric: what is optimised; one of `moses_feature.metrics.metric.METRICS`.
-        list_size: distinct translations of each sentence in an iteration.
-        max_iterations: decoding runs at most.
-        settled: the tuning ends when no weight, all normalised, changes by more.
-        restarts: random start points of `mert`.
-        random_directions: of these, tried when no single feature brings anything.
-        seed: of everything that is random.
-    """
-
-    algorithm: str = "mert"
-    metric: str = "bleu"
-    list_size: int = 100
-    max_iterations: int = 15
-    settled: float = 0.002
-    restarts: int = 20
-    random_directions: int = RANDOM_DIRECTIONS
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        if self.algorithm not in OPTIMIZERS:
-            valid = ", ".join(OPTIMIZERS)
-            raise UsageError(f"unknown algorithm {self.algorithm!r}: expected one of {valid}")
-        metric(self.metric)
-        if self.list_size < 2 or self.max_iterations < 1:
-            raise UsageError("n-best and iterations: expected 2 and 1, or more")
 
 
 @dataclass

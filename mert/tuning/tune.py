@@ -20,17 +20,10 @@ import numpy as np
 from mert.decoders.decoder import Decoder
 from mert.optimisers.candidates import SearchSpace, normalised
 from mert.optimisers.moses_files import write_weights
+from mert.settings import TuningSettings
 from mert.tuning.corpus import Corpus
 from mert.tuning.pool import NbestLists
-from mert.tuning.state import (
-    STATE,
-    TUNED_INI,
-    Iteration,
-    TuningSettings,
-    TuningState,
-    lists_name,
-    read_state,
-)
+from mert.tuning.state import STATE, TUNED_INI, Iteration, TuningState, lists_name, read_state
 from moses_feature import __version__
 from moses_feature.metrics.metric import BLEU, Metric, corpus_quality, metric
 from moses_feature.moses.features import FeatureSet

@@ -10,13 +10,13 @@ import numpy as np
 
 from mert.optimisers.candidates import SearchSpace, normalised
 from mert.optimisers.choice import HALVES, Optimizer, cross_optimised
-from mert.tuning.pool import Pool
+from mert.tuning.pool import HypothesisPool
 from moses_feature.metrics.metric import METRICS, Metric, corpus_quality
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.lines import Sentence
 from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
 from moses_feature.moses.nbest_formats.translation import LOG_PROB, TOTAL
-from moses_feature.moses.nbest_lists import EXPECTED, VALUES, NbestLine, labelled_values, read_nbest
+from moses_feature.moses.nbest_lists import EXPECTED, VALUES, nbest_lines, read_nbest
 from moses_feature.runtime.errors import DataError, FormatError, MosesFeatureError, shown
 
 ORDERING = (TOTAL, LOG_PROB)
@@ -69,13 +69,13 @@ def features_of(
         MosesFeatureError: weights of other features, or all 0.
     """
     with NbestReader(lists, form) as reader:
-        line = next(iter(reader), b"")
-        try:
-            by_name = labelled_values(NbestLine.parse(line.rstrip(b"\r\n")).fields[VALUES])
-        except ValueError:
-            raise FormatError(lists, EXPECTED, shown(line), 1) from None
+        line = next(nbest_lines(reader), None)
+        if line is None:
+            raise FormatError(lists, EXPECTED, "an empty file")
+        by_name = line.labelled()
     if not by_name or not all(by_name.values()):
-        raise FormatError(lists, "features, each with a name and values", shown(line), 1)
+        found = shown(line.fields[VALUES])
+        raise line.error("features, each with a name and values", found)
     width = sum(map(len, by_name.values()))
     weights = {name: (1 / width,) * len(values) for name, values in by_name.items()}
     if orders := next((name for name in ORDERING if name in by_name and form != MOSES), None):
@@ -124,7 +124,7 @@ def tune_lists(
         MosesFeatureError: features that lines do not have in common.
         DataError: less than two lists, or lists that have nothing in common with the references.
     """
-    pool = Pool(references, features.names, metric)
+    pool = HypothesisPool(references, features.names, metric)
     _, first = pool.add(read_nbest(lists, features, len(references), form))
     if pool.sentences < HALVES:
         raise DataError(f"{lists}: expected lists of {HALVES} sentences and more")

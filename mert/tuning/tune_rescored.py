@@ -15,8 +15,9 @@ from typing import Any
 
 from mert.decoders.decoder import Decoder
 from mert.decoders.rescored import RescoredDecoder
+from mert.settings import TuningSettings
 from mert.tuning.corpus import Corpus
-from mert.tuning.state import SEARCH, TUNED_INI, TuningSettings, TuningState, has_ended
+from mert.tuning.state import SEARCH, TUNED_INI, TuningState, has_ended
 from mert.tuning.tune import tune
 from moses_feature.moses.ini import MosesIni
 from moses_feature.runtime.files import Json

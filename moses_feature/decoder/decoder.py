@@ -10,7 +10,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -22,47 +21,24 @@ from xopen import xopen
 from moses_feature.decoder.best_paths import best_paths
 from moses_feature.decoder.language_model import BUFFER
 from moses_feature.decoder.leave_one_out import LeaveOneOut
+from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.links import shifted
 from moses_feature.decoder.path_features import features_of_paths, words_of_paths
 from moses_feature.decoder.phrase_options import PhraseOptions
-from moses_feature.decoder.records import Graph, Limits, Options, Task
+from moses_feature.decoder.records import Graph, Options, Task
 from moses_feature.decoder.search import most_hypotheses, room_for, search
 from moses_feature.decoder.source_phrases import Sentence, surface
 from moses_feature.decoder.system import System
-from moses_feature.moses.alignments import PhrasePlace, write_segmentation
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.nbest_lists import Hypothesis, format_nbest
+from moses_feature.moses.segmentation import PhrasePlace, write_segmentation
 from moses_feature.runtime.arrays import Integers, Record
 from moses_feature.runtime.files import whole_file
 from moses_feature.runtime.processes import ObjectProcess
 from moses_feature.runtime.signals import deferred
 
-DEFAULT_POPS = 1000
-DEFAULT_STACK = 200
-"""Those of Moses (`moses/TypeDef.h`)."""
 PATHS_PER_HYPOTHESIS = 20
 """Paths that are looked at for each distinct translation that is wanted (`n-best-factor`)."""
-
-
-@dataclass(frozen=True)
-class SearchLimits:
-    """How far the search goes; None for what the ini says.
-
-    Attributes:
-        pops: hypotheses taken from the cubes for each stack.
-        stack: hypotheses of a stack that are expanded.
-    """
-
-    pops: int | None = None
-    stack: int | None = None
-
-    def of(self, system: System) -> Limits:
-        """Return the limits for a system."""
-        return Limits(
-            self.pops or system.settings.get("cube-pruning-pop-limit", DEFAULT_POPS),
-            self.stack or system.settings.get("stack", DEFAULT_STACK),
-            system.distortion_limit,
-        )
 
 
 class SearchErrors(NamedTuple):

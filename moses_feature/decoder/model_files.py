@@ -16,7 +16,7 @@ from moses_feature.joint.scorer import JointModel
 from moses_feature.moses.ini import Feature, MosesIni
 from moses_feature.rnnsearch.decoder_feature import DEFAULT_HISTORY, SearchInSearch
 from moses_feature.runtime.errors import MosesFeatureError
-from moses_feature.runtime.files import is_readable_file
+from moses_feature.runtime.files import is_readable_file, with_or_without_gz
 
 LONGEST_HISTORY = 1 << 20
 """Words by which hypotheses recombine if all count; no sentence is as long."""
@@ -153,7 +153,6 @@ def file_of(ini: MosesIni, feature: Feature, key: str = "path") -> str:
     path = feature.arguments.get(key)
     if path is None:
         raise ini.error(feature.line_number, f"{key}=… for {feature.name}", "none")
-    for candidate in (path, f"{path}.gz"):
-        if is_readable_file(candidate):
-            return candidate
+    if is_readable_file(found := with_or_without_gz(path)):
+        return str(found)
     raise ini.error(feature.line_number, f"a file for {feature.name}", f"none at {path}")

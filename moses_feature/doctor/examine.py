@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
-from moses_feature.doctor.finding import Finding, check_programs
+from moses_feature.doctor.finding import MOST_LINES, Finding, check_programs
 from moses_feature.doctor.ini import check_names, check_weights
 from moses_feature.doctor.model_files import check_files, check_language_models, file_of
 from moses_feature.doctor.neural_models import check_alignments, check_neural_models
@@ -29,7 +29,6 @@ Texts = dict[str, list[Sentence]]
 """Sentences by the path of their text."""
 FAST_LINES = 5_000
 """Of a table, for what tuning looks at by itself: a fraction of a second."""
-MOST_LINES = 2_000_000
 """Of a table, by default: 1.8 million take 46 s of one core (laws)."""
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+MOST_LINES = 2_000_000
+"""Of each text table that are read, by default."""
 Severity = Literal["problem", "warning", "note"]
 """A problem makes results wrong or runs fail; a warning may; a note does not."""
 

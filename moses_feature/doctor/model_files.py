@@ -19,6 +19,7 @@ from moses_feature.moses.ini import TABLE_CLASS, Feature, MosesIni
 from moses_feature.moses.language_model import is_binary, load_kenlm
 from moses_feature.moses.lines import LineReader
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
+from moses_feature.runtime.files import with_or_without_gz
 
 MOST_UNKNOWN = 0.1
 """Share of reference words that a language model of the same text hardly ever lacks."""
@@ -178,11 +179,8 @@ def file_of(ini: MosesIni, path: str) -> Path | None:
     """
     if not path:
         return None
-    for place in (Path(path), Path(f"{path}.gz"), ini.path.parent / path):
-        if _exists(place):
-            return place
-    with_gz = ini.path.parent / f"{path}.gz"
-    return with_gz if _exists(with_gz) else None
+    places = with_or_without_gz(path), with_or_without_gz(ini.path.parent / path)
+    return next(filter(_exists, places), None)
 
 
 def file_read_by(ini: MosesIni, feature: Feature) -> Path | None:

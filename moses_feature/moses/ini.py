@@ -15,7 +15,7 @@ from pathlib import Path
 
 from moses_feature.moses.phrase_table import NUMBER
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, shown
-from moses_feature.runtime.files import write_whole
+from moses_feature.runtime.files import with_or_without_gz, write_whole
 
 TABLE_CLASS = "PhraseDictionaryMemory"
 _TABLE_CLASSES = ("PhraseDictionary", "ProbingPT")
@@ -153,6 +153,11 @@ class MosesIni:
     def content(self) -> bytes:
         """Return the file as it stands now."""
         return b"\n".join(self._lines)
+
+    def files(self) -> list[Path]:
+        """Return the files that its features name."""
+        values = (value for feature in self.features for value in feature.arguments.values())
+        return [with_or_without_gz(value) for value in values if value]
 
     def write(self, path: Path) -> None:
         """Write the file as it stands now."""

@@ -19,8 +19,15 @@ import numpy as np
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
 from moses_feature.moses.phrase_table import NUMBER, tokens
+from moses_feature.moses.segmentation import PhrasePlace, read_segmentation
 from moses_feature.runtime.arrays import Floats
-from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, shown
+from moses_feature.runtime.errors import (
+    DataError,
+    FormatError,
+    MosesFeatureError,
+    UsageError,
+    shown,
+)
 
 if TYPE_CHECKING:
     from moses_feature.moses.features import FeatureSet
@@ -47,21 +54,43 @@ def named(text: str, default: str = "") -> tuple[str, str]:
     return name, path
 
 
-@dataclass
 class NbestLine:
     """A line of an n-best list.
+
+    Args:
+        line: with its line end or without.
+        path: of the file that it stands in.
+        line_number: where it stands there, 1-based.
 
     Attributes:
         sentence: its number, from 0.
         words: target words.
         total: the log-linear score.
         fields: what stands between the separators, with the spaces around.
+
+    Raises:
+        FormatError: it is not a line of an n-best list.
     """
 
-    sentence: int
-    words: list[bytes]
-    total: float
-    fields: list[bytes]
+    __slots__ = ("_end", "_where", "fields", "sentence", "total", "words")
+
+    def __init__(self, line: bytes, path: str | Path, line_number: int) -> None:
+        self._where = path, line_number
+        text = line.rstrip(b"\r\n")
+        self._end = line[len(text) :]
+        fields = text.split(b"|||")
+        if len(fields) != TOTAL + 1:  # a word that has bars in it, or more fields
+            fields = _SEPARATOR.split(text)
+        try:
+            total, sentence = float(fields[TOTAL]), fields[SENTENCE].strip()
+        except (IndexError, ValueError):
+            raise self.error(EXPECTED, shown(line)) from None
+        if not math.isfinite(total) or b"_" in fields[TOTAL] or not sentence.isdigit():
+            raise self.error(EXPECTED, shown(line))
+        self.sentence = int(sentence)
+        self.words = tokens(fields[WORDS])
+        self.total = total
+        self.fields = fields
 
     @property
     def links(self) -> bytes | None:
@@ -75,29 +104,84 @@ class NbestLine:
 
     @property
     def segmentation(self) -> bytes | None:
-        """The phrases (`-include-segmentation-in-n-best`); see `moses_feature.moses.alignments`.
+        """The phrases (`-include-segmentation-in-n-best`); see `moses_feature.moses.segmentation`.
 
         They stand behind the total; None if the list has none.
         """
         behind = [field.strip() for field in self.fields[TOTAL + 1 :]]
         return next((field for field in behind if b"=" in field or not field), None)
 
-    @classmethod
-    def parse(cls, line: bytes) -> NbestLine:
-        """Read a line, its line end left out.
+    def phrases(self, source_words: int) -> list[PhrasePlace]:
+        """Return the places of the phrases; none if the list has no segmentation.
 
         Raises:
-            ValueError: it is not one of an n-best list.
+            FormatError: they are not those of so many source words.
         """
-        fields = line.split(b"|||")
-        if len(fields) != TOTAL + 1:  # a word that has bars in it, or more fields
-            fields = _SEPARATOR.split(line)
-        if len(fields) <= TOTAL:
-            raise ValueError(line)
-        total, sentence = float(fields[TOTAL]), fields[SENTENCE].strip()
-        if not math.isfinite(total) or b"_" in fields[TOTAL] or not sentence.isdigit():
-            raise ValueError(line)
-        return cls(int(sentence), tokens(fields[WORDS]), total, fields)
+        if self.segmentation is None:
+            return []
+        try:
+            return read_segmentation(self.segmentation, source_words, len(self.words))
+        except ValueError as error:
+            raise self.error(*error.args) from None
+
+    def labelled(self) -> dict[str, list[float]]:
+        """Return the values of features by name.
+
+        Raises:
+            FormatError: a value that is not a finite number, or one without a name.
+        """
+        try:
+            return labelled_values(self.fields[VALUES])
+        except ValueError:
+            raise self.error(EXPECTED, shown(self.fields[VALUES])) from None
+
+    def values(self, features: FeatureSet) -> Floats:
+        """Return the values of tuneable features, in their order.
+
+        Raises:
+            MosesFeatureError: they are not there.
+        """
+        try:
+            return np.array(features.values(self.fields[VALUES]))
+        except ValueError:
+            raise self.error(EXPECTED, shown(self.fields[VALUES])) from None
+        except MosesFeatureError as error:
+            raise DataError(f"{self.where}: {error}") from None
+
+    @property
+    def where(self) -> str:
+        """File and line."""
+        path, line_number = self._where
+        return f"{path} at line {line_number}"
+
+    def content(self) -> bytes:
+        """Return the line, with what was changed in its fields."""
+        return b"|||".join(self.fields) + self._end
+
+    def error(self, expected: str, found: str) -> FormatError:
+        """Return an error that names the line."""
+        path, line_number = self._where
+        return FormatError(path, expected, found, line_number)
+
+
+def nbest_lines(reader: NbestReader, sentences: int | None = None) -> Iterator[NbestLine]:
+    """Yield the lines of n-best lists.
+
+    Args:
+        reader: of the file.
+        sentences: how many there must be at most; their lists are then in order.
+
+    Raises:
+        FormatError: a line that is not one of these lists.
+    """
+    last = 0
+    for content in reader:
+        line = NbestLine(content, reader.path, reader.line_number)
+        if sentences is not None:
+            if not last <= line.sentence < sentences:
+                raise line.error(f"a sentence from {last} to {sentences - 1}", f"{line.sentence}")
+            last = line.sentence
+        yield line
 
 
 def labelled_values(text: bytes) -> dict[str, list[float]]:
@@ -126,7 +210,7 @@ class Hypothesis:
         words: target words.
         features: (tuneable features,) natural logs or minus counts.
         score: the log-linear score, all features weighted.
-        segmentation: the phrases, if they were asked for; see `moses_feature.moses.alignments`.
+        segmentation: the phrases, if they were asked for; see `moses_feature.moses.segmentation`.
         links: word alignments, source and target place, if they were asked for.
     """
 
@@ -170,21 +254,12 @@ def read_nbest(
     sentence = 0
     hypotheses: list[Hypothesis] = []
     with NbestReader(path, form) as reader:
-        for line in reader:
-            try:
-                number, hypothesis = _parse(line, features)
-            except MosesFeatureError as error:
-                where = f"{path} at line {reader.line_number}"
-                raise MosesFeatureError(f"{where}: {error}") from None
-            except ValueError:
-                raise FormatError(path, EXPECTED, shown(line), reader.line_number) from None
-            if not sentence <= number < sentences:
-                expected = f"a sentence from {sentence} to {sentences - 1}"
-                raise FormatError(path, expected, f"{number}", reader.line_number)
-            while sentence < number:
+        for line in nbest_lines(reader, sentences):
+            while sentence < line.sentence:
                 yield hypotheses
                 sentence, hypotheses = sentence + 1, []
-            hypotheses.append(hypothesis)
+            values, behind = line.values(features), (line.segmentation, line.links)
+            hypotheses.append(Hypothesis(tuple(line.words), values, line.total, *behind))
     while sentence < sentences:
         yield hypotheses
         sentence, hypotheses = sentence + 1, []
@@ -205,19 +280,9 @@ def first_translations(path: str | Path, sentences: int) -> list[tuple[bytes, ..
             if (number := line.partition(b"|||")[0]) == last:
                 continue
             last = number
-            try:
-                parsed = NbestLine.parse(line)
-            except ValueError:
-                raise FormatError(path, EXPECTED, shown(line), reader.line_number) from None
+            parsed = NbestLine(line, path, reader.line_number)
             if not 0 <= parsed.sentence < sentences:
                 expected = f"a sentence from 0 to {sentences - 1}"
-                raise FormatError(path, expected, f"{parsed.sentence}", reader.line_number)
+                raise parsed.error(expected, f"{parsed.sentence}")
             first[parsed.sentence] = tuple(parsed.words)
     return first
-
-
-def _parse(line: bytes, features: FeatureSet) -> tuple[int, Hypothesis]:
-    parsed = NbestLine.parse(line)
-    values = np.array(features.values(parsed.fields[VALUES]))
-    behind = parsed.segmentation, parsed.links
-    return parsed.sentence, Hypothesis(tuple(parsed.words), values, parsed.total, *behind)

@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 FORMAT_VERSION = 1
 WEIGHTS = "model.safetensors"
+FOLDS = "folds.json"
+"""In the directory of cross-fitted networks."""
 CONFIG = "config.json"
 
 
@@ -113,8 +115,13 @@ def file_identity(path: str | Path) -> list[int]:
 
 
 def is_model_directory(directory: Path) -> bool:
-    """Return whether a directory holds a model."""
+    """Return whether a directory holds a network."""
     return (directory / CONFIG).is_file() and (directory / WEIGHTS).is_file()
+
+
+def is_cross_fitted(directory: Path) -> bool:
+    """Return whether a directory holds networks that are cross-fitted, each in its own one."""
+    return (directory / FOLDS).is_file()
 
 
 def architecture_of(directory: Path) -> str:

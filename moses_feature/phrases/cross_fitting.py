@@ -18,11 +18,12 @@ from safetensors.numpy import load_file, save_file
 
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.direction import Reading
+from moses_feature.networks.files import FOLDS, is_cross_fitted
 from moses_feature.networks.phrases import Hashes
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.model import PhraseModel, load_model
 from moses_feature.phrases.pairs import Folds
-from moses_feature.phrases.settings import FOLDS, MOST_FOLDS
+from moses_feature.phrases.settings import MOST_FOLDS
 from moses_feature.runtime.errors import FormatError
 from moses_feature.runtime.files import Json, whole_file, write_json
 from moses_feature.runtime.json_files import member, read_json
@@ -121,7 +122,7 @@ def load_any_model(directory: Path) -> PhraseModel | CrossFittedModel:
         MosesFeatureError: a file is missing, or of a newer version of this program.
         FormatError: a file is damaged, or the files do not belong together.
     """
-    if not (directory / FOLDS).is_file():
+    if not is_cross_fitted(directory):
         return load_model(directory)
     folds = _read_folds(directory / FOLDS)
     networks = tuple(load_model(fold_directory(directory, fold)) for fold in range(folds.count))

@@ -15,8 +15,6 @@ from moses_feature.training.settings import RunSettings
 
 MOST_FOLDS = 100
 """Each is a network that is trained and kept."""
-FOLDS = "folds.json"
-"""In the directory of cross-fitted networks."""
 
 Unit = Literal["gru", "tanh", "leaky-25", "leaky-50", "lstm"]
 """The hidden units of both recurrences.

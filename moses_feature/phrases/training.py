@@ -13,12 +13,13 @@ import torch
 
 from moses_feature import __version__
 from moses_feature.moses.lines import LineReader
+from moses_feature.networks.files import FOLDS
 from moses_feature.networks.phrases import Hashes
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.cross_fitting import fold_directory, save_folds
 from moses_feature.phrases.objective import PhraseData, PhraseObjective
 from moses_feature.phrases.pairs import Folds, PairCollection, PhrasePair, count_words, read_pairs
-from moses_feature.phrases.settings import FOLDS, TrainingData, TrainingSettings
+from moses_feature.phrases.settings import TrainingData, TrainingSettings
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, Json, locked_directory
 from moses_feature.training.trainer import (

@@ -18,13 +18,7 @@ from moses_feature.cslm.scorer import NeuralLM
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest_formats.reader import NbestReader
-from moses_feature.moses.nbest_lists import (
-    EXPECTED,
-    TOTAL,
-    VALUES,
-    NbestLine,
-    labelled_values,
-)
+from moses_feature.moses.nbest_lists import TOTAL, VALUES, NbestLine
 from moses_feature.moses.phrase_table import NUMBER, tokens
 from moses_feature.networks.known_words import KnownWords
 from moses_feature.runtime.errors import FormatError, UsageError, shown
@@ -152,7 +146,7 @@ def _is_ini(lines: Iterable[bytes]) -> bool:
 
 def rescore(
     reader: NbestReader, scorers: Sequence[SentenceScorer], weights: Weights | None = None
-) -> Iterator[list[Translation]]:
+) -> Iterator[list[RescoredLine]]:
     """Yield n-best lists with more features, a sentence at a time.
 
     Args:
@@ -188,58 +182,26 @@ def rescore(
         scorer.finish()
 
 
-class Translation:
+class RescoredLine(NbestLine):
     """A line of an n-best list whose features and total may change.
 
     Attributes:
         place: in the list of its sentence as it was read, from 0.
     """
 
-    def __init__(self, line: bytes, path: str, line_number: int) -> None:
-        self.place = 0
-        self._where = path, line_number
-        text = line.rstrip(b"\r\n")
-        self._end = line[len(text) :]
-        try:
-            self._parsed = NbestLine.parse(text)
-        except ValueError:
-            raise self.error(EXPECTED, shown(line)) from None
-
-    @property
-    def sentence(self) -> int:
-        """The number of the sentence, from 0."""
-        return self._parsed.sentence
-
-    @property
-    def words(self) -> list[bytes]:
-        """The translation."""
-        return self._parsed.words
-
-    @property
-    def total(self) -> float:
-        """The log-linear score."""
-        return self._parsed.total
-
-    @property
-    def links(self) -> bytes | None:
-        """The word alignment; None if there is none."""
-        return self._parsed.links
+    __slots__ = ("place",)
+    place: int
 
     def append(self, name: str, value: float) -> None:
         """Append a feature."""
-        fields = self._parsed.fields
         label = f"{name}=".encode()
-        if label in fields[VALUES].split():
-            raise self.error(f"no feature {name} yet", shown(fields[VALUES]))
-        fields[VALUES] = b"%b %b %.6g " % (fields[VALUES].rstrip(), label, value)
+        if label in self.fields[VALUES].split():
+            raise self.error(f"no feature {name} yet", shown(self.fields[VALUES]))
+        self.fields[VALUES] = b"%b %b %.6g " % (self.fields[VALUES].rstrip(), label, value)
 
     def weigh(self, weights: Weights) -> None:
         """Compute the total anew."""
-        fields = self._parsed.fields
-        try:
-            values = labelled_values(fields[VALUES])
-        except ValueError:
-            raise self.error("Name= value …", shown(fields[VALUES])) from None
+        values = self.labelled()
         for name in sorted({*values, *weights}):
             here, there = len(values.get(name, ())), len(weights.get(name, ()))
             if here and not there:
@@ -248,35 +210,25 @@ class Translation:
                 raise self.error(f"a value of {name}, of which there are weights", "none")
             if here and here != there:
                 raise self.error(f"as many values of {name} as it has weights, {there}", f"{here}")
-        self._parsed.total = sum(
+        self.total = sum(
             weight * value
             for name, of_name in values.items()
             for weight, value in zip(weights.get(name, ()), of_name, strict=True)
         )
-        if not math.isfinite(self._parsed.total):
-            raise self.error("a finite total", f"{self._parsed.total:g}")
-        end = b" " if len(fields) > TOTAL + 1 else b""
-        fields[TOTAL] = b" %.6g%b" % (self.total, end)
-
-    def content(self) -> bytes:
-        """Return the line."""
-        return b"|||".join(self._parsed.fields) + self._end
-
-    def error(self, expected: str, found: str) -> FormatError:
-        """Return an error that names the line."""
-        path, line_number = self._where
-        return FormatError(path, expected, found, line_number)
+        if not math.isfinite(self.total):
+            raise self.error("a finite total", f"{self.total:g}")
+        end = b" " if len(self.fields) > TOTAL + 1 else b""
+        self.fields[TOTAL] = b" %.6g%b" % (self.total, end)
 
 
-def _lines(reader: NbestReader) -> Iterator[Translation]:
+def _lines(reader: NbestReader) -> Iterator[RescoredLine]:
     done: set[int] = set()
     last = None
     for content in reader:
-        line = Translation(content, reader.path, reader.line_number)
+        line = RescoredLine(content, reader.path, reader.line_number)
         if line.sentence != last:
             if line.sentence in done:
-                expected = f"the lines of sentence {line.sentence} together"
-                raise FormatError(reader.path, expected, "some more", reader.line_number)
+                raise line.error(f"the lines of sentence {line.sentence} together", "some more")
             done.add(line.sentence)
             last = line.sentence
         yield line

@@ -9,7 +9,7 @@ import numpy as np
 
 from moses_feature.metrics.bleu import STATISTICS, References, corpus_bleu
 from moses_feature.moses.lines import read_parallel
-from moses_feature.rescoring.nbest import Translation
+from moses_feature.rescoring.nbest import RescoredLine
 from moses_feature.runtime.errors import DataError
 
 MOST_MISSING = 100_000
@@ -66,7 +66,7 @@ class OneBest:
         self._before = self._after = np.zeros(STATISTICS, np.int64)
         self._next = self._lists = self._missing = self._changed = 0
 
-    def add(self, translations: Sequence[Translation]) -> bytes:
+    def add(self, translations: Sequence[RescoredLine]) -> bytes:
         """Take the list of a sentence.
 
         Returns:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from moses_feature.networks.direction import FORWARD
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.table_words import TableWords
-from moses_feature.rnnsearch.inference import Inputs, Sources, States
+from moses_feature.rnnsearch.inference import EncodedSources, Inputs, States
 from moses_feature.rnnsearch.scorer import SearchScorer
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 from moses_feature.runtime.errors import MosesFeatureError
@@ -116,7 +116,7 @@ class SearchInSearch:
         if sentence == self._sentence and self._count < MOST_STATES:
             return
         self._sentence = sentence
-        self._sources: Sources = self._network.encode([self._sentences[sentence]])
+        self._sources: EncodedSources = self._network.encode([self._sentences[sentence]])
         for nodes in self._reached:
             self._after[nodes] = NO_STATE
         self._reached = []

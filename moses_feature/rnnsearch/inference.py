@@ -130,13 +130,13 @@ def states_along(
 NO_LOGIT = -1e30
 SIDES = "forward", "backward"
 SOURCES_TOGETHER = 64
-"""Sources that a thread works on at a time."""
+"""EncodedSources that a thread works on at a time."""
 
 Ids = Sequence[int]
 
 
 @dataclass(frozen=True)
-class Sources:
+class EncodedSources:
     """Source sentences as the decoder needs them: products of the annotations h.
 
     Attributes:
@@ -259,7 +259,7 @@ class SearchNetwork:
             states = self.next_states(states, state[going_on], inputs, last[going_on], read)
             state, last = state_of_next, word[grows]
 
-    def encode(self, sentences: Sequence[Ids]) -> Sources:
+    def encode(self, sentences: Sequence[Ids]) -> EncodedSources:
         """Read source sentences; what they begin or end with alike is read once."""
         phrases = Phrases.pack(sentences)
         offsets = phrases.offsets + np.arange(len(phrases) + 1)
@@ -289,9 +289,9 @@ class SearchNetwork:
             for name in ("keys", "values")
         )
         first = backward[backward_row[offsets[:-1]]]
-        return Sources(keys, values, offsets, np.tanh(self.product("decoder_start", first)))
+        return EncodedSources(keys, values, offsets, np.tanh(self.product("decoder_start", first)))
 
-    def align(self, states: Floats32, source: Integers, sources: Sources) -> States:
+    def align(self, states: Floats32, source: Integers, sources: EncodedSources) -> States:
         """Align states (M, H) with the sources (M,) that they read."""
         queries = self.product("alignment_state", states)
         longest = int(np.diff(sources.offsets).max())
@@ -317,7 +317,12 @@ class SearchNetwork:
         return features
 
     def next_states(
-        self, states: States, state: Integers, inputs: Inputs, last: Integers, sources: Sources
+        self,
+        states: States,
+        state: Integers,
+        inputs: Inputs,
+        last: Integers,
+        sources: EncodedSources,
     ) -> States:
         """Return the states (N) that follow from prefixes: from their states and last words."""
         after = states.states[state]

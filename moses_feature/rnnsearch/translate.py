@@ -14,7 +14,7 @@ import numpy as np
 
 from moses_feature.networks.vocabulary import END, SYMBOLS, UNKNOWN
 from moses_feature.phrases.generation.prefixes import EmptyPrefixes, longest_translation
-from moses_feature.rnnsearch.inference import Ids, Inputs, SearchNetwork, Sources, States
+from moses_feature.rnnsearch.inference import EncodedSources, Ids, Inputs, SearchNetwork, States
 from moses_feature.rnnsearch.scorer import SearchScorer
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 
@@ -33,7 +33,7 @@ class SearchPrefixes:
     def __init__(
         self,
         network: SearchNetwork,
-        sources: Sources,
+        sources: EncodedSources,
         states: States,
         state: Integers,
         last: Integers,
@@ -94,7 +94,7 @@ BEAM = 12
 
 
 @dataclass(frozen=True)
-class Translation:
+class AlignedTranslation:
     """A translation, as the network writes it.
 
     Attributes:
@@ -131,7 +131,7 @@ class _Beam:
     longest: int
     source_words: int
     live: list[_Hypothesis]
-    ended: list[Translation] = field(default_factory=list)
+    ended: list[AlignedTranslation] = field(default_factory=list)
 
     def advance(self, log_probs: Floats, alignments: Floats32) -> tuple[list[int], list[int]]:
         """Go on with the best words; return the hypotheses that they follow, and the words.
@@ -153,7 +153,7 @@ class _Beam:
             aligned = (*before.alignments, alignments[parent])
             log_prob = float(total[parent, word])
             if word == END:
-                self.ended.append(Translation(before.ids, log_prob, np.stack(aligned)))
+                self.ended.append(AlignedTranslation(before.ids, log_prob, np.stack(aligned)))
                 self.width -= 1
             else:
                 live.append(_Hypothesis((*before.ids, word), log_prob, aligned))
@@ -165,7 +165,7 @@ class _Beam:
 
 def translate(
     network: SearchNetwork, sentences: Sequence[Sequence[int]], beam: int = BEAM
-) -> list[list[Translation]]:
+) -> list[list[AlignedTranslation]]:
     """Return translations of sentences, best first: as many as ended, `beam` at most.
 
     Args:
@@ -199,7 +199,7 @@ def translate(
 
 
 def words_of(
-    scorer: SearchScorer, translation: Translation, source: Sequence[bytes]
+    scorer: SearchScorer, translation: AlignedTranslation, source: Sequence[bytes]
 ) -> list[bytes]:
     """Return the words of a translation, first word first.
 

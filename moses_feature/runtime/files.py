@@ -44,6 +44,12 @@ def is_readable_file(path: str | Path) -> bool:
         return False
 
 
+def with_or_without_gz(path: str | Path) -> Path:
+    """Return the path of a file, with .gz where only that is there; Moses does the same."""
+    plain, packed = Path(path), Path(f"{path}.gz")
+    return packed if is_readable_file(packed) and not os.path.lexists(plain) else plain
+
+
 def target_of(path: Path) -> Path:
     """Return what a path leads to if it is a link, else the path.
 

@@ -20,6 +20,7 @@ from moses_feature.networks.architectures import RNNSEARCH
 from moses_feature.networks.files import CONFIG, architecture_of
 from moses_feature.rnnsearch.decoder_feature import DEFAULT_HISTORY, SearchInSearch
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.runtime.files import with_or_without_gz
 from moses_feature.tables.features_json import features_json, read_columns
 
 START_WEIGHT = 0.1
@@ -80,13 +81,7 @@ def add_to_ini(
 def _own_table(ini: MosesIni, feature: Feature) -> Path:
     """Return the file of a table; Moses reads one with .gz at its end where there is no other."""
     path = feature.path
-    places = [
-        Path(path),
-        Path(f"{path}.gz"),
-        ini.path.parent / path,
-        ini.path.parent / f"{path}.gz",
-    ]
-    for place in places:
+    for place in with_or_without_gz(path), with_or_without_gz(ini.path.parent / path):
         if place.is_file():
             return place
     if Path(path).is_dir():

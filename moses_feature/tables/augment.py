@@ -18,7 +18,7 @@ from moses_feature.runtime.json_files import record
 from moses_feature.tables.column_models import ColumnModels
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns, ScoredPart
 from moses_feature.tables.features_json import write_features
-from moses_feature.tables.pipeline import OpenPool, Pool
+from moses_feature.tables.pipeline import OpenPool, ScoringPool
 from moses_feature.tables.settings import AugmentSettings
 from moses_feature.tables.shards import Part, PartReader, Shard, phrases_in_texts
 from moses_feature.tables.writer import TableWriter
@@ -168,7 +168,9 @@ def _digests(models: Sequence[ColumnModels]) -> list[list[str]]:
     return [[of.name, *(model.digest for model in of.models)] for of in models]
 
 
-def _score(parts: Iterable[Part], pool: Pool, finish: Callable[[Part, ScoredPart], None]) -> None:
+def _score(
+    parts: Iterable[Part], pool: ScoringPool, finish: Callable[[Part, ScoredPart], None]
+) -> None:
     """Send part after part to the pool, and finish them in the same order."""
     waiting: deque[tuple[Part, Future[ScoredPart]]] = deque()
     for part in parts:

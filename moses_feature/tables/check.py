@@ -42,7 +42,7 @@ _PROPERTY = re.compile(rb"\{\{([^ }]*)")
 
 
 @dataclass
-class Finding:
+class TableFault:
     """Something found in a table.
 
     Attributes:
@@ -72,7 +72,7 @@ class Finding:
         return self.what + self.places
 
 
-def check_table(path: str | Path, ini_path: str | Path | None = None) -> list[Finding]:
+def check_table(path: str | Path, ini_path: str | Path | None = None) -> list[TableFault]:
     """Return what was found in a phrase table, and in the ini that is to read it.
 
     Raises:
@@ -100,7 +100,7 @@ class TableChecker:
     def __init__(self, path: str | Path) -> None:
         self.columns: int | None = None
         self._path = path
-        self._findings: dict[str, Finding] = {}
+        self._findings: dict[str, TableFault] = {}
         self._lines = 0
         self._first_scores: list[bytes] = []
         self._varying: set[int] = set()
@@ -176,7 +176,7 @@ class TableChecker:
         self._previous = key
 
     def _add(self, what: str, number: int, found: str = "") -> None:
-        finding = self._findings.setdefault(what, Finding(what))
+        finding = self._findings.setdefault(what, TableFault(what))
         if finding.last == number:  # a line counts once
             return
         finding.last = number
@@ -184,19 +184,19 @@ class TableChecker:
         if len(finding.examples) < LINES_SHOWN:
             finding.examples.append(f"{number}: {found}" if found else str(number))
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[TableFault]:
         """Return what was found in the lines, and in the columns as a whole."""
         findings = list(self._findings.values())
         if not self._lines:
-            findings.append(Finding("no lines: Moses would know no phrase"))
+            findings.append(TableFault("no lines: Moses would know no phrase"))
         for column, text in enumerate(self._first_scores):
             if self._lines > 1:
                 findings += self._column_findings(column, text)
         return findings
 
-    def _column_findings(self, column: int, text: bytes) -> Iterator[Finding]:
+    def _column_findings(self, column: int, text: bytes) -> Iterator[TableFault]:
         if column not in self._above_floor:
-            yield Finding(f"column {column}: every score is at Moses' floor or unusable")
+            yield TableFault(f"column {column}: every score is at Moses' floor or unusable")
         elif column not in self._varying:
             inert = parse_score(text) == 1
             effect = (
@@ -204,7 +204,7 @@ class TableChecker:
                 if inert
                 else "its weight acts as a phrase penalty"
             )
-            yield Finding(
+            yield TableFault(
                 f"column {column} (counted from 0) is {text.decode()} in every line: {effect}",
                 harmless=inert,
             )
@@ -230,7 +230,7 @@ def _problem(value: float | None) -> str | None:
     return None
 
 
-def _check_ini(ini: MosesIni, table: Path, columns: int | None) -> list[Finding]:
+def _check_ini(ini: MosesIni, table: Path, columns: int | None) -> list[TableFault]:
     readers = [
         feature
         for feature in ini.tables()
@@ -239,7 +239,7 @@ def _check_ini(ini: MosesIni, table: Path, columns: int | None) -> list[Finding]
     ]
     if not readers:
         paths = ", ".join(feature.path for feature in ini.tables() if feature.path) or "none"
-        return [Finding(f"{ini.path}: expected a phrase table {table}, found {paths}")]
+        return [TableFault(f"{ini.path}: expected a phrase table {table}, found {paths}")]
     findings = []
     for feature in readers:
         where = f"{ini.path} at line {feature.line_number}"
@@ -250,7 +250,7 @@ def _check_ini(ini: MosesIni, table: Path, columns: int | None) -> list[Finding]
             )
         if feature.name not in ini.weights:
             findings.append(f"{where}: no weights for {feature.name}: its scores count nothing")
-    return [Finding(text) for text in findings]
+    return [TableFault(text) for text in findings]
 
 
 def _same_file(path: Path, table: Path) -> bool:

@@ -19,7 +19,7 @@ PARTS_PER_HELPER = 4
 """Parts on their way for each helper, so that neither it nor the scorer waits."""
 
 
-class Pool(Protocol):
+class ScoringPool(Protocol):
     """Turns parts into parts with the new columns.
 
     Attributes:
@@ -37,11 +37,11 @@ class Pool(Protocol):
         """End it, whatever it is doing."""
 
 
-OpenPool = Callable[[NewColumns], closing[Pool]]
+OpenPool = Callable[[NewColumns], closing[ScoringPool]]
 
 
 class Pipeline:
-    """Scores part after part; helpers pack others, and append the columns, meanwhile; see `Pool`.
+    """Scores part after part while helpers pack others and append columns; see `ScoringPool`.
 
     The helpers are started with the second part: many tables are not worth one.
     """

@@ -25,16 +25,17 @@ from moses_feature.cslm import feed_forward
 from moses_feature.cslm.scorer import NeuralLM
 from moses_feature.decoder import kenlm as kenlm_library
 from moses_feature.decoder import language_model, phrase_options
-from moses_feature.decoder.decoder import EmbeddedDecoder, SearchLimits, Workers
+from moses_feature.decoder.decoder import EmbeddedDecoder, Workers
 from moses_feature.decoder.estimates import future_scores
 from moses_feature.decoder.kenlm import KenlmModel
+from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.reordering import ReorderingType
 from moses_feature.decoder.system import System
 from moses_feature.metrics.bleu import References, corpus_bleu
-from moses_feature.moses.alignments import read_segmentation, write_segmentation
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import Hypothesis, format_nbest, read_nbest
+from moses_feature.moses.segmentation import read_segmentation, write_segmentation
 from moses_feature.rescoring.features import JointFeature
 from moses_feature.rescoring.source import SourceText
 from moses_feature.rnnsearch import decoder_feature as in_search

@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from mert.cli.decode import mert_decode
-from moses_feature.decoder.decoder import EmbeddedDecoder, SearchLimits
+from moses_feature.decoder.decoder import EmbeddedDecoder
+from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.moses.ini import MosesIni
 from moses_feature.runtime.errors import UsageError

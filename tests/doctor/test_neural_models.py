@@ -8,7 +8,7 @@ import pytest
 from helpers.models import SEARCH_SIZES, random_model
 from helpers.toy import make_toy
 
-from mert.decoders.choice import DecoderSettings
+from mert.settings import DecoderSettings
 from mert.tuning.corpus import Corpus, check_chain
 from moses_feature.doctor.examine import examine
 from moses_feature.moses.ini import MosesIni

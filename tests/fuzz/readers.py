@@ -308,7 +308,7 @@ class Readers:
         (folder / "n").write_bytes(mutated(OTHER_LISTS[form], random_))
         with NbestReader(folder / "n", form) as reader:
             for line in reader:
-                NbestLine.parse(line)
+                NbestLine(line, "lists", 1)
 
     def read_whole_table(self, folder: Path, random_: random.Random) -> None:
         """What `binarise` looks at."""

@@ -16,7 +16,7 @@ from mert.comparison.results import Comparison, Run, Seconds, SystemResult
 from mert.comparison.translations import ComparedTexts, by_length, changes, words_found
 from mert.tuning.corpus import Corpus
 from moses_feature.metrics.bleu import References, corpus_bleu, sentence_bleu
-from moses_feature.moses.alignments import read_segmentation
+from moses_feature.moses.segmentation import read_segmentation
 from moses_feature.runtime.errors import FormatError
 
 SOURCES = [b"a b c", b"d e", b"f <b> g h i j"]

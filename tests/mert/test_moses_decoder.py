@@ -17,8 +17,10 @@ import pytest
 from helpers.moses import CUBE_PRUNING, N_BEST, SENTENCES, tokens, write_replay
 from helpers.toy import make_toy
 
-from mert.decoders.moses import MosesDecoder, MosesSettings, find_moses
-from moses_feature.decoder.decoder import EmbeddedDecoder, SearchLimits
+from mert.decoders.moses import MosesDecoder, find_moses
+from mert.settings import MosesSettings
+from moses_feature.decoder.decoder import EmbeddedDecoder
+from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.nbest_lists import format_nbest, read_nbest

@@ -24,14 +24,15 @@ from mert.cli.decode import mert_decode
 from mert.cli.tune import mert_tune
 from mert.comparison.results import Run, notes_on_weights
 from mert.comparison.significance import (
-    Scorer,
+    CorpusScorer,
     approximate_randomisation,
     mean_quality,
     paired_bootstrap,
 )
 from mert.optimisers.candidates import SearchSpace, normalised
-from mert.optimisers.choice import OPTIMIZERS, optimizer
+from mert.optimisers.choice import optimizer
 from mert.optimisers.moses_files import read_candidates
+from mert.settings import OPTIMIZERS
 from mert.tuning.corpus import Corpus
 from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.decoder.decoder import EmbeddedDecoder
@@ -575,7 +576,7 @@ def test_shown_bleu_and_p_values_count_the_same_tokens(tmp_path):
     corpus = Corpus.read(tmp_path / "source", [tmp_path / "reference"])
     line = f"0 ||| {' '.join(words[:4])} g ||| T0= 1 ||| 1\n"
     (tmp_path / "lists").write_text(line)
-    bleu, statistics = Scorer(corpus, METRICS["bleu"]).score(tmp_path / "lists")
+    bleu, statistics = CorpusScorer(corpus, METRICS["bleu"]).score(tmp_path / "lists")
     assert statistics.tolist() == [[4, 5, 3, 4, 2, 3, 1, 2, 5]]
     assert bleu == pytest.approx(100 * corpus_bleu(statistics[0]))
 

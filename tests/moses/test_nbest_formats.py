@@ -88,7 +88,7 @@ def test_lines_are_those_of_moses(tmp_path, form):
         "opennmt": as_lines(OPENNMT),
     }
     for line in read(tmp_path, contents[form], form):
-        parsed = NbestLine.parse(line.rstrip(b"\n"))
+        parsed = NbestLine(line, "lists", 1)
         values = labelled_values(parsed.fields[2])
         assert values["WordPenalty0"] == [-len(parsed.words)]
 

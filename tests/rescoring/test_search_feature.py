@@ -10,7 +10,8 @@ from helpers.equations import search_log_probs
 from helpers.models import SEARCH_SIZES, random_model
 from helpers.toy import make_toy
 
-from mert.decoders.choice import DecoderSettings
+from mert.decoders.choice import make_decoder
+from mert.settings import DecoderSettings
 from moses_feature.moses.nbest_lists import read_nbest
 from moses_feature.networks.direction import Reading
 from moses_feature.phrases.model import PhraseModel, save_model
@@ -115,7 +116,7 @@ def test_in_tuning(tmp_path, models, threads):
     toy = make_toy(tmp_path / "toy", types=(), options=3)
     sentences = [b"a b c".split(), b"d a".split(), []]
     rescoring = (("S", str(tmp_path / "one")), ("R", str(tmp_path / "reverse")))
-    decoder = DecoderSettings(jobs=threads, rescoring=rescoring).make(toy.ini, sentences)
+    decoder = make_decoder(DecoderSettings(jobs=threads, rescoring=rescoring), toy.ini, sentences)
     try:
         for path in (tmp_path / "first.gz", tmp_path / "second.gz"):
             decoder.write_nbest(decoder.features, 30, path)

@@ -18,8 +18,8 @@ from helpers.files import write_gz
 from helpers.moses import SENTENCES, tokens, write_replay
 from helpers.tables import LONG_TABLE, start, waited_for
 
-from mert.decoders.choice import DecoderSettings
-from mert.decoders.moses import MosesSettings
+from mert.decoders.choice import make_decoder
+from mert.settings import DecoderSettings, MosesSettings
 from moses_feature.runtime import cluster as actors_module
 from moses_feature.runtime.cluster import ATTEMPTS, ActorPool, Cluster, connected
 from moses_feature.runtime.errors import LostProcessError, MosesFeatureError, UsageError
@@ -126,10 +126,10 @@ def nbest(decoder, path: Path) -> bytes:
 def test_either_decoder_on_a_cluster(toy, stand_in, tmp_path, caplog):
     """Shards merged in order; a lost worker, a failing Moses and one that never works."""
     sentences = tokens(SENTENCES)
-    alone = DecoderSettings().make(toy.ini, sentences)
+    alone = make_decoder(DecoderSettings(), toy.ini, sentences)
     expected = nbest(alone, tmp_path / "alone.gz")
     jobs = len(sentences)  # more than there are cores
-    decoder = DecoderSettings(ray="local", jobs=jobs).make(toy.ini, sentences)
+    decoder = make_decoder(DecoderSettings(ray="local", jobs=jobs), toy.ini, sentences)
     try:
         assert nbest(decoder, tmp_path / "two.gz") == expected
         workers = descendants(b"ray::ShardWorker")
@@ -140,10 +140,12 @@ def test_either_decoder_on_a_cluster(toy, stand_in, tmp_path, caplog):
         decoder.close()
 
     moses = MosesSettings(str(stand_in))
-    alone = DecoderSettings("moses", moses=moses).make(toy.ini, sentences)
+    alone = make_decoder(DecoderSettings("moses", moses=moses), toy.ini, sentences)
     expected = nbest(alone, tmp_path / "moses.gz")
     alone.close()
-    decoder = DecoderSettings("moses", moses=moses, ray="local", jobs=2).make(toy.ini, sentences)
+    decoder = make_decoder(
+        DecoderSettings("moses", moses=moses, ray="local", jobs=2), toy.ini, sentences
+    )
     try:
         assert nbest(decoder, tmp_path / "moses-2.gz") == expected
         calls = len((stand_in.parent / "calls.log").read_text().splitlines())

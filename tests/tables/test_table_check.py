@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from helpers.files import SHARED, needs_shared
 
-from moses_feature.tables.check import Finding, check_table
+from moses_feature.tables.check import TableFault, check_table
 
 GOOD = b"a ||| A ||| 0.1 0.2 1 ||| 0-0 ||| 1 1 1 ||| |||\nb ||| B ||| 0.3 0.4 1e-40 ||| 0-0\n"
 
 
-def check(tmp_path: Path, content: bytes) -> list[Finding]:
+def check(tmp_path: Path, content: bytes) -> list[TableFault]:
     (tmp_path / "t").write_bytes(content)
     return check_table(tmp_path / "t")
 

@@ -16,10 +16,8 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from moses_feature.cli.common.paths import check_outputs
-from moses_feature.cli.common.start import INTERRUPTED
+from moses_feature.cli.common.start import INTERRUPTED, TERMINATED
 from moses_feature.runtime.errors import MosesFeatureError, OutputError, printable
-
-TERMINATED = 143
 
 F = TypeVar("F", bound=Callable[..., Any])
 

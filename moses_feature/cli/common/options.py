@@ -1,9 +1,8 @@
-"""The options that several commands share, and what they become; free of torch."""
+"""The options that several commands share; free of torch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from moses_feature.cli.common.groups import OptionGroup, options, taking
 from moses_feature.cli.common.vocabulary import option
@@ -11,36 +10,6 @@ from moses_feature.moses.nbest_formats.reader import FORMATS, MOSES
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.architectures import Dtype
 from moses_feature.phrases.table_words import TableWords
-
-if TYPE_CHECKING:
-    import torch
-
-
-@dataclass(frozen=True)
-class DeviceOptions:
-    """Where to compute, and with how many threads; None for all cores."""
-
-    device: str
-    threads: int | None
-
-    def prepare(self) -> torch.device:
-        """Choose the device and the number of threads."""
-        import torch
-
-        from moses_feature.training.objective import choose_device
-
-        if self.threads is not None:
-            torch.set_num_threads(self.threads)
-        return choose_device(self.device)
-
-
-device_options = OptionGroup(
-    "Where to compute",
-    "device",
-    taking(DeviceOptions),
-    option("device", "auto, cpu, cuda, cuda:1, … ", default="auto"),
-    option("threads", "CPU threads; all cores by default."),
-)
 
 estimate_option = option(
     "estimate",

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import NAME
-from moses_feature.networks.files import is_model_directory
-from moses_feature.runtime.errors import UsageError
-from moses_feature.runtime.files import STANDARD_STREAM, is_compressed
+from moses_feature.networks.files import is_cross_fitted, is_model_directory
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.files import STANDARD_STREAM, is_compressed, with_or_without_gz
 from moses_feature.tables.features_json import features_json
 from moses_feature.tables.writer import TableWriter
 
@@ -30,6 +33,7 @@ class InputPath(click.Path):
         endings: of the files, if the value is what they have in common.
         table: it is a phrase table, which may be named without its .gz, as Moses' own tools and EMS
             do; what is written then gets a .gz, too.
+        ini: it is a moses.ini, and what it names is read, too.
     """
 
     def __init__(
@@ -40,10 +44,12 @@ class InputPath(click.Path):
         described: bool = False,
         endings: tuple[str, ...] = ("",),
         table: bool = False,
+        ini: bool = False,
     ) -> None:
         super().__init__()
         self.name = metavar
         self._named = named
+        self._ini = ini
         self._described = described
         self._endings = endings
         self._table = table
@@ -51,11 +57,10 @@ class InputPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the path; that of a table with its .gz."""
         path = str(super().convert(value, param, ctx))
-        if not self._table or Path(path).exists() or not Path(f"{path}.gz").is_file():
-            return path
-        if ctx is not None:
+        found = str(with_or_without_gz(path)) if self._table else path
+        if found != path and ctx is not None:
             ctx.meta[_WITHOUT_GZ] = True
-        return f"{path}.gz"
+        return found
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -76,7 +81,12 @@ class InputPath(click.Path):
         if value in (STANDARD_STREAM, ""):
             return []
         files = [Path(value + ending) for ending in self._endings]
-        return [*files, *([features_json(value)] if self._described else [])]
+        if self._described:
+            files.append(features_json(value))
+        if self._ini:
+            with suppress(MosesFeatureError, OSError):  # what is wrong is said when it is read
+                files += MosesIni.read(value).files()
+        return files
 
 
 def _paths_from(begun: str, *, models: bool) -> list[str]:
@@ -85,7 +95,7 @@ def _paths_from(begun: str, *, models: bool) -> list[str]:
     at = folder + "/" * (len(begun) > len(start))
     found = []
     for path in sorted(Path(at or ".").glob(f"{glob.escape(start)}*")):
-        is_model = path.is_dir() and is_model_directory(path)
+        is_model = is_model_directory(path) or is_cross_fitted(path)
         if is_model or (path.is_file() and not models):
             found.append(f"{at}{path.name}")
         elif path.is_dir():
@@ -134,12 +144,14 @@ def _table_files(value: str) -> list[Path]:
 
 
 READ = InputPath("FILE")
+READ_INI = InputPath("FILE", ini=True)
 READ_TABLE = InputPath("FILE", table=True)
 READ_AUGMENTED = InputPath("FILE", described=True, table=True)
 READ_LEXICAL = InputPath("PREFIX", endings=(".f2e", ".e2f"))
 READ_MODEL = InputPath("MODEL")
 READ_NAMED_MODEL = InputPath("[NAME=]MODEL", named=True)
-READ_SYSTEM = InputPath("NAME=INI", named=True)
+READ_SYSTEM = InputPath("NAME=INI", named=True, ini=True)
+READ_TRANSLATIONS = InputPath("NAME=FILE", named=True)
 WRITE = OutputPath("FILE")
 WRITE_INI = OutputPath("FILE", in_place="ini")
 WRITE_TABLE = OutputPath("FILE", files=_table_files, table=True)
@@ -183,6 +195,8 @@ def check_outputs(context: click.Context) -> None:
             in_place[name] = kind.in_place
             written += [(name, value, path) for path in kind.files(value)]
     for number, (name, value, path) in enumerate(written):
+        if _is_standard_input(path):
+            raise UsageError(f"{path} is the standard input: write to another file")
         for other_name, other in read:
             if other_name != in_place[name] and _same(path, other):
                 other_file = "another file" if str(other) == value else f"another file than {value}"
@@ -193,8 +207,15 @@ def check_outputs(context: click.Context) -> None:
         _check_folder(value, path.absolute().parent)
 
 
+def _is_standard_input(path: Path) -> bool:
+    try:
+        return path.is_file() and os.path.samestat(path.stat(), os.fstat(0))
+    except OSError:  # it is closed, or nothing can be looked at
+        return False
+
+
 def _check_folder(value: str, folder: Path) -> None:
-    if is_model_directory(folder):
+    if is_model_directory(folder) or is_cross_fitted(folder):
         raise UsageError(f"{value} is in {folder}, a model directory: write to another one")
 
 

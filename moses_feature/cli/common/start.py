@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 
 
 @contextmanager

@@ -13,10 +13,11 @@ import click
 from moses_feature.cli.common.groups import Decorator
 from moses_feature.cli.common.paths import (
     READ,
+    READ_INI,
     READ_LEXICAL,
     READ_NAMED_MODEL,
-    READ_SYSTEM,
     READ_TABLE,
+    READ_TRANSLATIONS,
     WRITE,
     WRITE_DIRECTORY,
     WRITE_INI,
@@ -37,13 +38,14 @@ FLAG = click.BOOL
 WORDS: Mapping[click.ParamType[Any], str] = {
     FLAG: "estimate filter-tables force hierarchical normalised per-word resume reverse "
     "right-to-left same-table source-unknown with-alignment with-segmentation",
-    READ: "alignment binary-path constraint dev dev-reference general held-out-text in-domain ini "
+    READ: "alignment binary-path constraint dev dev-reference general held-out-text in-domain "
     "init leave-one-out lists phrases-of reference source source-text start target-text test "
     "test-reference weights",
+    READ_INI: "ini",
     READ_TABLE: "table",
     READ_LEXICAL: "lexical",
     READ_NAMED_MODEL: "model rescore",
-    READ_SYSTEM: "translations",
+    READ_TRANSLATIONS: "translations",
     WRITE: "alignment-out one-best output",
     WRITE_INI: "ini-out",
     WRITE_DIRECTORY: "exports output-dir work-dir",
@@ -77,7 +79,6 @@ METAVARS = {
     "shard": "I/N",
     "table-name": "NAME",
     "time-limit": "SECONDS",
-    "translations": "NAME=FILE",
 }
 """What the help calls a value, where its type does not say it well enough."""
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.options import DeviceOptions, device_options, format_option
+from moses_feature.cli.common.device import DeviceOptions, device_options
+from moses_feature.cli.common.options import format_option
 from moses_feature.cli.common.paths import READ, WRITE
 from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.vocabulary import option
@@ -17,23 +19,14 @@ from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.joint.settings import JOINT_ARCHITECTURE
 from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
 from moses_feature.networks.architectures import ENCODER_DECODER, FEED_FORWARD
-from moses_feature.rescoring.features import (
-    JointFeature,
-    Makers,
-    model_kind,
-    named_model,
-    scorers_of,
-)
-from moses_feature.rescoring.nbest import (
-    SentenceScorer,
-    Translation,
-    read_weights,
-    rescore,
-)
-from moses_feature.rescoring.one_best import OneBest, Outcome
-from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, open_output
+
+if TYPE_CHECKING:
+    from moses_feature.rescoring.features import Makers
+    from moses_feature.rescoring.nbest import RescoredLine
+    from moses_feature.rescoring.one_best import OneBest, Outcome
+    from moses_feature.rescoring.source import SourceText
 
 
 @click.command("rescore", cls=Command, no_args_is_help=True)
@@ -89,6 +82,11 @@ def rescore_command(
           --model en-fr.search --source test.en --weights tuned/rescoring.weights
       moses-feature list rescore fairseq.out lists.gz --format fairseq --model french.cslm
     """
+    from moses_feature.rescoring.features import model_kind, named_model, scorers_of
+    from moses_feature.rescoring.nbest import read_weights, rescore
+    from moses_feature.rescoring.one_best import OneBest
+    from moses_feature.rescoring.source import SourceText
+
     if not (models or weights or form != MOSES):
         raise UsageError("expected --model, --weights or --format")
     named_models = [named_model(model) for model in models]
@@ -121,6 +119,8 @@ def rescore_command(
 
 def _makers(text: SourceText, device: DeviceOptions) -> Makers:
     """Return what makes features of models that the tuner does not use."""
+    from moses_feature.rescoring.features import JointFeature
+    from moses_feature.rescoring.nbest import SentenceScorer
 
     def of_phrases(name: str, path: str) -> SentenceScorer:
         from moses_feature.rescoring.rnn import RnnScorer
@@ -136,7 +136,7 @@ def _makers(text: SourceText, device: DeviceOptions) -> Makers:
 
 def _write(
     reader: NbestReader,
-    lists: Iterator[list[Translation]],
+    lists: Iterator[list[RescoredLine]],
     output: str,
     best: str | None,
     one_best: OneBest | None,

@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.device import DeviceOptions, device_options
 from moses_feature.cli.common.groups import OptionGroup, taking
-from moses_feature.cli.common.options import DeviceOptions, device_options, table_name_option
+from moses_feature.cli.common.options import table_name_option
 from moses_feature.cli.common.paths import READ_MODEL, WRITE_MODEL
 from moses_feature.cli.common.types import FiniteRange
 from moses_feature.cli.common.vocabulary import option

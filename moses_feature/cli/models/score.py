@@ -11,13 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.device import DeviceOptions, device_options
 from moses_feature.cli.common.groups import typed
-from moses_feature.cli.common.options import (
-    DeviceOptions,
-    device_options,
-    scoring_dtype_option,
-    table_word_options,
-)
+from moses_feature.cli.common.options import scoring_dtype_option, table_word_options
 from moses_feature.cli.common.paths import READ_MODEL
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.lines import LineReader

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.options import DeviceOptions, device_options
+from moses_feature.cli.common.device import DeviceOptions, device_options
 from moses_feature.cli.common.paths import READ, WRITE_MODEL
 from moses_feature.cli.common.types import WholeRange
 from moses_feature.cli.common.vocabulary import option

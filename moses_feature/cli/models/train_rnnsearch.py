@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.device import DeviceOptions, device_options
 from moses_feature.cli.common.groups import Given, OptionGroup, take
-from moses_feature.cli.common.options import DeviceOptions, device_options
 from moses_feature.cli.common.paths import READ, WRITE_MODEL
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.cli.models.training_options import (
@@ -36,7 +36,7 @@ DEFAULTS = SearchSettings()
 
 
 @dataclass(frozen=True)
-class SearchOptions:
+class RnnSearchOptions:
     """How the user wants RNNsearch to be trained, before device and texts are known."""
 
     size: SizeOptions
@@ -50,7 +50,7 @@ class SearchOptions:
     alignment: str | None
 
     @classmethod
-    def from_options(cls, given: Given) -> SearchOptions:
+    def from_options(cls, given: Given) -> RnnSearchOptions:
         """Pick them from the options of a command."""
         size = SizeOptions.from_options(given, SearchSizes)
         reading = take(Reading, given)
@@ -75,7 +75,7 @@ class SearchOptions:
 search_options = OptionGroup(
     "Training",
     "training",
-    SearchOptions.from_options,
+    RnnSearchOptions.from_options,
     option(
         "reverse",
         "Learn p(source | target): read TARGET and write SOURCE, which keep their places.",
@@ -117,7 +117,7 @@ def train_command(
     target: str,
     model: str,
     resume: bool,
-    training: SearchOptions,
+    training: RnnSearchOptions,
     device: DeviceOptions,
 ) -> None:
     """Train an RNNsearch on two tokenised texts.

@@ -10,19 +10,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
-import torch
 
 from moses_feature.cli.common.command import command_line
 from moses_feature.cli.common.progress import Progress, TrainingReporter
-from moses_feature.cli.common.start import INTERRUPTED
+from moses_feature.cli.common.start import INTERRUPTED, TERMINATED
 from moses_feature.runtime.environment import keep_freed_memory
 from moses_feature.runtime.errors import MosesFeatureError
-from moses_feature.training.ranks import joined
 from moses_feature.training.settings import RunSettings
-from moses_feature.training.trainer import RunControl
+
+if TYPE_CHECKING:
+    import torch
+
+    from moses_feature.training.trainer import RunControl
+
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +69,7 @@ def train_and_show(
 def training_run(
     directory: Path, settings: RunSettings, device: torch.device, examples: str
 ) -> Iterator[RunControl]:
-    """Show the progress of a run, and end it in order on Ctrl-C or SIGTERM, with exit code 130.
+    """Show the progress of a run, and end it in order on Ctrl-C or SIGTERM.
 
     Of the processes that torchrun started, all but the first one are silent.
 
@@ -76,6 +79,9 @@ def training_run(
         device: of this process.
         examples: what an update has many of.
     """
+    from moses_feature.training.ranks import joined
+    from moses_feature.training.trainer import RunControl
+
     with joined(device) as ranks:
         if not ranks.first:
             with _in_silence():
@@ -85,16 +91,18 @@ def training_run(
             logger.info("%d processes train together; this one on %s", ranks.count, device)
         _warn_of_slow_products(settings, device)
         has_end = settings.updates is not None or settings.minutes is not None
-        with finish_on_interrupt() as interrupted, Progress(has_end) as progress:
+        with finish_on_interrupt() as came, Progress(has_end) as progress:
             report = TrainingReporter(progress, settings, examples)
-            yield RunControl(stop=interrupted, report=report, ranks=ranks)
-    if interrupted():
+            yield RunControl(stop=lambda: came() > 0, report=report, ranks=ranks)
+    if came():
         click.echo(f"saved in {directory}; the same command with --resume goes on", err=True)
-        sys.exit(INTERRUPTED)
+        sys.exit(INTERRUPTED if came() == signal.SIGINT else TERMINATED)
 
 
 def _warn_of_slow_products(settings: RunSettings, device: torch.device) -> None:
     """Say so if the processor has to imitate bfloat16."""
+    import torch
+
     capability = torch.backends.cpu.get_cpu_capability()
     if settings.dtype == "bfloat16" and device.type == "cpu" and capability in WITHOUT_BFLOAT16:
         logger.warning(
@@ -120,20 +128,23 @@ def _in_silence() -> Iterator[None]:
 
 
 @contextmanager
-def finish_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns whether there was a Ctrl-C or SIGTERM; a second one kills."""
-    pressed = False
+def finish_on_interrupt() -> Iterator[Callable[[], int]]:
+    """Yield a function that returns the number of the signal that came, 0 for none.
 
-    def press(*_: object) -> None:
-        nonlocal pressed
-        pressed = True
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    It takes Ctrl-C and SIGTERM; a second one kills.
+    """
+    came = 0
+
+    def note(number: int, _: object) -> None:
+        nonlocal came
+        came = number
+        for each, handler in before.items():
+            signal.signal(each, handler)
         click.echo("\ninterrupted: finishing the update (again to stop at once)", err=True)
 
-    before = {number: signal.signal(number, press) for number in ENDING}
+    before = {number: signal.signal(number, note) for number in ENDING}
     try:
-        yield lambda: pressed
+        yield lambda: came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -22,7 +22,7 @@ from moses_feature.runtime.files import STANDARD_STREAM, open_output
 
 if TYPE_CHECKING:
     from moses_feature.rnnsearch.scorer import SearchScorer
-    from moses_feature.rnnsearch.translate import Translation
+    from moses_feature.rnnsearch.translate import AlignedTranslation
 
 SENTENCES_TOGETHER = 16
 LARGEST_BEAM = 1000
@@ -75,7 +75,7 @@ def _write_alignment(
     file: BinaryIO,
     source: list[bytes],
     words: list[bytes],
-    translation: Translation,
+    translation: AlignedTranslation,
     scorer: SearchScorer,
 ) -> None:
     """Write a line; rows are in the order of the words."""

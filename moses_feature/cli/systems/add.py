@@ -8,16 +8,15 @@ import click
 
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.options import table_name_option
-from moses_feature.cli.common.paths import READ, WRITE_INI
+from moses_feature.cli.common.paths import READ_INI, WRITE_INI
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.binary_tables.kinds import score_count
 from moses_feature.moses.ini import TABLE_CLASS, MosesIni
 from moses_feature.runtime.errors import FormatError, UsageError
-from moses_feature.tables.add_to_ini import START_WEIGHT, add_models, add_to_ini, first_line_scores
 
 
 @click.command("add", cls=Command, no_args_is_help=True)
-@click.argument("ini", type=READ)
+@click.argument("ini", type=READ_INI)
 @click.argument("output", type=WRITE_INI)
 @option("table", "An augmented table, text or compressed.")
 @option(
@@ -65,6 +64,8 @@ def add_command(
       moses-feature system add rnn.ini cslm+rnn.ini --model french.cslm
       moses-feature system add moses.ini nnjm.ini --model en-fr.joint
     """
+    from moses_feature.tables.add_to_ini import START_WEIGHT, add_models, add_to_ini
+
     files = Path(ini), Path(output)
     if bool(models) + (table is not None) + same_table != 1:
         raise UsageError("expected --table, --same-table or --model, one of them")
@@ -85,6 +86,8 @@ def add_command(
 
 def _check_binary(ini: MosesIni, name: str | None, binary: Path, table: Path | None) -> None:
     """Check that a binary table is of the ini's kind, and has as many scores as the text one."""
+    from moses_feature.tables.add_to_ini import first_line_scores
+
     if table is None:
         raise UsageError("--binary-path needs --table, the same table as text")
     feature = ini.table(name)

@@ -9,15 +9,15 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.paths import READ
+from moses_feature.cli.common.paths import READ_INI
 from moses_feature.cli.common.vocabulary import option
-from moses_feature.doctor.examine import MOST_LINES, examine
+from moses_feature.doctor.finding import MOST_LINES
 from moses_feature.moses.programs import find_program
 from moses_feature.runtime.errors import UsageError, printable
 
 
 @click.command("doctor", cls=Command, no_args_is_help=True)
-@click.argument("ini", type=READ)
+@click.argument("ini", type=READ_INI)
 @option("source", "A text that it is to translate, tokenised.")
 @option("reference", "A translation of that text. Repeatable.", to="references", many=True)
 @option("most-lines", "Of each text table, to read at most; 0 for all.", default=MOST_LINES)
@@ -37,6 +37,8 @@ def doctor_command(
     Example:
       moses-feature system doctor moses.ini --source dev.en --reference dev.fr
     """
+    from moses_feature.doctor.examine import examine
+
     if references and source is None:
         raise UsageError("--reference is for --source")
     looked_at: list[str] = []

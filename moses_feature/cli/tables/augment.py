@@ -12,10 +12,9 @@ import click
 
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, command_line, debug_option
+from moses_feature.cli.common.device import DeviceOptions, device_options
 from moses_feature.cli.common.groups import OptionGroup, taking
 from moses_feature.cli.common.options import (
-    DeviceOptions,
-    device_options,
     estimate_option,
     scoring_dtype_option,
     table_name_option,
@@ -42,7 +41,6 @@ from moses_feature.networks.architectures import Dtype
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, without_compression_suffix
-from moses_feature.tables.add_to_ini import add_to_ini
 from moses_feature.tables.settings import AugmentSettings
 from moses_feature.tables.shards import Shard
 
@@ -140,6 +138,8 @@ def augment_phrase_table(
       augment-phrase-table phrase-table.gz augmented.gz --minutes 60 \\
           --ini moses.ini --ini-out moses.augmented.ini
     """
+    from moses_feature.tables.add_to_ini import add_to_ini
+
     directory = Path(f"{without_compression_suffix(output)}.model")
     given = named_models(models) or [("", [directory])]
     settings = AugmentSettings(

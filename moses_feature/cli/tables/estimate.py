@@ -13,21 +13,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import torch
 
 from moses_feature.moses.lines import LineReader
-from moses_feature.phrases.pairs import PairCollection, PhrasePair, peak_bytes, read_pairs
 from moses_feature.phrases.settings import TrainingData, TrainingSettings
-from moses_feature.phrases.training import train
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM
-from moses_feature.tables.augment import augment
-from moses_feature.tables.column_models import load_column_models
-from moses_feature.tables.pipeline import local_pools
 from moses_feature.tables.settings import AugmentSettings
-from moses_feature.training.trainer import RunControl, TrainingState
+
+if TYPE_CHECKING:
+    import torch
+
 
 SAMPLE_LINES = 100_000
 SECONDS = 10.0
@@ -83,6 +81,10 @@ def estimate_augmenting(
         UsageError: the table is not a file.
         MosesFeatureError: bad data in its head, or a model that cannot be read.
     """
+    from moses_feature.tables.augment import augment
+    from moses_feature.tables.column_models import load_column_models
+    from moses_feature.tables.pipeline import local_pools
+
     with tempfile.TemporaryDirectory(prefix="estimate-") as folder:
         sample = _sample(data, Path(folder))
         _print_sample(sample)
@@ -110,6 +112,9 @@ def estimate_augmenting(
 
 
 def _sample(data: TrainingData, folder: Path) -> Sample:
+
+    from moses_feature.phrases.pairs import PairCollection, PhrasePair, read_pairs
+
     for table in data.tables:
         if not Path(table).is_file():
             found = table if table == STANDARD_STREAM or Path(table).exists() else "none"
@@ -155,6 +160,10 @@ def _estimate_training(
     data: TrainingData, settings: TrainingSettings, device: torch.device, sample: Sample
 ) -> Path:
     """Train for some seconds; print what the whole takes; return the model."""
+    from moses_feature.phrases.pairs import peak_bytes
+    from moses_feature.phrases.training import train
+    from moses_feature.training.trainer import RunControl, TrainingState
+
     directory = sample.path.parent / "model"
     short = replace(settings, updates=None, epochs=None, minutes=SECONDS / 60, evaluate_every=10**9)
     states: list[tuple[int, float]] = []

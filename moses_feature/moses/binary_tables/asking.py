@@ -20,7 +20,8 @@ import numpy as np
 
 from moses_feature.moses.features import log_scores
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.nbest_lists import EXPECTED, VALUES, NbestLine, labelled_values
+from moses_feature.moses.nbest_formats.reader import NbestReader
+from moses_feature.moses.nbest_lists import nbest_lines
 from moses_feature.moses.phrase_table import (
     SCORES,
     SEPARATOR,
@@ -206,15 +207,11 @@ def ask(
 
 
 def _one_phrase_translations(lists: Path) -> Iterator[tuple[int, Phrase, Floats]]:
-    with LineReader(lists) as reader:
-        for line in reader:
-            try:
-                parsed = NbestLine.parse(line.rstrip(b"\n"))
-                values = labelled_values(parsed.fields[VALUES])
-            except ValueError:
-                raise FormatError(lists, EXPECTED, shown(line), reader.line_number) from None
+    with NbestReader(lists) as reader:
+        for line in nbest_lines(reader):
+            values = line.labelled()
             if values.get("PhrasePenalty0") == [1.0]:
-                yield parsed.sentence, tuple(parsed.words), np.array(values.get(TABLE, []))
+                yield line.sentence, tuple(line.words), np.array(values.get(TABLE, []))
 
 
 def differences(expected: Mapping[Phrase, Targets], found: Mapping[Phrase, Targets]) -> list[str]:

@@ -20,7 +20,7 @@ from moses_feature.moses.binary_tables.kinds import KINDS, Job, Kind
 from moses_feature.moses.ini import Feature, MosesIni, moses_path
 from moses_feature.moses.programs import find_program, run_program
 from moses_feature.runtime.errors import DataError, MosesFeatureError, UsageError
-from moses_feature.runtime.files import is_compressed
+from moses_feature.runtime.files import is_compressed, with_or_without_gz
 
 SHOWN = 10
 """Differences that are named."""
@@ -110,9 +110,9 @@ def _table_of(ini: MosesIni, name: str | None, table: Path, scores: int) -> Feat
     if feature.score_count != scores:
         expected = f"num-features={scores} as in {table}"
         raise ini.error(feature.line_number, expected, f"{feature.score_count}")
-    for place in (Path(feature.path), Path(f"{feature.path}.gz")):
-        if place.is_file() and not place.samefile(table):
-            raise ini.error(feature.line_number, f"a table {table}", f"{place}")
+    place = with_or_without_gz(feature.path)
+    if place.is_file() and not place.samefile(table):
+        raise ini.error(feature.line_number, f"a table {table}", f"{place}")
     return feature
 
 

@@ -11,6 +11,7 @@ from moses_feature.moses.nbest_formats.json_lines import opennmt, sockeye
 from moses_feature.moses.nbest_formats.marian import marian
 from moses_feature.moses.nbest_formats.translation import Format
 from moses_feature.runtime.errors import FormatError, UsageError
+from moses_feature.runtime.files import Json
 
 MOSES = "moses"
 OTHERS: Mapping[str, Format] = {
@@ -63,6 +64,10 @@ class NbestReader:
             yield translation.as_moses_line(self.path)
         if not self.line_number:
             raise FormatError(self.path, f"translations in the format of {self._form}", "none")
+
+    def provenance(self, role: str) -> Json:
+        """Return what the file is, once it has been read; see `LineReader.provenance`."""
+        return self._reader.provenance(role)
 
     def fraction(self) -> float | None:
         """Return the share of the file that has been read, 0 to 1, or None for a stream."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from moses_feature.networks.architectures import ARCHITECTURES
-from moses_feature.networks.files import CONFIG, architecture_of
+from moses_feature.networks.files import CONFIG, architecture_of, is_cross_fitted
 from moses_feature.networks.vocabulary import SYMBOLS
 from moses_feature.phrases.generation.beam import likeliest
 from moses_feature.phrases.generation.prefixes import (
@@ -19,7 +19,6 @@ from moses_feature.phrases.generation.prefixes import (
     longest_translation,
 )
 from moses_feature.phrases.generation.sampling import draw
-from moses_feature.phrases.settings import FOLDS
 from moses_feature.phrases.table_words import AnyModel
 from moses_feature.runtime.errors import FormatError, UsageError
 
@@ -109,7 +108,7 @@ def generator_of(directory: Path) -> Generator:
         MosesFeatureError: a file is missing, or of a newer version of this program.
         FormatError: a file is damaged, or the files do not belong together.
     """
-    if (directory / FOLDS).is_file():
+    if is_cross_fitted(directory):
         raise UsageError(f"{directory} has a network for each fold: name one, such as fold-1 in it")
     architecture = architecture_of(directory)
     if architecture not in ARCHITECTURES:

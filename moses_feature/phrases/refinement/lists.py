@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from moses_feature.metrics.bleu import References, sentence_bleu
-from moses_feature.moses.alignments import read_segmentation
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.nbest_lists import EXPECTED, VALUES, NbestLine
+from moses_feature.moses.nbest_formats.reader import NbestReader
+from moses_feature.moses.nbest_lists import NbestLine, nbest_lines
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import WordError, WordOptions
 from moses_feature.networks.phrases import Phrases
@@ -24,9 +24,6 @@ from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.errors import (
     DataError,
-    FormatError,
-    MosesFeatureError,
-    shown,
 )
 from moses_feature.runtime.files import Json
 
@@ -138,11 +135,14 @@ class ListReader:
         texts = self._texts([source, *references])
         bleu: list[np.ndarray] = []
         sentences = np.zeros(len(texts) + 1, dtype=np.int64)
-        for number, lines in self._by_sentence(lists, len(texts)):
-            words, *of_references = texts[number]
-            found = [self._add(line, words, lists, place) for place, line in lines]
-            bleu.append(sentence_bleu(References(of_references).statistics(found)))
-            sentences[number + 1] = len(found)
+        with NbestReader(lists) as reader:
+            lines = nbest_lines(reader, len(texts))
+            for number, of_sentence in groupby(lines, key=lambda line: line.sentence):
+                words, *of_references = texts[number]
+                found = [self._add(line, words) for line in of_sentence]
+                bleu.append(sentence_bleu(References(of_references).statistics(found)))
+                sentences[number + 1] = len(found)
+            self.inputs.append(reader.provenance("n-best lists"))
         return PhraseLists(
             lists,
             Phrases.pack(self._sides[0]),
@@ -167,60 +167,26 @@ class ListReader:
                 raise DataError(f"{path}: expected {expected}, found {len(text):,}")
         return list(zip(*texts, strict=True))
 
-    def _by_sentence(
-        self, path: str, sentences: int
-    ) -> Iterator[tuple[int, Iterator[tuple[int, NbestLine]]]]:
-        """Yield the lines of each sentence, with their numbers."""
-        with LineReader(path) as reader:
-
-            def lines() -> Iterator[tuple[int, NbestLine]]:
-                last = 0
-                for line in reader:
-                    try:
-                        parsed = NbestLine.parse(line)
-                    except ValueError:
-                        raise FormatError(path, EXPECTED, shown(line), reader.line_number) from None
-                    if not last <= parsed.sentence < sentences:
-                        expected = f"a sentence from {last} to {sentences - 1}"
-                        found = f"{parsed.sentence}"
-                        raise FormatError(path, expected, found, reader.line_number)
-                    last = parsed.sentence
-                    yield reader.line_number, parsed
-
-            yield from groupby(lines(), key=lambda of: of[1].sentence)
-            self.inputs.append(reader.provenance("n-best lists"))
-
-    def _add(self, line: NbestLine, source: Words, path: str, line_number: int) -> Words:
+    def _add(self, line: NbestLine, source: Words) -> Words:
         """Keep a translation; return its words."""
-        try:
-            values = np.array(self._features.values(line.fields[VALUES]))
-        except ValueError:
-            found = shown(line.fields[VALUES])
-            raise FormatError(path, EXPECTED, found, line_number) from None
-        except MosesFeatureError as error:
-            raise DataError(f"{path} at line {line_number}: {error}") from None
+        values = line.values(self._features)
         if line.segmentation is None:
             expected = (
-                "the phrases behind the total (mert-decode --segmentation, Moses' "
+                "the phrases behind the total (mert-decode --with-segmentation, Moses' "
                 "-include-segmentation-in-n-best)"
             )
-            raise FormatError(path, expected, "none", line_number)
-        try:
-            places = read_segmentation(line.segmentation, len(source), len(line.words))
-        except ValueError as error:
-            expected, found = error.args
-            raise FormatError(path, expected, found, line_number) from None
+            raise line.error(expected, "none")
         value = values[self._column]
         self._scores.append(values @ self._weights - self._weights[self._column] * value)
         self._values.append(value)
-        for of_phrase in places:
+        for of_phrase in line.phrases(len(source)):
             phrase = source[of_phrase.source : of_phrase.source_end]
             translation = line.words[of_phrase.target : of_phrase.target_end]
-            self._phrases.append(self._pair(phrase, translation, path, line_number))
+            self._phrases.append(self._pair(phrase, translation, line))
         self._ends.append(len(self._phrases))
         return line.words
 
-    def _pair(self, source: Words, target: Words, path: str, line_number: int) -> int:
+    def _pair(self, source: Words, target: Words, line: NbestLine) -> int:
         key = b" ".join(source), b" ".join(target)
         number = self._numbers.get(key)
         if number is None:
@@ -228,7 +194,7 @@ class ListReader:
             try:
                 sides = self._words.pair(*key)
             except WordError as error:
-                raise WordError(f"{path} at line {line_number}: {error}") from None
+                raise WordError(f"{line.where}: {error}") from None
             for words, vocabulary, ids in zip(sides, self._vocabularies, self._sides, strict=True):
                 ids.append(vocabulary.ids(words))
         return number

@@ -23,10 +23,11 @@ from torch import Tensor, nn
 
 from moses_feature import __version__
 from moses_feature.networks.direction import FORWARD
+from moses_feature.networks.files import FOLDS
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import PhraseModel, load_model, save_model
 from moses_feature.phrases.refinement.lists import ListReader, PhraseLists, RefineData
-from moses_feature.phrases.settings import FOLDS, RefineSettings
+from moses_feature.phrases.settings import RefineSettings
 from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.errors import DataError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, Json, locked_directory

@@ -1,0 +1,109 @@
+"""How to decode and how to tune: every default is written here alone. Nothing heavy is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from moses_feature.decoder.limits import SearchLimits
+from moses_feature.metrics import METRIC_NAMES
+from moses_feature.networks.files import file_identity
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import Json
+
+DECODERS = ("embedded", "moses")
+OPTIMIZERS = ("mert", "mira", "pro")
+
+
+@dataclass(frozen=True)
+class MosesSettings:
+    """How to run Moses.
+
+    Attributes:
+        binary: the `moses` binary; None for `MOSES_HOME` or the PATH.
+        threads: of the decoder.
+        options: more arguments, such as `-search-algorithm 1 -cube-pruning-pop-limit 1000`.
+        seconds: time limit of a run; None for none.
+        filter: whether to cut the tables down to the text first.
+    """
+
+    binary: str | None = None
+    threads: int = 1
+    options: tuple[str, ...] = ()
+    seconds: float | None = None
+    filter: bool = False
+
+
+@dataclass(frozen=True)
+class DecoderSettings:
+    """A decoder and its settings; every default is written in the settings' own classes.
+
+    Attributes:
+        decoder: `embedded` or `moses`.
+        limits: of the embedded search.
+        jobs: processes of the embedded decoder, or workers on a cluster; None for one, or for as
+            many as the cluster has cores for.
+        ray: the address of a Ray cluster that decodes; None for this machine alone.
+        moses: how to run Moses.
+        rescoring: features that the decoder has not, and the models that they are of: NAME and
+            path.
+        segmentation: whether n-best lists have the phrases.
+        cache: a directory in which the embedded decoder keeps what it read of the tables.
+    """
+
+    decoder: str = "embedded"
+    limits: SearchLimits = field(default_factory=SearchLimits)
+    jobs: int | None = None
+    ray: str | None = None
+    moses: MosesSettings = field(default_factory=MosesSettings)
+    rescoring: tuple[tuple[str, str], ...] = ()
+    cache: str | None = None
+    segmentation: bool = False
+
+    def __post_init__(self) -> None:
+        if self.decoder not in DECODERS:
+            valid = ", ".join(DECODERS)
+            raise UsageError(f"unknown decoder {self.decoder!r}: expected one of {valid}")
+
+    def identity(self) -> Json:
+        """Return what decides the translations, as JSON."""
+        rescoring = [[name, *file_identity(path)] for name, path in self.rescoring]
+        added = {"rescoring": rescoring} if rescoring else {}
+        if self.decoder == "moses":
+            return {"decoder": "moses", "options": list(self.moses.options), **added}
+        limits = {"pops": self.limits.pops, "stack": self.limits.stack}
+        return {"decoder": "embedded", **limits, **added}
+
+
+@dataclass(frozen=True)
+class TuningSettings:
+    """How to tune; every default is written here alone.
+
+    Attributes:
+        algorithm: one of `OPTIMIZERS`.
+        metric: what is optimised; one of `moses_feature.metrics.METRIC_NAMES`.
+        list_size: distinct translations of each sentence in an iteration.
+        max_iterations: decoding runs at most.
+        settled: the tuning ends when no weight, all normalised, changes by more.
+        restarts: random start points of `mert`.
+        random_directions: of these, tried when no single feature brings anything.
+        seed: of everything that is random.
+    """
+
+    algorithm: str = "mert"
+    metric: str = "bleu"
+    list_size: int = 100
+    max_iterations: int = 15
+    settled: float = 0.002
+    restarts: int = 20
+    random_directions: int = 24
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in OPTIMIZERS:
+            valid = ", ".join(OPTIMIZERS)
+            raise UsageError(f"unknown algorithm {self.algorithm!r}: expected one of {valid}")
+        if self.metric not in METRIC_NAMES:
+            valid = ", ".join(METRIC_NAMES)
+            raise UsageError(f"unknown metric {self.metric!r}: expected one of {valid}")
+        if self.list_size < 2 or self.max_iterations < 1:
+            raise UsageError("n-best and iterations: expected 2 and 1, or more")
