@@ -50,5 +50,5 @@ bench: $(VENV)/installed
 	$(BIN)/python benchmarks/training.py $(TABLE)
 
 clean:
-	rm -rf $(VENV) $(RUN) docs/_build examples/quickstart/data examples/normalisation/data \
+	rm -rf $(VENV) $(RUN) docs/_build docs/_results examples/quickstart/data examples/normalisation/data \
 	    examples/normalisation/run build *.egg-info

@@ -1,4 +1,4 @@
-"""What one machine must do beside the products when many score: the constants of docs/scaling.md.
+"""What one machine must do beside the products when many score (docs/explanation/scaling.md).
 
     python benchmarks/cluster.py TABLE MODEL [--lines 400000] [--workers 1]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -29,6 +31,25 @@ html_theme = "furo"
 html_title = f"moses-feature {release}"
 
 
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "benchmarks" / "results"
+LOG = "_results"  # what is measured stands outside this folder, and Sphinx reads nothing outside
+
+
+def copy_results(_app: Sphinx) -> None:
+    """Copy the log of the measurements to where Sphinx finds it."""
+    shutil.rmtree(HERE / LOG, ignore_errors=True)
+    (HERE / LOG).mkdir()
+    for page in RESULTS.glob("*.md"):
+        shutil.copy2(page, HERE / LOG)
+
+
+def lead_to_the_copy(_app: Sphinx, _page: str, source: list[str]) -> None:
+    """Make links to the log, and from it, lead to the copy."""
+    text = re.sub(r"\]\((\.\./)+benchmarks/results/", f"](/{LOG}/", source[0])
+    source[0] = text.replace("](../../docs/", "](/")
+
+
 def help_as_rst(_app: Sphinx, _context: Any, lines: list[str]) -> None:
     """Turn the help of a command, which is plain text, into reStructuredText."""
     rst: list[str] = []
@@ -53,6 +74,8 @@ def names_together(
 
 
 def setup(app: Sphinx) -> None:
-    """Change what sphinx-click and napoleon make of help texts and docstrings."""
+    """Bring in the log, and change what help texts and docstrings become."""
+    app.connect("builder-inited", copy_results)
+    app.connect("source-read", lead_to_the_copy)
     app.connect("sphinx-click-process-description", help_as_rst)
     app.connect("autodoc-process-docstring", names_together, priority=900)

@@ -98,4 +98,4 @@ say "What to look at" \
     "$run/table1/comparison.html in a browser: the table, all runs, weights and learning curves." \
     "$run/report.html: what the network makes of the phrase table." \
     "$run/table1/RNN/average.ini: a system with tuned weights." \
-    "The next step is your own table: see docs/augmenting.md."
+    "The next step is your own table: see docs/how-to/augmenting.md."

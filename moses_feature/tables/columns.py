@@ -1,9 +1,9 @@
 """Parts of a table on their way to the scorer and back: packed, then with the new columns.
 
-The columns stand at the end of the score field, as Moses reads scores (see `docs/augmenting.md`),
-those of one model after the other: exp(log p(target | source)), the natural log clipped to
-[-100, 0], and exp(-k) for k target words outside the shortlist. Moses takes the natural log of both
-(`moses/TranslationModel/RuleTable/LoaderStandard.cpp`).
+The columns stand at the end of the score field, as Moses reads scores (see
+`docs/reference/files.md`), those of one model after the other: exp(log p(target | source)), the
+natural log clipped to [-100, 0], and exp(-k) for k target words outside the shortlist. Moses takes
+the natural log of both (`moses/TranslationModel/RuleTable/LoaderStandard.cpp`).
 
 No torch here: this runs in light processes beside the one that scores.
 """

@@ -15,7 +15,7 @@ from helpers.files import ROOT
 
 from moses_feature import __version__
 
-PAGE = (ROOT / "docs" / "vocabulary.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "vocabulary.md").read_text()
 
 
 def type_of(parameter: click.Parameter) -> str:

@@ -12,7 +12,14 @@ import pytest
 from helpers.commands import all_commands, options_of
 from helpers.files import ROOT
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+WRITTEN = ("*.md", "docs/**/*.md", "examples/**/*.md", "benchmarks/results/*.md")
+COPIES = {ROOT / "docs" / "_results", ROOT / "docs" / "_build"}
+DOCUMENTS = sorted(
+    document
+    for pattern in WRITTEN
+    for document in ROOT.glob(pattern)
+    if not COPIES.intersection(document.parents)
+)
 PROGRAMS = sorted([*ROOT.glob("examples/**/*.sh"), *ROOT.glob("docker/*.sh")])
 OF_OTHERS = {
     *("--n-best", "--output-type"),  # marian-decoder, Sockeye
@@ -37,6 +44,10 @@ def command_lines(text: str) -> Iterator[tuple[str, list[str]]]:
             yield name, shlex.split(arguments)
 
 
+def name_of(document: Path) -> str:
+    return str(document.relative_to(ROOT))
+
+
 def code_of(document: Path) -> str:
     """Return the code in a document; all of a program."""
     text = document.read_text()
@@ -45,13 +56,13 @@ def code_of(document: Path) -> str:
     return "\n".join(re.findall(r"^\s*```[^\n]*\n(.*?)^\s*```", text, re.DOTALL | re.MULTILINE))
 
 
-@pytest.mark.parametrize("document", [*DOCUMENTS, *PROGRAMS], ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [*DOCUMENTS, *PROGRAMS], ids=name_of)
 def test_command_lines(document):
     if document.name == "CHANGELOG.md":
         pytest.skip("tells of commands as they were")
     for name, arguments in command_lines(code_of(document)):
         command = all_commands()[name]
-        where = f"{document.name}: {name} {' '.join(arguments)}"
+        where = f"{name_of(document)}: {name} {' '.join(arguments)}"
         unknown = {
             a.partition("=")[0] for a in arguments if re.fullmatch("--?[a-z][a-z-]*(=.*)?", a)
         }
@@ -63,7 +74,7 @@ def test_command_lines(document):
                 pytest.fail(f"{where}: {error}")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_options_that_are_named(document):
     if document.name == "CHANGELOG.md":
         pytest.skip("tells of commands as they were")
@@ -72,6 +83,23 @@ def test_options_that_are_named(document):
     quoted = re.findall(r"`([^`\n]+)`", text)
     named = {option for code in quoted for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", code)}
     assert named <= known, f"{document.name}: {', '.join(sorted(named - known))}"
+
+
+def anchors_of(document: Path) -> set[str]:
+    """Return what a link to a place in a document may name: its headings, as GitHub has them."""
+    text = re.sub(r"^\s*```.*?^\s*```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_links(document):
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", document.read_text()):
+        path, _, anchor = target.partition("#")
+        linked = (document.parent / path).resolve() if path else document
+        assert linked.exists(), f"{name_of(document)}: {target}"
+        if anchor and "{eval-rst}" not in linked.read_text():  # where Sphinx makes the headings
+            assert anchor in anchors_of(linked), f"{name_of(document)}: {target}"
 
 
 def test_the_parser_of_documents_finds_wrong_options():

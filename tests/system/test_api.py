@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.files import ROOT
 from helpers.toy import make_toy, write_corpus
 
 from moses_feature.api import load_model, read_table
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 
-EXAMPLES = re.findall(
-    r"```python\n(.*?)```", (Path(__file__).parents[2] / "docs/api.md").read_text(), re.DOTALL
-)
+PAGE = ROOT / "docs" / "reference" / "api.md"
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 TABLE = b"the dog ||| le chien ||| 0.5 0.25\na ||| un ||| 1 1e-3 ||| 0-0\n"
 
 
