@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,6 +103,26 @@ def test_links(document):
         assert linked.exists(), f"{name_of(document)}: {target}"
         if anchor and "{eval-rst}" not in linked.read_text():  # where Sphinx makes the headings
             assert anchor in anchors_of(linked), f"{name_of(document)}: {target}"
+
+
+def test_the_picture_of_the_gains(tmp_path):
+    """Its numbers are those of the log, and it is drawn from them."""
+    results = ROOT / "benchmarks" / "results"
+    for corpus in json.loads((results / "gains.json").read_text()):
+        for system in corpus["systems"]:
+            page = (results / system["page"]).read_text()
+            baseline = f"{system['baseline']:.2f} ± {system['baseline_deviation']:.2f}"
+            assert baseline in page, system
+            mean, gain = (
+                f"{system['mean']:.2f} ± {system['deviation']:.2f}",
+                f"{system['difference']:+.2f}",
+            )
+            rows = [line for line in page.splitlines() if f"| {mean} | {gain} |" in line]
+            assert rows, system
+    program = ROOT / "benchmarks" / "gains.py"
+    subprocess.run([sys.executable, program, "--output", tmp_path / "gains.svg"], check=True)
+    drawn = (tmp_path / "gains.svg").read_text()
+    assert drawn == (ROOT / "docs" / "pictures" / "gains.svg").read_text()
 
 
 def test_the_parser_of_documents_finds_wrong_options():
