@@ -1,6 +1,6 @@
 """The words of the command line: in every command a word has one meaning and one type of value.
 
-docs/vocabulary.md says what each word means.
+docs/reference/vocabulary.md says what each word means.
 """
 
 from __future__ import annotations
