@@ -133,7 +133,7 @@ class NbestLine:
         try:
             return labelled_values(self.fields[VALUES])
         except ValueError:
-            raise self.error(EXPECTED, shown(self.fields[VALUES])) from None
+            raise self.error("Name= value …", shown(self.fields[VALUES])) from None
 
     def values(self, features: FeatureSet) -> Floats:
         """Return the values of tuneable features, in their order.

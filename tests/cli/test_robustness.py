@@ -172,6 +172,32 @@ def test_two_runs_do_not_write_the_same_file(run, tmp_path, model_directory):
     os.close(descriptor)
 
 
+def test_what_an_ini_names_is_not_overwritten(run, tmp_path, model_directory):
+    """Nor is the standard input; an ini itself may be changed in place."""
+    ini = "[feature]\nPhraseDictionaryMemory name=T num-features=2 path=in\nKENLM name=L path=lm\n"
+    (tmp_path / "moses.ini").write_text(f"{ini}[weight]\nT= 1 1\nL= 1\n")
+    for name in ("in.gz", "lm"):
+        (tmp_path / name).write_bytes(TABLE)
+    shutil.copytree(model_directory, tmp_path / "networks" / "fold-0")
+    (tmp_path / "networks" / "folds.json").write_text("{}")
+    add = "system", "add", "moses.ini"
+    for arguments, message in (
+        ((*add, "lm", "--model", "x"), "lm would be overwritten: write to another file"),
+        ((*add, "in.gz", "--model", "x"), "in.gz would be overwritten"),
+        ((*add, "networks/new.ini", "--model", "x"), "a model directory: write to another one"),
+    ):
+        assert message in run(*arguments, exit_code=2).stderr
+    arguments = "in.gz", "out", "--model", model_directory, "--ini", "moses.ini", "--ini-out", "lm"
+    found = run("augment-phrase-table", *arguments, exit_code=2)
+    assert "lm would be overwritten" in found.stderr
+    program = Path(sys.executable).with_name("moses-feature")
+    with (tmp_path / "lm").open("rb") as text:
+        command = [program, "model", "translate", model_directory, "--alignment-out", "lm"]
+        done = subprocess.run(command, stdin=text, cwd=tmp_path, capture_output=True, check=False)
+    assert (done.returncode, done.stderr.count(b"lm is the standard input")) == (2, 1)
+    assert (tmp_path / "lm").read_bytes() == TABLE
+
+
 def test_nothing_of_the_user_is_overwritten(run, tmp_path, model_directory):
     for name in ("in", "x.partial", "t.gz"):
         (tmp_path / name).write_bytes(TABLE)
@@ -189,7 +215,7 @@ def test_nothing_of_the_user_is_overwritten(run, tmp_path, model_directory):
         (("in", "new/", *model), "found a directory"),
         (("in", "out", *model, *inis, "in"), "in would be overwritten"),
         (("in", "out", *model, *inis, "out"), "out would overwrite what is written to out"),
-        (("in", "out", *model, *inis, "no/where"), "in a directory that exists"),
+        (("in", "out", *model, *inis, "no/where"), "there is no directory"),
         (("in", "out", *model, *inis, "new.ini", "--table-name", "X"), "no phrase table 'X'"),
         (("in", "out", *model, "--table-name", "T"), "--table-name goes with --ini"),
         (("in", "out", *model, "--phrases-of", "-"), "expected its name, found -"),

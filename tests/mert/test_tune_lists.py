@@ -115,9 +115,9 @@ def test_start_weights_and_seeds():
         (None, "w1\n" * 59, "lists at line 581: expected a sentence from 58 to 58, found 59"),
         ("0 ||| a  ||| LM0= 1 ||| 0\n", None, "expected lists of 2 sentences and more"),
         ("0 ||| a  |||  ||| 0\n", None, "lists at line 1: expected features"),
-        ("0 ||| a  ||| 1 ||| 0\n", None, "lists at line 1: expected sentence ||| words"),
+        ("0 ||| a  ||| 1 ||| 0\n", None, "lists at line 1: expected Name= value"),
         ("0 ||| a  ||| LM0= 1 ||| 0\n1 ||| a ||| X0= 1 ||| 0\n", None, "lists at line 2"),
-        ("", None, "lists at line 1: expected sentence"),
+        ("", None, "lists: expected sentence"),
     ],
 )
 def test_bad_input(lists, reference, said):

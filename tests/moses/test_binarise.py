@@ -135,7 +135,7 @@ def test_what_goes_wrong_is_said_and_nothing_is_kept(run, of_programs, said):
             LINES,
             ["--kind", "probing", "--ini", "moses.ini", "--ini-out", "no/x"],
             2,
-            "no/x: expected",
+            "no/x: there is no directory",
         ),
         (
             [LINES[0], "b ||| B ||| 1 1"],

@@ -144,7 +144,7 @@ def test_the_best_translations(tmp_path, run):
         "weights",
         "--one-best",
         "no/best",
-        exit_code=1,
+        exit_code=2,
     )
     assert not (tmp_path / "again").exists()
     run("list", "rescore", "lists", "out", "--weights", "weights", "--device", "cpu", exit_code=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -111,6 +111,7 @@ class OutputPath(click.Path):
         files: returns all files that are written, given the value.
         in_place: name of the parameter that may be the same file.
         table: it is a phrase table; see `InputPath`.
+        makes_folder: the folder that it stands in is made where it is missing.
     """
 
     def __init__(
@@ -119,11 +120,13 @@ class OutputPath(click.Path):
         files: Callable[[str], list[Path]] = lambda value: [Path(value)],
         in_place: str = "",
         table: bool = False,
+        makes_folder: bool = False,
     ) -> None:
         super().__init__()
         self.name = metavar
         self.files = files
         self.in_place = in_place
+        self.makes_folder = makes_folder
         self._table = table
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -155,8 +158,8 @@ READ_TRANSLATIONS = InputPath("NAME=FILE", named=True)
 WRITE = OutputPath("FILE")
 WRITE_INI = OutputPath("FILE", in_place="ini")
 WRITE_TABLE = OutputPath("FILE", files=_table_files, table=True)
-WRITE_MODEL = OutputPath("MODEL")
-WRITE_DIRECTORY = OutputPath("DIRECTORY")
+WRITE_MODEL = OutputPath("MODEL", makes_folder=True)
+WRITE_DIRECTORY = OutputPath("DIRECTORY", makes_folder=True)
 
 
 def named_models(given: Sequence[str]) -> list[tuple[str, list[Path]]]:
@@ -186,25 +189,31 @@ def check_outputs(context: click.Context) -> None:
         UsageError: one is.
     """
     read: list[tuple[str, Path]] = []
-    written: list[tuple[str, str, Path]] = []
-    in_place: dict[str, str] = {}
+    written: list[tuple[str, OutputPath, str, Path]] = []
     for name, kind, value in _all_values(context):
         if isinstance(kind, InputPath):
-            read += [(name, path) for path in kind.files(value)]
+            files = kind.files(value)  # the first one may be changed in place, no other
+            read += [("" if number else name, path) for number, path in enumerate(files)]
         elif isinstance(kind, OutputPath) and value != STANDARD_STREAM:
-            in_place[name] = kind.in_place
-            written += [(name, value, path) for path in kind.files(value)]
-    for number, (name, value, path) in enumerate(written):
-        if _is_standard_input(path):
-            raise UsageError(f"{path} is the standard input: write to another file")
-        for other_name, other in read:
-            if other_name != in_place[name] and _same(path, other):
-                other_file = "another file" if str(other) == value else f"another file than {value}"
-                raise UsageError(f"{other} would be overwritten: write to {other_file}")
-        for other_name, other_value, other in written[:number]:
+            _check_folder(value, kind)
+            written += [(name, kind, value, path) for path in kind.files(value)]
+    for number, (name, kind, value, path) in enumerate(written):
+        _check_not_read(kind, value, path, read)
+        _check_no_model(value, path.absolute().parent)
+        for other_name, _, other_value, other in written[:number]:
             if name != other_name and _same(path, other):
                 raise UsageError(f"{value} would overwrite what is written to {other_value}")
-        _check_folder(value, path.absolute().parent)
+
+
+def _check_not_read(
+    kind: OutputPath, value: str, path: Path, read: Iterable[tuple[str, Path]]
+) -> None:
+    if _is_standard_input(path):
+        raise UsageError(f"{path} is the standard input: write to another file")
+    for name, other in read:
+        if (not name or name != kind.in_place) and _same(path, other):
+            other_file = "another file" if str(other) == value else f"another file than {value}"
+            raise UsageError(f"{other} would be overwritten: write to {other_file}")
 
 
 def _is_standard_input(path: Path) -> bool:
@@ -214,7 +223,13 @@ def _is_standard_input(path: Path) -> bool:
         return False
 
 
-def _check_folder(value: str, folder: Path) -> None:
+def _check_folder(value: str, kind: OutputPath) -> None:
+    folder = Path(value).absolute().parent
+    if not kind.makes_folder and not folder.is_dir():
+        raise UsageError(f"{value}: there is no directory {folder}")
+
+
+def _check_no_model(value: str, folder: Path) -> None:
     if is_model_directory(folder) or is_cross_fitted(folder):
         raise UsageError(f"{value} is in {folder}, a model directory: write to another one")
 
