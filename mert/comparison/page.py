@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as graph
+from markupsafe import Markup
 from plotly.subplots import make_subplots
 
 from mert.comparison.report import notes, number_of_runs, table
@@ -53,7 +53,7 @@ def _sections(
             f"{label} {where}: mean and standard deviation over the runs. A difference counts if "
             "its p-values are small; below 0.05 is usual.",
             page.table(table(comparison))
-            + "".join(f"<p>{escape(n)}</p>" for n in notes(comparison)),
+            + Markup().join(Markup("<p>{}</p>").format(note) for note in notes(comparison)),
         ),
         Section(
             f"{label} of each run",

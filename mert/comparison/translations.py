@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from html import escape
 from itertools import groupby
 from pathlib import Path
 
 import numpy as np
+from markupsafe import Markup
 
 from mert.comparison.results import Comparison, SystemResult
 from mert.tuning.corpus import Corpus
@@ -19,7 +19,14 @@ from moses_feature.metrics.metric import corpus_quality, sentence_quality
 from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import NbestLine, first_translations, nbest_lines
 from moses_feature.moses.segmentation import PhrasePlace
-from moses_feature.report.page import Section, shown_text, table
+from moses_feature.report.page import (
+    NOTHING,
+    Section,
+    rendered,
+    shown_text,
+    table,
+    template_of,
+)
 from moses_feature.runtime.arrays import Floats, Integers
 
 Words = tuple[bytes, ...]
@@ -169,6 +176,7 @@ LENGTHS = (1, 6, 11, 16, 21, 31, 41)
 FREQUENCIES = (0, 1, 2, 5, 20, 100)
 MOST_SHOWN = 50
 """Sentences on either side."""
+TEMPLATE = template_of(Path(__file__).parent / "templates" / "changes.html")
 MOST_FEATURES = 4
 """Features that are said to have decided."""
 
@@ -277,43 +285,35 @@ def _changes(
         "those that changed most first; words that only one of both has are marked. Below each "
         f"stands which features of {system.name} decided: the weighted values of its own "
         "translation less those of the other, most in favour first.",
-        _controls(system.name) + "".join(_shown(change, names, texts) for change in shown)
+        rendered(
+            TEMPLATE,
+            system=system.name,
+            changes=[_shown(change, names, texts) for change in shown],
+        )
         if shown
-        else "",
+        else Markup(),
     )
 
 
-def _controls(name: str) -> str:
-    return (
-        f'<div class="controls" data-changes="{escape(name)}"><label>Show <select>'
-        '<option value="">all</option><option value="gain">gains</option>'
-        '<option value="loss">losses</option></select></label>'
-        '<label>Find a word <input type="search"></label><output></output></div>'
-    )
-
-
-def _shown(change: Change, names: tuple[str, str], texts: ComparedTexts) -> str:
+def _shown(change: Change, names: tuple[str, str], texts: ComparedTexts) -> Mapping[str, object]:
+    """Return what the template shows of a change."""
     source = texts.test.sentences[change.sentence]
-    before, after = _marked(change.before.words, change.after.words)
-    rows = [
-        ("source", _plain(source)),
-        *(("reference", _plain(words)) for words in texts.test.references[change.sentence]),
-        (names[0], before),
-        (names[1], after),
-        ("decided", escape(_decided(change, names))),
-    ]
-    phrases = [
-        f"<p>{escape(name)}: {_phrases(translation, source)}</p>"
-        for name, translation in zip(names, (change.before, change.after), strict=True)
-        if translation.phrases
-    ]
-    kind = "gain" if change.gain > 0 else "loss"
-    return (
-        f'<article data-kind="{kind}"><h3>Sentence {change.sentence + 1}: {change.gain:+.1f}</h3>'
-        f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{text}</dd>' for name, text in rows)}</dl>"
-        + (f"<details><summary>phrases</summary>{''.join(phrases)}</details>" if phrases else "")
-        + "</article>"
-    )
+    both = change.before, change.after
+    marked = _marked(change.before.words, change.after.words)
+    return {
+        "kind": "gain" if change.gain > 0 else "loss",
+        "number": change.sentence + 1,
+        "gain": f"{change.gain:+.1f}",
+        "rows": [
+            ("source", _plain(source)),
+            *(("reference", _plain(words)) for words in texts.test.references[change.sentence]),
+            *zip(names, marked, strict=True),
+            ("decided", _decided(change, names)),
+        ],
+        "phrases": {
+            name: _phrases(of, source) for name, of in zip(names, both, strict=True) if of.phrases
+        },
+    }
 
 
 def _decided(change: Change, names: tuple[str, str]) -> str:
@@ -336,17 +336,18 @@ def _phrases(translation: WeightedTranslation, source: Words) -> str:
     )
 
 
-def _marked(before: Words, after: Words) -> tuple[str, str]:
-    """Return two translations as HTML, with the words marked that the other one has not."""
-    old: list[str] = []
-    new: list[str] = []
+def _marked(before: Words, after: Words) -> tuple[Markup, Markup]:
+    """Return two translations with the words marked that the other one does not have."""
+    old: list[Markup] = []
+    new: list[Markup] = []
     for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        form = Markup("{}") if kind == "equal" else Markup("<mark>{}</mark>")
         for parts, words in ((old, before[a:b]), (new, after[c:d])):
             if words:
-                text = _plain(words)
-                parts.append(text if kind == "equal" else f"<mark>{text}</mark>")
-    return " ".join(old) or _plain(()), " ".join(new) or _plain(())
+                parts.append(form.format(_plain(words)))
+    joined = [Markup(" ").join(parts) or Markup(NOTHING) for parts in (old, new)]  # noqa: S704
+    return joined[0], joined[1]
 
 
 def _plain(words: Sequence[bytes]) -> str:
-    return escape(shown_text(b" ".join(words)))
+    return shown_text(b" ".join(words))

@@ -5,25 +5,24 @@ They are sections of a page, and can be written as files for other tools.
 
 from __future__ import annotations
 
-import json
 import logging
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import torch
+from markupsafe import Markup
 
 from moses_feature.networks.phrases import Phrases
 from moses_feature.networks.vocabulary import END, SYMBOLS
 from moses_feature.phrases.encoder_decoder import EncoderDecoder
 from moses_feature.report.facts import LONG, Facts, PairSummary, ReadNetwork
 from moses_feature.report.figures import map_figure
-from moses_feature.report.page import Section, plot, shown_text
+from moses_feature.report.page import Section, plot, rendered, shown_text
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 from moses_feature.runtime.files import whole_file, write_whole
 
@@ -219,11 +218,11 @@ def map_section(kind: str, points: Map | None, long_phrases: int) -> Section:
         )
         count = f"the table has {long_phrases}"
     if points is None:
-        return Section(title, f"No map: it takes {FEWEST} points at least, and {count}.", "")
+        return Section(title, f"No map: it takes {FEWEST} points at least, and {count}.")
     return Section(title, how, _map_content(kind, points))
 
 
-def _map_content(kind: str, points: Map) -> str:
+def _map_content(kind: str, points: Map) -> Markup:
     endings = [name[-LETTERS:] for name in points.names]
     common = [ending for ending, _ in Counter(endings).most_common(ENDINGS)]
     number = {ending: place for place, ending in enumerate(common)}
@@ -234,13 +233,5 @@ def _map_content(kind: str, points: Map) -> str:
         "endings": [number.get(ending, ENDINGS) for ending in endings],
         "ending_names": [f"-{ending}" for ending in common],
     }
-    embedded = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     figure = plot(map_figure(points), f"A map of {len(points.names):,} {kind}")
-    return (
-        f'<div data-map="{escape(kind)}"><div class="controls">'
-        '<label>Find <input type="search"></label>'
-        '<label>Colour by <select><option value="frequency">frequency</option>'
-        '<option value="ending">ending</option><option value="cluster">cluster</option></select>'
-        f'</label></div>{figure}<p><output aria-live="polite"></output></p>'
-        f'<script type="application/json">{embedded}</script></div>'
-    )
+    return rendered("map.html", kind=kind, figure=figure, data=data)

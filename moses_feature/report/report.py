@@ -80,7 +80,7 @@ def write_report(
                 write_exports(exports, kind, points)
     else:
         logger.warning("no maps of words and phrases: %s", INSTALL)
-        sections.append(Section("Maps", f"There are none: {INSTALL} makes them.", ""))
+        sections.append(Section("Maps", f"There are none: {INSTALL} makes them."))
     title = f"What a network makes of {Path(table_path).name}"
     write_page(output, title, sections, SCRIPT.read_text())
 

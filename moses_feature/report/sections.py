@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import torch
+from markupsafe import Markup
 
 from moses_feature import __version__
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import PhraseModel
 from moses_feature.report.facts import COUNTS, LONG, Facts, PairSummary, ReadNetwork
 from moses_feature.report.figures import attention_figure, density_figure, loss_figure
-from moses_feature.report.page import NOTHING, Section, plot, shown_text, table
+from moses_feature.report.page import NOTHING, Section, plot, rendered, shown_text, table
 from moses_feature.rnnsearch.network import RnnSearch
 from moses_feature.runtime.arrays import Floats32
 from moses_feature.tables.favourites import FEWEST_TARGETS, Favourites
@@ -95,9 +96,9 @@ def agreement(summary: PairSummary, facts: Facts) -> Section:
 def disagreement(summary: PairSummary, facts: Facts) -> Section:
     """Return the pairs that table and network disagree on most."""
 
-    def rows(lines: Sequence[ScoreLine]) -> str:
+    def rows(lines: Sequence[ScoreLine]) -> Markup:
         if not lines:
-            return "<p>None.</p>"
+            return Markup("<p>None.</p>")
         head = ("source", "target", "log p, table", "log p, network", "source phrase seen")
         return table(
             [
@@ -122,8 +123,11 @@ def disagreement(summary: PairSummary, facts: Facts) -> Section:
         "it does not believe in; targets with words that it does not know are left out. Wrong "
         "alignments tend to be among the second, plausible pairs "
         "that were seldom seen among the first.",
-        f"<h3>Preferred by the network</h3>{rows(summary.preferred_by_network)}"
-        f"<h3>Preferred by the table</h3>{rows(summary.preferred_by_table)}",
+        rendered(
+            "disagreement.html",
+            by_network=rows(summary.preferred_by_network),
+            by_table=rows(summary.preferred_by_table),
+        ),
     )
 
 
@@ -133,28 +137,25 @@ def long_phrases(summary: PairSummary, network: ReadNetwork, facts: Facts, seed:
     kinds = {"frequent": summary.frequent.favourites(), "rare": summary.rare.favourites()}
     if not any(kinds.values()):
         how = f"No source phrase of {LONG} words or more has {FEWEST_TARGETS} targets."
-        return Section(title, how, "")
-    content = (
-        '<div class="controls"><label>Find a phrase <input type="search" '
-        'data-filters="frequent rare"></label></div>'
-    )
-    for kind, rows in kinds.items():
-        if rows:
-            content += f"<h3>{kind.capitalize()} ones</h3>"
-            content += _favourites_table(kind, rows, network, facts, seed)
+        return Section(title, how)
+    tables = {
+        kind: _favourites_table(kind, rows, network, facts, seed)
+        for kind, rows in kinds.items()
+        if rows
+    }
     return Section(
         title,
         f"Source phrases of {LONG} words and more: the targets that the table prefers, those that "
         f"the network prefers among them, and the likeliest {BEST} of {SAMPLES} targets that the "
         "network draws by itself. Rare ones are some of those that were seen least often and have "
         f"{FEWEST_TARGETS} targets at least; {NOTHING} is a target without words.",
-        content,
+        rendered("long_phrases.html", tables=tables),
     )
 
 
 def _favourites_table(
     kind: str, rows: Sequence[Favourites], network: ReadNetwork, facts: Facts, seed: int
-) -> str:
+) -> Markup:
     generator = network.generator
     drawn = generator.samples([network.ids(row.source) for row in rows], SAMPLES, seed=seed)
 
@@ -194,7 +195,7 @@ def attention(summary: PairSummary, network: ReadNetwork, facts: Facts) -> Itera
         "Attention",
         "Which source words the network looks at, darker for more, when it writes each word of the "
         "likeliest target, in the order in which it writes; ⏎ is the end.",
-        "".join(plots),
+        Markup().join(plots),
     )
 
 

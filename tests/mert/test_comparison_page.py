@@ -148,7 +148,7 @@ def test_the_page(page):
     assert "F G <mark>&lt;i&gt;</mark>" in text
     assert "A B <mark>X</mark>" in text
     assert "2 of 3 sentences are translated otherwise" in text
-    assert "not known: &lt;new&gt;&#x27;s list has one translation alone" in text
+    assert "not known: &lt;new&gt;&#39;s list has one translation alone" in text
     assert "f &lt;b&gt; g h i j → F G &lt;i&gt;" in text
 
 
