@@ -118,6 +118,8 @@ def runs_of(texts: Texts, scorer: CorpusScorer, directory: Path) -> tuple[Run, .
                 test_score=score,
                 iterations=0,
                 stopped="a finished output",
+                has_converged=True,
+                kept_start=False,
                 weights={},
                 constants=(),
                 test_statistics=statistics,

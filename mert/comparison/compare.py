@@ -30,6 +30,7 @@ from mert.comparison.results import (
     SystemResult,
     TimeLeft,
     as_json,
+    different,
     notes_on_weights,
 )
 from mert.comparison.significance import approximate_randomisation, paired_bootstrap
@@ -115,16 +116,17 @@ def compare(
 def _compared(
     name: str, runs: tuple[Run, ...], seconds: Seconds, baseline: tuple[Run, ...]
 ) -> SystemResult:
-    mine, theirs = (np.stack([run.test_statistics for run in of]) for of in (runs, baseline))
+    mine, theirs = different(runs), different(baseline)
     difference = np.mean([r.test_score for r in runs]) - np.mean([r.test_score for r in baseline])
     known = set(baseline[0].weights)
+    enough = all(len(of) > 1 or not r[0].weights for of, r in ((mine, runs), (theirs, baseline)))
     return SystemResult(
         name,
         runs,
         seconds,
         float(difference),
-        approximate_randomisation(mine, theirs),
-        paired_bootstrap(mine, theirs),
+        approximate_randomisation(mine, theirs) if enough else None,
+        paired_bootstrap(mine, theirs) if enough else None,
         tuple(notes_on_weights(runs, known)) if known else (),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mert.comparison.results import Comparison
+from mert.comparison.results import Comparison, SystemResult, different
 
 
 def table(comparison: Comparison) -> list[tuple[str, ...]]:
@@ -18,6 +18,7 @@ def table(comparison: Comparison) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
         (
             "system",
+            "runs",
             *(f"{part} {label}" for part in parts),
             *("difference", "p (randomisation)", "p (bootstrap)"),
         )
@@ -25,27 +26,51 @@ def table(comparison: Comparison) -> list[tuple[str, ...]]:
     for system in comparison.systems:
         compared: tuple[str, ...] = ("", "", "")
         if system.difference is not None:
-            compared = (
-                f"{system.difference:+.2f}",
-                f"{system.p_randomisation:.4f}",
-                f"{system.p_bootstrap:.4f}",
-            )
+            p_values = system.p_randomisation, system.p_bootstrap
+            shown = ("none" if p is None else f"{p:.4f}" for p in p_values)
+            compared = (f"{system.difference:+.2f}", *shown)
         means = tuple(_mean(system.scores(part)) for part in parts)
-        rows.append((system.name, *means, *compared))
+        rows.append((system.name, _runs(system), *means, *compared))
     return rows
+
+
+def _runs(system: SystemResult) -> str:
+    """Say how many runs there are, and what is odd about how many of them."""
+    count = len(system.runs)
+    odd = {
+        "different": len(different(system.runs)) if count > 1 else count,
+        "not tuned to the end": sum(not run.has_converged for run in system.runs),
+        "start weights kept": sum(run.kept_start for run in system.runs),
+    }
+    said = [f"{n} {what}" for what, n in odd.items() if n != (count if what == "different" else 0)]
+    return f"{count}{': ' if said else ''}{', '.join(said)}"
 
 
 def notes(comparison: Comparison) -> list[str]:
     """Return what should be known before the table is believed."""
+    systems = comparison.systems
     found = []
-    if min(len(system.runs) for system in comparison.systems) == 1:
+    if min(len(system.runs) for system in systems) == 1:
         found.append(
-            "One run of a system cannot tell a better system from a luckier one: the p-values know "
-            "nothing of the variance of tuning and training. Use three runs or more."
+            "One run of a system cannot tell a better system from a luckier one: the variance of "
+            "tuning and training is not known. Use three runs or more."
         )
-    return found + [
-        f"{system.name}: {note}" for system in comparison.systems for note in system.notes
-    ]
+    elif any(len(different(system.runs)) < 2 for system in systems):
+        found.append(
+            "Runs that are equal count once: there is no p-value without two different runs of "
+            "either system."
+        )
+    if any(not run.has_converged for system in systems for run in system.runs):
+        found.append(
+            "Some runs were not tuned to their end: the same command with more --max-iterations "
+            "goes on with them."
+        )
+    if any(all(run.kept_start for run in system.runs) for system in systems):
+        found.append(
+            "Where all runs kept the start weights nothing was tuned: was the ini tuned before? "
+            "Then begin with its weights from before, or use more iterations."
+        )
+    return found + [f"{system.name}: {note}" for system in systems for note in system.notes]
 
 
 def as_markdown(comparison: Comparison) -> str:

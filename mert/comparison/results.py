@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -93,6 +93,8 @@ class Run:
         dev_score, test_score: of the first translations; that of dev is nan for a finished output.
         iterations: of the tuning.
         stopped: why it ended.
+        has_converged: it ended by itself, and not for lack of iterations.
+        kept_start: the weights that it began with were the best.
         weights: of the tuneable features, their absolute values summing to 1.
         constants: features that are the same for all translations of every sentence.
         test_statistics: (sentences, width) of the metric.
@@ -106,6 +108,8 @@ class Run:
     test_score: float
     iterations: int
     stopped: str
+    has_converged: bool
+    kept_start: bool
     weights: dict[str, float]
     constants: tuple[str, ...]
     test_statistics: np.ndarray
@@ -123,7 +127,8 @@ class SystemResult:
         runs: one for each seed.
         seconds: that it took besides its tuning runs.
         difference: of the mean test score; None for the baseline.
-        p_randomisation, p_bootstrap: p-values of that difference; None for the baseline.
+        p_randomisation, p_bootstrap: p-values of that difference; None for the baseline, and where
+            there are not two different tuning runs of either system.
         notes: what is odd about the weights of features that the baseline has not.
     """
 
@@ -138,6 +143,15 @@ class SystemResult:
     def scores(self, part: str) -> np.ndarray:
         """Return the metric of all runs on `dev` or `test`."""
         return np.array([getattr(run, f"{part}_score") for run in self.runs])
+
+
+def different(runs: Sequence[Run]) -> np.ndarray:
+    """Return the statistics (different runs, sentences, width) of runs; equal ones count once.
+
+    Copies of a run are no evidence: p-values would fall with every copy.
+    """
+    found = {run.test_statistics.tobytes(): run.test_statistics for run in runs}
+    return np.stack(list(found.values()))
 
 
 @dataclass(frozen=True)

@@ -189,6 +189,8 @@ class SystemRuns:
             test_score=test_score,
             iterations=len(done),
             stopped=state.stopped,
+            has_converged=state.has_converged,
+            kept_start=state.best is state.iterations[0],
             weights=dict(zip(features.names, normalised(state.best.weights), strict=True)),
             constants=tuple(state.constants),
             test_statistics=statistics,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ TUNED_INI = "moses.ini"
 """The last file that a run writes."""
 SEARCH = "search"
 """The folder of the run that tunes a decoder by itself, before its lists are rescored."""
+
+
+_LISTS = re.compile(r"run\d+\.best\d+\.out\.gz")
 
 
 def lists_name(iteration: int, settings: TuningSettings) -> str:
@@ -62,11 +66,13 @@ class TuningState:
     Attributes:
         identity: what it is of.
         iterations: what it did.
+        max_iterations: decoding runs at most; a run goes on if it is called again with more.
         stopped: why it ended, empty if it has not.
         constants: features that are the same for all translations of every sentence.
     """
 
     identity: Json
+    max_iterations: int
     iterations: list[Iteration] = field(default_factory=list)
     stopped: str = ""
     constants: list[str] = field(default_factory=list)
@@ -75,6 +81,17 @@ class TuningState:
     def best(self) -> Iteration:
         """The iteration with the best first translations; of equal ones the first."""
         return max(self.iterations, key=lambda iteration: iteration.quality)
+
+    @property
+    def has_converged(self) -> bool:
+        """Whether the run ended by itself, and not for lack of iterations."""
+        last = self.iterations[-1]
+        return bool(self.stopped) and (last.new == 0 or bool(last.next_weights))
+
+    def goes_on_with(self, max_iterations: int) -> bool:
+        """Return whether the run has ended, and would go on if it may have more iterations."""
+        more = max_iterations > self.max_iterations
+        return more and bool(self.stopped) and not self.has_converged
 
 
 def identity_of(ini: MosesIni, corpus: Corpus) -> Json:
@@ -114,8 +131,17 @@ def has_ended(directory: Path, identity: Json, settings: TuningSettings) -> bool
     if not (directory / STATE).exists() or not (directory / TUNED_INI).exists():
         return False
     path, what = directory / STATE, "the state of a tuning run"
-    begun = member(read_json(path, what), "identity", dict[str, Any], path, what)
-    return difference({**identity, "settings": asdict(settings)}, begun) is None
+    content = read_json(path, what)
+    begun = member(content, "identity", dict[str, Any], path, what)
+    most = member(content, "max_iterations", int, path, what)
+    same = difference(run_identity(identity, settings), begun) is None
+    return same and most == settings.max_iterations
+
+
+def run_identity(identity: Json, settings: TuningSettings) -> Json:
+    """Return what a run and one that goes on with it have in common, settings included."""
+    decisive = {n: v for n, v in asdict(settings).items() if n != "max_iterations"}
+    return {**identity, "settings": decisive}
 
 
 def _iterations(content: Json, path: Path, what: str) -> list[Iteration]:
@@ -123,12 +149,13 @@ def _iterations(content: Json, path: Path, what: str) -> list[Iteration]:
     return [record(Iteration, iteration, path, what) for iteration in iterations]
 
 
-def read_state(directory: Path, identity: Json) -> TuningState:
+def read_state(directory: Path, identity: Json, max_iterations: int) -> TuningState:
     """Read the state of the run in a directory, or begin one.
 
     Args:
         directory: of the run.
-        identity: what the run that wants to go on is of.
+        identity: what the run that wants to go on is of; see `run_identity`.
+        max_iterations: decoding runs at most.
 
     Raises:
         UsageError: the directory holds something else, or a run of something else.
@@ -143,19 +170,52 @@ def read_state(directory: Path, identity: Json) -> TuningState:
                 f"{directory}: expected a new or empty directory, or one of an earlier run of "
                 f"the same, found {', '.join(sorted(there)[:3])}"
             )
-        state = TuningState(identity)
+        state = TuningState(identity, max_iterations)
         write_json(path, asdict(state))
         return state
-    what = "the state of a tuning run"
-    content = read_json(path, what)
-    content["iterations"] = _iterations(content, path, what)
-    state = record(TuningState, content, path, what)
-    _check_state(path, state)
+    state = _read(path)
     if other := difference(identity, state.identity):
         raise UsageError(
             f"{directory} holds a run with other {other.key}: expected {other.expected}, found "
             f"{other.found}; use another --work-dir"
         )
+    if max_iterations < state.max_iterations:
+        raise UsageError(
+            f"{directory} holds a run of {state.max_iterations} iterations at most: expected as "
+            f"many or more, found {max_iterations}; use another --work-dir"
+        )
+    return state
+
+
+def would_go_on(directory: Path, max_iterations: int) -> bool:
+    """Return whether a directory holds a run that ended for lack of iterations, and gets more.
+
+    Raises:
+        FormatError: the file is damaged.
+    """
+    path = directory / STATE
+    return path.exists() and _read(path).goes_on_with(max_iterations)
+
+
+def remove_results(directory: Path, *, lists_too: bool = False) -> None:
+    """Remove what a run wrote at its end, and what was made with it: the run will go on.
+
+    Args:
+        directory: of the run.
+        lists_too: remove what it decoded, and its state, too: it begins anew.
+    """
+    for path in directory.iterdir():
+        kept = path.name == STATE or _LISTS.fullmatch(path.name)
+        if path.is_file() and (lists_too or not kept):
+            path.unlink()
+
+
+def _read(path: Path) -> TuningState:
+    what = "the state of a tuning run"
+    content = read_json(path, what)
+    content["iterations"] = _iterations(content, path, what)
+    state = record(TuningState, content, path, what)
+    _check_state(path, state)
     return state
 
 

@@ -23,7 +23,16 @@ from mert.optimisers.moses_files import write_weights
 from mert.settings import TuningSettings
 from mert.tuning.corpus import Corpus
 from mert.tuning.pool import NbestLists
-from mert.tuning.state import STATE, TUNED_INI, Iteration, TuningState, lists_name, read_state
+from mert.tuning.state import (
+    STATE,
+    TUNED_INI,
+    Iteration,
+    TuningState,
+    lists_name,
+    read_state,
+    remove_results,
+    run_identity,
+)
 from moses_feature import __version__
 from moses_feature.metrics.metric import BLEU, Metric, corpus_quality, metric
 from moses_feature.moses.features import FeatureSet
@@ -57,7 +66,8 @@ def tune(
 ) -> TuningState:
     """Tune the weights of `ini`, and write `moses.ini` with the best ones into `directory`.
 
-    A run in `directory` that was killed goes on; one that has ended is returned as it is.
+    A run in `directory` that was killed goes on, and so does one that had ended for lack of
+    iterations, if it may have more; any other that has ended is returned as it is.
 
     Args:
         ini: the system.
@@ -113,15 +123,28 @@ class _Run:
         self._features: FeatureSet = decoder.features
         self._metric = metric(settings.metric)
         self._pool = NbestLists(decoder, corpus, settings)
-        self.state = read_state(directory, {**identity, "settings": asdict(settings)})
-        if self.state.iterations and not (self.state.stopped and self._tuned_ini.exists()):
+        most = settings.max_iterations
+        self.state = state = read_state(directory, run_identity(identity, settings), most)
+        more = state.goes_on_with(most)
+        state.max_iterations = most
+        if state.iterations and (more or not (state.stopped and self._tuned_ini.exists())):
             self._read_earlier()
+        if more:
+            self._go_on()
 
     def _read_earlier(self) -> None:
         """Read what the iterations that are done have found."""
         for number in range(1, len(self.state.iterations) + 1):
             self._pool.add(self._lists(number))
         logger.info("going on after iteration %d", len(self.state.iterations))
+
+    def _go_on(self) -> None:
+        """Open a run again that had ended for lack of iterations."""
+        remove_results(self._directory)
+        number = len(self.state.iterations)
+        self.state.stopped = ""
+        self._optimise(number, self.state.iterations[-1])
+        write_json(self._directory / STATE, asdict(self.state))
 
     @property
     def _tuned_ini(self) -> Path:
@@ -162,17 +185,22 @@ class _Run:
         elif number >= settings.max_iterations:
             state.stopped = f"{number} iterations done"
         else:
-            optimum = self._pool.optimum(SearchSpace.around(start), settings.seed * 1000 + number)
-            change = np.abs(normalised(optimum.weights) - normalised(start)).max()
-            iteration.next_weights = optimum.weights.tolist()
-            iteration.optimised_quality = optimum.quality
-            iteration.change = float(change)
-            iteration.reason = optimum.reason
-            if change < settings.settled:
-                state.stopped = f"no weight changed by more than {settings.settled:g}"
+            self._optimise(number, iteration)
         iteration.seconds = (round(decoded - began, 2), round(time.monotonic() - decoded, 2))
         write_json(self._directory / STATE, asdict(state))
         self._log(number, iteration)
+
+    def _optimise(self, number: int, iteration: Iteration) -> None:
+        """Find the weights of the next iteration."""
+        start, settings = np.array(iteration.weights), self._settings
+        optimum = self._pool.optimum(SearchSpace.around(start), settings.seed * 1000 + number)
+        change = np.abs(normalised(optimum.weights) - normalised(start)).max()
+        iteration.next_weights = optimum.weights.tolist()
+        iteration.optimised_quality = optimum.quality
+        iteration.change = float(change)
+        iteration.reason = optimum.reason
+        if change < settings.settled:
+            self.state.stopped = f"no weight changed by more than {settings.settled:g}"
 
     def _decode(self, number: int, weights: Floats, path: Path) -> None:
         """Write what an iteration finds."""

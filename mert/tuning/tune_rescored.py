@@ -17,10 +17,17 @@ from mert.decoders.decoder import Decoder
 from mert.decoders.rescored import RescoredDecoder
 from mert.settings import TuningSettings
 from mert.tuning.corpus import Corpus
-from mert.tuning.state import SEARCH, TUNED_INI, TuningState, has_ended
+from mert.tuning.state import (
+    SEARCH,
+    TUNED_INI,
+    TuningState,
+    has_ended,
+    remove_results,
+    would_go_on,
+)
 from mert.tuning.tune import tune
 from moses_feature.moses.ini import MosesIni
-from moses_feature.runtime.files import Json
+from moses_feature.runtime.files import Json, locked_directory
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +63,9 @@ def tune_system(
             **options,
         )
     logger.info("tuning the search without what rescores its lists")
+    with locked_directory(directory, "tuning"):
+        if would_go_on(directory / SEARCH, settings.max_iterations):
+            remove_results(directory, lists_too=True)  # they are of the search as it was
     _copy_same_run(other_runs, directory / SEARCH, search_identity, settings)
     tune(
         ini,

@@ -425,13 +425,13 @@ class Readers:
     def read_tuning_state(self, folder: Path, random_: random.Random) -> None:
         """The state of a tuning run, and the identity of a comparison."""
         iteration = Iteration([0.5, 0.5], 0.3, 10, 10, [0.4, 0.6], 0.4, 0.1, "x", (1.0, 2.0))
-        state = asdict(TuningState({"version": 1}, [iteration, iteration], "done", ["T_0"]))
+        state = asdict(TuningState({"version": 1}, 15, [iteration, iteration], "done", ["T_0"]))
         damaged = mutated_json(json.loads(json.dumps(state)), random_)
         (folder / STATE).write_text(json.dumps(damaged))
         (folder / IDENTITY).write_bytes(mutated(b'{"dev": ["x"]}', random_))
         with suppress(MosesFeatureError):
             read_json(folder / IDENTITY, "the identity of a comparison")
-        found = read_state(folder, {"version": 1})
+        found = read_state(folder, {"version": 1}, 15)
         assert not found.stopped or found.best.quality is not None
 
 

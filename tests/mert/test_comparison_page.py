@@ -124,7 +124,9 @@ def page(tmp_path) -> Path:
     before = write_lists(tmp_path / "before.gz", [[line] for line in BEFORE])
     after = write_lists(tmp_path / "after.gz", [[line] for line in AFTER])
     seconds = Seconds(1.0, 1.0)
-    run = Run(1, 50.0, 50.0, 1, "done", WEIGHTS, (), statistics_of(BEFORE), before, (50.0,))
+    run = Run(
+        1, 50.0, 50.0, 1, "done", True, False, WEIGHTS, (), statistics_of(BEFORE), before, (50.0,)
+    )
     systems = (
         SystemResult("base", (run,), seconds, None, None, None, ()),
         SystemResult(

@@ -275,6 +275,25 @@ def test_a_killed_run_ends_with_the_same_weights(task, tmp_path):
     assert state_of(tmp_path / "killed") == killed
 
 
+def test_a_finished_run_goes_on_with_more_iterations(task, tmp_path):
+    """To the bytes of a run that had them from the start; not with fewer."""
+    invoke(mert_tune, arguments(task, tmp_path / "whole", "--max-iterations", 4))
+    (tmp_path / "grown").mkdir()
+    invoke(mert_tune, arguments(task, tmp_path / "grown", "--max-iterations", 2))
+    (tmp_path / "grown" / "test.nbest.gz").touch()  # as mert-compare leaves it
+    result = invoke(mert_tune, arguments(task, tmp_path / "grown", "--max-iterations", 4))
+    assert "going on after iteration 2" in result.output
+    names = {path.name for path in (tmp_path / "whole").iterdir()}
+    assert {path.name for path in (tmp_path / "grown").iterdir()} == names
+    assert "run4.best30.out.gz" in names
+    for name in names - {"state.json", "moses.ini"}:
+        found = [(tmp_path / run / name).read_bytes() for run in ("whole", "grown")]
+        assert found[0] == found[1], name
+    assert weights_of(tmp_path / "whole/moses.ini") == weights_of(tmp_path / "grown/moses.ini")
+    result = invoke(mert_tune, arguments(task, tmp_path / "grown", "--max-iterations", 3), 2)
+    assert "a run of 4 iterations at most: expected as many or more, found 3" in result.output
+
+
 def test_a_directory_of_something_else_is_refused(task, tmp_path):
     invoke(mert_tune, arguments(task, tmp_path / "w", "--max-iterations", 1))
     for more, message in (
@@ -422,8 +441,9 @@ def other_system(task) -> None:
 def test_mert_compare(task, tmp_path):
     result = invoke(mert_compare, compare_arguments(task, tmp_path / "w"))
     table = [line for line in result.stdout.splitlines() if line.startswith("|")]
-    assert [cell.strip() for cell in table[0].split("|")[1:4]] == [
+    assert [cell.strip() for cell in table[0].split("|")[1:5]] == [
         "system",
+        "runs",
         "dev BLEU",
         "test BLEU",
     ]
@@ -603,10 +623,34 @@ def test_a_bleu_of_next_to_nothing_is_refused(task, tmp_path):
     assert (tmp_path / "w" / "moses.ini").exists()
 
 
+@pytest.mark.usefixtures("other_system")
+def test_equal_runs_count_once_and_a_comparison_goes_on(task, tmp_path):
+    """One iteration keeps the start weights, so that all runs are copies of each other."""
+    few = compare_arguments(task, tmp_path / "grown", "--max-iterations", 1)
+    result = invoke(mert_compare, few)
+    said = "3: 1 different, 3 not tuned to the end, 3 start weights kept"
+    assert result.stdout.count(said) == 2
+    assert "none | none" in " ".join(result.stdout.split())
+    assert "Runs that are equal count once" in result.stdout
+    assert "goes on with them" in result.stdout
+    page = (tmp_path / "grown" / "comparison.html").read_text()
+    assert page.count(f"<td>{said}</td>") == 2
+    results = [
+        invoke(mert_compare, compare_arguments(task, tmp_path / name))
+        for name in ("grown", "whole")
+    ]
+    assert results[0].stdout == results[1].stdout
+    for path in (tmp_path / "whole").glob("*/seed-*/test.out"):
+        grown = tmp_path / "grown" / path.relative_to(tmp_path / "whole")
+        assert grown.read_bytes() == path.read_bytes()
+
+
 def test_notes_on_the_weights_of_new_features():
     def run(known: float, new: float, constants: tuple[str, ...] = ()) -> Run:
         weights = {"LM_0": known, "N_0": new}
-        return Run(1, 0.0, 0.0, 1, "", weights, constants, np.zeros((1, 9)), Path("lists"))
+        return Run(
+            1, 0.0, 0.0, 1, "", True, False, weights, constants, np.zeros((1, 9)), Path("lists")
+        )
 
     for runs, note in (
         ((run(0.9, 0.1), run(0.8, 0.2)), "N_0: weights 0.1000, 0.2000"),
