@@ -103,7 +103,7 @@ class Grammar:
         return self._random.random() < probability
 
     def _pick(self, items: Sequence[T]) -> T:
-        weights = [1 / (rank + 2) for rank in range(len(items))]
+        weights = [(rank + 2) ** -1.2 for rank in range(len(items))]
         return self._random.choices(items, weights)[0]
 
     def _names(self, count: int, *endings: str) -> list[str]:

@@ -9,23 +9,35 @@ from __future__ import annotations
 
 import argparse
 import random
+from collections import Counter
+from collections.abc import Set
 from pathlib import Path
 
 from grammar import Grammar, Pair
 from system import write, write_system
 
-SIZES = {"train": 3000, "dev": 250, "test": 600}
-DROPPED_LINKS = 0.1
-WRONG_LINKS = 0.05
+SIZES = {"train": 3000, "dev": 300, "test": 800}
+DROPPED_LINKS, WRONG_LINKS = 0.06, 0.03
+"""Shares of the links that are left out, and of the words that are linked to another word, too."""
+RARE, COLLECTED = 5, 0.5
+"""A word that occurs so often at most is rare; the share of rare words that collect neighbours."""
 LANGUAGE_MODEL_ORDER = 3
 
 
-def with_noise(sentence: Pair, generator: random.Random) -> Pair:
-    """Drop and add links, as a statistical aligner would, so that some phrase pairs are wrong."""
+def with_noise(sentence: Pair, rare: Set[str], generator: random.Random) -> Pair:
+    """Drop and add links, as a statistical aligner would, so that some phrase pairs are wrong.
+
+    Rare words are linked to the neighbours of their translations, too: the garbage collection of
+    the IBM models (Moore 2004).
+    """
+    words = len(sentence.french)
     links = {link for link in sentence.links if generator.random() >= DROPPED_LINKS}
-    for i in range(len(sentence.english)):
+    for i, word in enumerate(sentence.english):
         if generator.random() < WRONG_LINKS:
-            links.add((i, generator.randrange(len(sentence.french))))
+            links.add((i, generator.randrange(words)))
+        if word in rare and generator.random() < COLLECTED:
+            beside = {j + step for k, j in links if k == i for step in (-1, 1)} & {*range(words)}
+            links |= {(i, j) for j in sorted(beside) if generator.random() < 0.5}
     return Pair(sentence.english, sentence.french, frozenset(links))
 
 
@@ -43,7 +55,9 @@ def make(directory: Path, seed: int) -> None:
     for part, sentences in corpus.items():
         write(directory / f"{part}.en", [" ".join(sentence.english) for sentence in sentences])
         write(directory / f"{part}.fr", [" ".join(sentence.french) for sentence in sentences])
-    aligned = [with_noise(sentence, generator) for sentence in corpus["train"]]
+    counts = Counter(word for sentence in corpus["train"] for word in sentence.english)
+    rare = {word for word, count in counts.items() if count <= RARE}
+    aligned = [with_noise(sentence, rare, generator) for sentence in corpus["train"]]
     write(directory / "aligned.grow-diag-final-and", [links_of(sentence) for sentence in aligned])
     french = [sentence.french for sentence in corpus["train"]]
     write_system(directory, aligned, "lm.fr.arpa", french, LANGUAGE_MODEL_ORDER, distortion_limit=6)

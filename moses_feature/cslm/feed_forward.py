@@ -49,8 +49,10 @@ NETWORK = np.dtype(
 """A network: sizes and the addresses of arrays, C-contiguous, whose owner must outlive it."""
 
 _exact = compiler(nogil=True, fastmath={"contract"}, error_model="numpy")
-_exact_inner = compiler(entry=False, _nrt=False, fastmath={"contract"}, error_model="numpy")
-_summing = compiler(entry=False, _nrt=False, fastmath={"contract", "reassoc", "nsz"})
+_exact_inner = compiler(
+    entry=False, counts_references=False, fastmath={"contract"}, error_model="numpy"
+)
+_summing = compiler(entry=False, counts_references=False, fastmath={"contract", "reassoc", "nsz"})
 
 
 def _pointer_to(element: Any) -> Any:

@@ -12,7 +12,7 @@ from moses_feature.runtime.arrays import Integers
 from moses_feature.runtime.compiled import compiler
 
 
-@compiler(entry=False, _nrt=False)
+@compiler(entry=False, counts_references=False)
 def score_words(
     lookups: Lookups, options: Options, target: int, state: int, complete: bool
 ) -> tuple[float, int]:
@@ -35,7 +35,7 @@ def score_words(
     return total, state
 
 
-@compiler(entry=False, _nrt=False)
+@compiler(entry=False, counts_references=False)
 def score_beside(
     lookups: Lookups, options: Options, windows: Integers, option: int, start: int, state: int
 ) -> tuple[float, int]:

@@ -113,7 +113,10 @@ def plot(figure: graph.Figure, label: str, name: str | None = None) -> Markup:
         name: by which a script finds it.
     """
     figure.update_layout(
-        template="plotly_white", autosize=True, margin={"l": 50, "r": 10, "t": 40, "b": 40}
+        template="plotly_white",
+        autosize=True,
+        margin={"l": 50, "r": 10, "t": 70, "b": 40},  # the toolbar stands above the titles
+        legend={"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom"},
     )
     name = name or f"plot-{crc32(label.encode()):08x}"  # else plotly draws one at random
     html = figure.to_html(full_html=False, include_plotlyjs=False, config=CONFIG, div_id=name)

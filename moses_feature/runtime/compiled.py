@@ -67,13 +67,18 @@ class _Part(_Dispatcher):
         raise TypeError(f"{self.py_func.__name__} can only be called by compiled functions")
 
 
-def compiler(*, entry: bool = True, **options: Any) -> Callable[[F], F]:
+def compiler(
+    *, entry: bool = True, counts_references: bool = True, **options: Any
+) -> Callable[[F], F]:
     """Return a decorator that compiles a function with options of numba, and keeps its code.
 
     Args:
         entry: whether Python calls it.
+        counts_references: to the arrays that it is given; a function that allocates none need not.
         **options: of numba.
     """
+    if not counts_references:
+        options["_nrt"] = False
     if not entry:
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
@@ -93,7 +98,7 @@ compiled = compiler()
 part = compiler(entry=False)
 """For functions that allocate arrays and that only compiled ones call."""
 
-inner = compiler(entry=False, _nrt=False, forceinline=True)
+inner = compiler(entry=False, counts_references=False, forceinline=True)
 """For functions that do not: without counting references to the arrays they are given, and inlined.
 
 Counting them takes atomic operations at every use of a member of a tuple of arrays; a call passes
@@ -102,13 +107,18 @@ every array of a tuple as seven numbers. Either takes more time than the search 
 
 
 def _keep_code(dispatcher: Any, source: Path) -> None:
+    """Keep the machine code of a function beside its source, under a stamp that covers all of it.
+
+    numba has no public way to say what a stamp covers (numba/core/caching.py), so that private
+    attributes are set here. `tests/system/test_compiled.py` names the versions that it was tried
+    with. The stamp is part of the file name, too: an index of older code may not even be readable
+    by newer code.
+    """
     try:
         dispatcher.enable_caching()
     except RuntimeError:  # no folder can be written
         _say_that_code_is_not_kept()
         return
-    # numba has no public way to say what a stamp covers (numba/core/caching.py). The stamp is part
-    # of the file name, too: an index of older code may not even be readable by newer code.
     stamp = source_stamp(source)
     cache = dispatcher._cache
     name = f"{cache._impl.filename_base}-{stamp[:12]}"

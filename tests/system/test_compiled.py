@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import moses_feature.runtime.compiled
+from moses_feature.runtime.compiled import compiled, source_stamp
 
 pytestmark = pytest.mark.slow
 
@@ -64,3 +66,10 @@ def test_without_a_place_for_code():
     )
     assert done.stdout == "32\n"
     assert done.stderr.count("no folder for compiled code can be written") == 1
+
+
+def test_the_private_parts_of_numba():
+    """What `_keep_code` sets is there in these versions; try it before another is added."""
+    assert version("numba").rpartition(".")[0] in ("0.68",)
+    dispatcher = compiled(lambda: 1)
+    assert source_stamp(Path(__file__))[:12] in dispatcher._cache._cache_file._index_name
