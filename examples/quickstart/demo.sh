@@ -72,22 +72,22 @@ head -n 1 "$data/test.en"
 head -n 1 "$data/test.en" | try mert-decode "$run/table1/RNN/average.ini"
 
 say "6. Beyond the table: a neural language model (CSLM), and a network that reads sentences" \
-    "The paper's language model takes part in the search. RNNsearch scores whole translations: it" \
-    "is a feature of the n-best lists."
+    "Both score whole translations: they are features of the n-best lists of the system with the" \
+    "new column, whose runs need not be tuned again. (The CSLM can take part in the search, too.)"
 try moses-feature model train-cslm "$data/train.fr" "$run/french.cslm" \
-    --shortlist 2000 --epochs 6 --learning-rate 0.003 --self-normalisation 0.1
+    --shortlist 2000 --updates 1000 --learning-rate 0.003 --self-normalisation 0.1
 try moses-feature model train-rnnsearch "$data/train.en" "$data/train.fr" "$run/en-fr.rnnsearch" \
     --hidden 64 --embedding 32 --alignment-units 32 --maxout 32 --shortlist 2000 \
-    --batch-size 20 --learning-rate 0.005 --dropout 0.1 --cooldown 0.3 --epochs 8
-try moses-feature system add "$run/rnn.ini" "$run/cslm+rnn.ini" --model "$run/french.cslm"
+    --batch-size 20 --learning-rate 0.005 --dropout 0.1 --cooldown 0.3 --updates 900
 compare Baseline="$data/moses.ini" RNN="$run/rnn.ini" \
-    CSLM+RNN="$run/cslm+rnn.ini" RNN+RNNsearch="$run/rnn.ini" \
+    RNN+CSLM="$run/rnn.ini" RNN+RNNsearch="$run/rnn.ini" \
+    --rescore RNN+CSLM:CSLM0="$run/french.cslm" \
     --rescore RNN+RNNsearch:RNNsearch0="$run/en-fr.rnnsearch"
 
 say "7. The table as a page" \
     "All pairs in one plot, where table and network disagree, what the network writes by itself."
 try moses-feature table report "$run/phrase-table.gz" "$run/phrase-table.model" \
-    --output "$run/report.html"
+    --map-phrases 1000 --output "$run/report.html"
 
 say "What to look at" \
     "$run/table1/comparison.html in a browser: Table 1, all runs, weights, learning curves, and the" \

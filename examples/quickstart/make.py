@@ -16,7 +16,7 @@ from pathlib import Path
 from grammar import Grammar, Pair
 from system import write, write_system
 
-SIZES = {"train": 3000, "dev": 300, "test": 800}
+SIZES = {"train": 3000, "dev": 500, "test": 1000}
 DROPPED_LINKS, WRONG_LINKS = 0.06, 0.03
 """Shares of the links that are left out, and of the words that are linked to another word, too."""
 RARE, COLLECTED = 5, 0.5

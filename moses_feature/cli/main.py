@@ -99,17 +99,39 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command; one that is not there may be a slip of the keys."""
-        close = get_close_matches(args[0], self.places, 1)
-        if args[0] not in self.places and close:
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]!r}?")
+        """Find a command; suggest one for a slip of the keys."""
+        if args[0] not in self.places:
+            _suggest(ctx, args[0], {name: name for name in self.places})
         return super().resolve_command(ctx, args)
+
+
+class Program(click.Group):
+    """All groups; whoever leaves the group out is told."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a group; suggest one, or a command with its group."""
+        if args[0] not in self.commands:
+            commands = {name: f"{of} {name}" for of, (_, c) in GROUPS.items() for name in c}
+            _suggest(ctx, args[0], OLD_WORDS | commands | {name: name for name in GROUPS})
+        return super().resolve_command(ctx, args)
+
+
+OLD_WORDS = {"rnnsearch": "model train-rnnsearch", "cslm": "model train-cslm", "ini": "system add"}
+"""What users may call a command, by what it makes."""
+
+
+def _suggest(ctx: click.Context, typed: str, commands: Mapping[str, str]) -> None:
+    """Fail with a suggestion if what was typed is like the name of a command."""
+    if close := get_close_matches(typed, commands, 1):
+        ctx.fail(f"No such command {typed!r}. Did you mean {commands[close[0]]!r}?")
 
 
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group(context_settings=HELP)
+@click.group(cls=Program, context_settings=HELP)
 @click.version_option(__version__)
 def moses_feature() -> None:
     """Neural scores for Moses phrase tables."""

@@ -156,6 +156,7 @@ class NgramObjective:
     """
 
     loss_name = "loss per word"
+    sign = 1
     unit = " nats per word"
     starts_trained = False
 

@@ -54,9 +54,14 @@ class PhraseModel:
     digest: str = ""
 
     @property
-    def loss(self) -> str:
-        """What the loss of its training is."""
-        return "minus expected BLEU" if "objective" in self.training else "nats per word"
+    def loss(self) -> tuple[int, str]:
+        """What is shown of its loss: the factor on it, and the unit."""
+        return (-1, "expected BLEU") if "objective" in self.training else (1, "nats per word")
+
+    def shown_loss(self, loss: float) -> str:
+        """Return a loss of its training with its unit."""
+        sign, unit = self.loss
+        return f"{sign * loss:.4f} {unit}"
 
     @property
     def self_normalised(self) -> bool:

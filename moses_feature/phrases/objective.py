@@ -110,6 +110,7 @@ class PhraseObjective:
     """
 
     loss_name = "loss per target word"
+    sign = 1
     unit = " nats per word"
     starts_trained = False
 

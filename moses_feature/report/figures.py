@@ -74,14 +74,14 @@ def density_figure(density: Density, escaped: bool) -> graph.Figure:
     return figure
 
 
-def loss_figure(history: Sequence[Json], what: str) -> graph.Figure:
-    """Return the losses of a training, and what they are, over its updates."""
+def loss_figure(history: Sequence[Json], sign: int, what: str) -> graph.Figure:
+    """Return the losses of a training over its updates, times a sign, and what they are."""
     figure = graph.Figure()
     for name, key in (("training", "training_loss"), ("held-out", "held_out_loss")):
         figure.add_trace(
             graph.Scatter(
                 x=[row["update"] for row in history],
-                y=[row.get(key) for row in history],
+                y=[None if key not in row else sign * row[key] for row in history],
                 mode="lines+markers",
                 name=name,
                 hovertemplate=f"{name}, update %{{x:,}}: %{{y:.3f}}<extra></extra>",

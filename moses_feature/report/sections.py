@@ -50,7 +50,7 @@ def what_was_done(
         ),
         ("network", sizes),
         ("shortlists", f"{len(network.source.shortlist):,}, {len(network.target.shortlist):,}"),
-        ("held-out loss", f"{loss:.4f}, {network.loss}"),
+        ("held-out loss", network.shown_loss(loss)),
         ("command", facts.command),
         ("written by", f"moses-feature {__version__}"),
     ]
@@ -74,7 +74,7 @@ def training(network: PhraseModel) -> Iterator[Section]:
             "Where the second goes up, it learns by heart; where it still falls at the end, more "
             "training would help. The first is a mean over the updates since the last point, and "
             "has the dropout, so that it may well be the higher one.",
-            plot(loss_figure(history, network.loss), "Training and held-out loss over the updates"),
+            plot(loss_figure(history, *network.loss), "Training and held-out loss by updates"),
         )
 
 

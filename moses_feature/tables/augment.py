@@ -158,6 +158,7 @@ def _identity(
         "dtype": settings.scoring_dtype,
         "words": [asdict(of_model.words) for of_model in of_models],
         "inputs": input_digests,
+        "unknown_target": settings.unknown_target,
         "unknown_source": settings.unknown_source,
         "shard": asdict(shard) if shard else None,
     }

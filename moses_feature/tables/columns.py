@@ -34,6 +34,7 @@ from moses_feature.runtime.compiled import compiled
 from moses_feature.runtime.files import Json
 from moses_feature.runtime.strings import Strings, added, new_strings, slot_of
 from moses_feature.tables.scan import ScannedLines, scan
+from moses_feature.tables.settings import UNKNOWN_SOURCE_COLUMN, UNKNOWN_TARGET_COLUMN
 from moses_feature.tables.shards import Part, checked_fields
 from moses_feature.tables.writer import compressed
 
@@ -108,8 +109,11 @@ class ColumnsOfModel:
 
     def values(self, log_probs: Floats, packed: Packed) -> list[Floats]:
         """Return the columns (lines,) of what the model found for a part."""
-        counts = packed.unknown_target, packed.unknown_source
-        penalties = counts[: len(self.names) - 1]
+        counts = {
+            UNKNOWN_TARGET_COLUMN: packed.unknown_target,
+            UNKNOWN_SOURCE_COLUMN: packed.unknown_source,
+        }
+        penalties = (counts[name.rpartition(": ")[2]] for name in self.names[1:])
         return [
             np.exp(np.clip(log_probs, LOWEST_LOG_SCORE, 0.0)),
             *(np.exp(-np.minimum(count, -LOWEST_LOG_SCORE)) for count in penalties),

@@ -29,11 +29,13 @@ class AugmentSettings(TableWords):
 
     Attributes:
         inputs: texts; only lines whose source phrase occurs in them are kept. All lines if empty.
+        unknown_target: append exp(-unknown target words).
         unknown_source: also append exp(-unknown source words).
         scoring_dtype: of the large matrix products.
     """
 
     inputs: Sequence[str] = ()
+    unknown_target: bool = True
     unknown_source: bool = False
     scoring_dtype: Dtype = "float32"
 
@@ -60,8 +62,11 @@ class AugmentSettings(TableWords):
         """
         if reading.reverse:
             return ()
-        both = UNKNOWN_TARGET_COLUMN, UNKNOWN_SOURCE_COLUMN
-        return both if self.unknown_source else both[:1]
+        asked = {
+            UNKNOWN_TARGET_COLUMN: self.unknown_target,
+            UNKNOWN_SOURCE_COLUMN: self.unknown_source,
+        }
+        return tuple(column for column, is_asked in asked.items() if is_asked)
 
 
 @dataclass(frozen=True)

@@ -82,13 +82,21 @@ def load_checkpoint(
     state = parse_json(texts["state"], path, what)
     try:
         restore(network, optimizer, tensors, float(texts["learning_rate"]))
-        restored = len(optimizer.state_dict()["state"])
-        if state.get("update") and restored != len(list(network.parameters())):
-            raise KeyError("state of the optimiser")  # noqa: TRY301
+        if state.get("update"):
+            _check_shapes(network, optimizer)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise FormatError(path, what, f"a damaged file ({reason})") from error
     return state
+
+
+def _check_shapes(network: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Check that the optimiser knows of each parameter what it keeps, with its shape."""
+    states = optimizer.state_dict()["state"]
+    for number, parameter in enumerate(network.parameters()):
+        for name, tensor in states[number].items():
+            if tensor.dim() and tensor.shape != parameter.shape:
+                raise ValueError(f"{name} of parameter {number}: shape {tuple(tensor.shape)}")
 
 
 def restore(

@@ -65,7 +65,8 @@ class Objective(Protocol):
         updates_per_epoch: batches that hold every example once.
         evaluate_every: updates between evaluations, unless the user says otherwise.
         norm_penalty: factor of (log Z)^2 in the loss; 0 for none.
-        loss_name: how the log calls the loss.
+        loss_name: how the log calls the loss, or minus the loss.
+        sign: 1 if the log shows the loss, -1 if minus the loss.
         starts_trained: whether the network is good for something before the first update.
         unit: in which the log gives its best value.
     """
@@ -75,6 +76,7 @@ class Objective(Protocol):
     evaluate_every: int
     norm_penalty: float
     loss_name: str
+    sign: int
     unit: str
     starts_trained: bool
 

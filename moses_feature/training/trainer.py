@@ -106,6 +106,7 @@ class Trainer:
         self.state = TrainingState()
         self.network = objective.network
         self.unit = objective.unit
+        self.sign = objective.sign
         self._evaluate_every = settings.evaluate_every or objective.evaluate_every
         self._annealing = settings.annealing or ANNEALING[settings.optimizer]
         self._optimizer = _optimizer(settings, self.network)
@@ -300,7 +301,7 @@ class Trainer:
             state.seconds / 60,
             "".join(f"  learning rate {of_last:.2g}" for of_last in rate.values()),
             self._objective.loss_name,
-            "".join(f" training {loss:.4f}" for loss in trained.values()),
+            "".join(f" training {self.sign * loss:.4f}" for loss in trained.values()),
             self._objective.shown(held_out),
             "  (best)" if better else "",
         )
@@ -360,7 +361,8 @@ def run_or_resume(
     reason = trainer.run(stop, report)
     best = trainer.state.best_held_out_loss
     unit = trainer.unit
-    gained = f"; best held-out loss {best:.4f}{unit}" if best < math.inf else ""
+    what = "best held-out loss " if trainer.sign > 0 else "best of held-out sentences "
+    gained = f"; {what}{trainer.sign * best:.4f}{unit}" if best < math.inf else ""
     logger.info("training ended: %s%s", reason, gained)
     return reason
 

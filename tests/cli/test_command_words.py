@@ -79,6 +79,15 @@ def test_help_is_light():
     assert done.stdout == "[]\n"
 
 
-@pytest.mark.parametrize(("typed", "meant"), [(["tabel"], "table"), (["model", "trian"], "train")])
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["tabel"], "table"),
+        (["model", "trian"], "train"),
+        (["translate"], "model translate"),
+        (["binarize"], "table binarise"),
+        (["rnnsearch"], "model train-rnnsearch"),
+    ],
+)
 def test_a_slip_of_the_keys_is_guessed(run, typed, meant):
     assert f"Did you mean '{meant}'?" in run(*typed, exit_code=2).stderr

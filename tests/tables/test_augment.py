@@ -37,6 +37,7 @@ from moses_feature.tables import augment as augment_module
 from moses_feature.tables import pipeline
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns
 from moses_feature.tables.helpers import HelperHere, helper_process
+from moses_feature.tables.settings import PROBABILITY_COLUMN, UNKNOWN_TARGET_COLUMN
 from moses_feature.tables.shards import PartReader
 
 
@@ -395,7 +396,9 @@ def test_parts_from_many_threads(scorer, tmp_path):
     (tmp_path / "table").write_bytes(LONG_TABLE)
     with LineReader(tmp_path / "table") as reader:
         parts = list(PartReader(reader, 29, None, None))
-    of_model = ColumnsOfModel(("p", "penalty"), scorer.packer, WordOptions())
+    of_model = ColumnsOfModel(
+        (PROBABILITY_COLUMN, UNKNOWN_TARGET_COLUMN), scorer.packer, WordOptions()
+    )
     columns = NewColumns([of_model], "table", "out")
     with closing(pipeline.Pipeline([scorer], columns, 2)) as alone:
         expected = [alone.submit(part).result() for part in parts]

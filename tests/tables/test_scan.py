@@ -14,6 +14,11 @@ from moses_feature.phrases.packing import Packer
 from moses_feature.runtime.errors import DataError
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns, WordTable
 from moses_feature.tables.scan import scan
+from moses_feature.tables.settings import (
+    PROBABILITY_COLUMN,
+    UNKNOWN_SOURCE_COLUMN,
+    UNKNOWN_TARGET_COLUMN,
+)
 from moses_feature.tables.shards import Part, checked_fields
 
 USUAL = [
@@ -119,7 +124,9 @@ def test_packed_alike(reading, monkeypatch):
     packer = Packer(*(sides[::-1] if reading.reverse else sides), reading)
     lines = [b"the dog x ||| le chien ||| 1 2\n", b"a ||| A zz B ||| 1 2\n", b"a b ||| D C ||| 1 2"]
     part = Part(0, b"".join(lines), range(1, 4), 2, 3, "", None)
-    of_model = ColumnsOfModel(("p", "target", "source"), packer, WordOptions())
+    of_model = ColumnsOfModel(
+        (PROBABILITY_COLUMN, UNKNOWN_TARGET_COLUMN, UNKNOWN_SOURCE_COLUMN), packer, WordOptions()
+    )
 
     def columns() -> tuple:
         new = NewColumns([of_model], "table", "out")

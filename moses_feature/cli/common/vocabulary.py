@@ -36,7 +36,7 @@ from moses_feature.cli.common.types import (
 
 FLAG = click.BOOL
 WORDS: Mapping[click.ParamType[Any], str] = {
-    FLAG: "estimate filter-tables force hierarchical normalised per-word resume reverse "
+    FLAG: "estimate filter-tables force hierarchical no-unknown normalised per-word resume reverse "
     "right-to-left same-table source-unknown with-alignment with-segmentation",
     READ: "alignment binary-path constraint dev dev-reference general held-out-text in-domain "
     "init leave-one-out lists phrases-of reference source source-text start target-text test "

@@ -105,7 +105,7 @@ def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, A
     yield "self-normalised", _self_normalised(networks[0])
     yield "weights SHA-256", model.digest
     if isinstance(loss := model.training.get("held_out_loss"), float):
-        yield "held-out loss", f"{loss:.4f} {networks[0].loss}"
+        yield "held-out loss", networks[0].shown_loss(loss)
     yield from _provenance(model.training, "pairs")
 
 

@@ -86,6 +86,7 @@ class PlaceOptions:
     option("ini-out", "… and where to write one that reads OUTPUT.", within=WRITE),
     table_name_option,
 )
+@option("no-unknown", "Append no exp(-unknown target words), which is 1 where all are known.")
 @option("source-unknown", "Append exp(-unknown source words) too.")
 @table_word_options
 @scoring_dtype_option
@@ -116,6 +117,7 @@ def augment_phrase_table(
     models: tuple[str, ...],
     phrases_of: tuple[str, ...],
     change: IniOptions,
+    no_unknown: bool,
     source_unknown: bool,
     words: TableWords,
     scoring_dtype: Dtype,
@@ -145,6 +147,7 @@ def augment_phrase_table(
     settings = AugmentSettings(
         **vars(words),
         inputs=phrases_of,
+        unknown_target=not no_unknown,
         unknown_source=source_unknown,
         scoring_dtype=scoring_dtype,
     )
@@ -242,6 +245,12 @@ def _augment(
         )
         seconds, rate = progress.seconds(), reporter.pairs_per_second(done)
     _report(done, place.shard, seconds, rate)
+    if settings.unknown_target and done.written and not done.unknown_target_words:
+        click.echo(
+            "the networks know all target words: the penalty for unknown words is 1 in every line "
+            "(--no-unknown leaves it out)",
+            err=True,
+        )
 
 
 def _report(done: AugmentProgress, shard: str | None, seconds: float, rate: float) -> None:

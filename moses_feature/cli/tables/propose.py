@@ -86,7 +86,8 @@ def propose_command(
 
         found = propose(table, generator, output, phrases_of, settings, command_line(), report)
     click.echo(
-        f"{output}: {found.lines:,} new lines for {found.helped:,} of {found.phrases:,} phrases, "
-        f"{found.added:,} of which the table has not; it has {found.covered:,}",
+        f"{output}: {found.lines:,} new lines for {found.helped:,} of {found.phrases:,} phrases "
+        f"of the texts; the table has {found.covered:,} of them, and {found.added:,} that it does "
+        "not have got lines",
         err=True,
     )

@@ -64,7 +64,8 @@ class ExpectedBleu:
     """
 
     norm_penalty = 0.0
-    loss_name = "minus expected BLEU"
+    loss_name = "expected BLEU"
+    sign = -1
     unit = ""
     starts_trained = True
 
@@ -123,8 +124,8 @@ class ExpectedBleu:
         return Terms((table.softmax(1) * bleu).sum(1))
 
     def shown(self, held_out: dict[str, float]) -> str:
-        """Return the held-out loss."""
-        return f"{held_out['held_out_loss']:.5f}"
+        """Return expected BLEU of the held-out sentences."""
+        return f"{-held_out['held_out_loss']:.5f}"
 
     def save(self, directory: Path, training: Json) -> None:
         """Write the model."""
