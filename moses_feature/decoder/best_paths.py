@@ -1,9 +1,9 @@
 """The best complete translations of a recombination graph, best first, and their features.
 
-A path differs from a better one in a hypothesis that had recombined with a better one; all
-continuations are the same, so that its score differs by a constant. Each path taken from the heap
-yields its deviations further back, and the next worse one in its own place: every path of the
-graph is reached once, in exact order.
+A path deviates from a better one where it takes a hypothesis that recombined with a better
+hypothesis. Whatever follows is the same, so the two scores differ by a constant. Each path popped
+from the heap pushes its deviations nearer to the beginning of the sentence, and the next worse
+hypothesis at its own deviation: every path of the graph is reached once, in exact order.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from moses_feature.runtime.hash_table import grown, mixed, place_of, size_for
 CANDIDATE = np.dtype(
     [
         ("parent", "i8"),  # the path that it deviates from, -1 for none
-        ("place", "i8"),  # where, counted from the last phrase
-        ("hypothesis", "i8"),  # what stands there instead
+        ("place", "i8"),  # where it deviates, counted from the last phrase
+        ("hypothesis", "i8"),  # the hypothesis that stands there instead
     ]
 )
 
 
 class OpenPaths(NamedTuple):
-    """Paths that were not taken yet.
+    """Paths that are known but not yet taken.
 
     Attributes:
-        records: (room,) `CANDIDATE` records.
-        score: (room,) log-linear scores.
-        heap: (room,) a heap of those that wait, by score.
-        counts: (2,) how many are in use, and how many wait.
+        records: (capacity,) `CANDIDATE` records.
+        score: (capacity,) log-linear scores.
+        heap: (capacity,) the waiting paths, a heap by score.
+        counts: (2,) the number of paths in use (`USED`) and of paths waiting (`WAITING`).
     """
 
     records: Records
@@ -50,18 +50,18 @@ USED, WAITING = range(2)
 def best_paths(
     graph: Graph, options: Options, count: int, most_paths: int, distinct: bool
 ) -> tuple[Integers, Integers]:
-    """Find the best paths.
+    """Return the best paths of a graph, best first.
 
     Args:
-        graph: of a search.
+        graph: the graph of a search.
         options: the phrase options of that search.
-        count: paths that are wanted.
-        most_paths: paths that are looked at, for translations that differ.
+        count: the number of paths to return, at most.
+        most_paths: the number of paths to look at, at most, to find `count` distinct ones.
         distinct: leave out a path whose translation is that of a better one.
 
     Returns:
-        hypotheses (paths, longest), the last phrase of a translation first, and how many they
-        are (paths,).
+        Hypotheses (paths, longest) of each path, those of the last phrase first, and the length
+        (paths,) of each path.
     """
     longest = graph.hypotheses["end"].max() + 1  # a phrase covers at least one word
     taken = np.empty((most_paths, longest), np.int64)
@@ -85,7 +85,7 @@ def best_paths(
         last = graph.hypotheses[record.hypothesis]
         around = score - last.score
         candidates = _add(candidates, graph, last.next_worse, around, parent, place)
-        # Its deviations: further back than its own, or paths would be reached twice.
+        # Deviate only further back than this path did, or a path would be reached twice.
         for deviation in range(place + 1, lengths[paths]):
             best = taken[paths, deviation]
             if not is_sorted[best]:
@@ -104,8 +104,8 @@ def best_paths(
 
 @inner
 def _sort_worse(best: int, hypotheses: Records) -> None:
-    """Put those that recombined with a hypothesis in order behind it, best first."""
-    placed = best  # the last of those that are in order
+    """Sort the hypotheses that recombined with `best` behind it, best first."""
+    placed = best  # the last hypothesis of the sorted part
     while hypotheses[placed].next_worse >= 0:
         moved = hypotheses[placed].next_worse
         before = best
@@ -126,15 +126,10 @@ def _sort_worse(best: int, hypotheses: Records) -> None:
 def _add(
     candidates: OpenPaths, graph: Graph, hypothesis: int, around: float, parent: int, place: int
 ) -> OpenPaths:
-    """Add the path with a hypothesis at a place.
+    """Add the path that has a hypothesis at a place; nothing if the hypothesis is -1.
 
-    Args:
-        candidates: to which it is added; returned, or larger ones.
-        graph: of the search.
-        hypothesis: what stands at the place; -1 for none, and nothing is added.
-        around: score of what is around it on the path.
-        parent: the path that this one deviates from, -1 for none.
-        place: where, counted from the last phrase.
+    `around` is the score of the rest of the path, `place` is counted from the last phrase. Return
+    `candidates`, or a larger copy.
     """
     if hypothesis < 0:
         return candidates
@@ -173,7 +168,7 @@ def _write(candidate: Record, taken: Integers, path: int, hypotheses: Records) -
 
 @inner
 def _is_new(path: Integers, graph: Graph, options: Options, seen: Integers) -> bool:
-    """Return whether no path before had the same words, by a 64-bit hash."""
+    """Return whether the words of a path are new, by a 64-bit hash; remember them."""
     hashed = 1
     for place in range(len(path) - 1, -1, -1):
         target = options.target[graph.hypotheses[path[place]].option]

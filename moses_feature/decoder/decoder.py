@@ -1,8 +1,8 @@
 """The embedded decoder: phrase-based search for the systems that train-model.perl makes.
 
-Several processes may share the sentences. Their parts are contiguous, and what a process knows of
-tables and language models is kept from one time to the next. The result does not depend on the
-number of processes.
+The sentences may be divided among several processes, one contiguous part each. Each process keeps
+its table rows and language model look-ups from one decoding run to the next. The result does not
+depend on the number of processes.
 """
 
 from __future__ import annotations
@@ -38,11 +38,16 @@ from moses_feature.runtime.processes import ObjectProcess
 from moses_feature.runtime.signals import deferred
 
 PATHS_PER_HYPOTHESIS = 20
-"""Paths that are looked at for each distinct translation that is wanted (`n-best-factor`)."""
+"""Paths to look at for each distinct translation wanted (`n-best-factor` of Moses)."""
 
 
 class SearchErrors(NamedTuple):
-    """Of so many sentences, those for which a wider search finds other words of a higher score."""
+    """The number of sentences for which a wider search finds a better translation.
+
+    Attributes:
+        found: sentences with another translation of a higher score.
+        sentences: sentences compared.
+    """
 
     found: int
     sentences: int
@@ -51,16 +56,16 @@ class SearchErrors(NamedTuple):
 class EmbeddedDecoder:
     """Translates a fixed set of sentences, again and again with other weights.
 
-    What the tables and the language models say is kept from one time to the next.
+    Table rows and language model scores are kept from one run to the next.
 
     Args:
         system: the models.
         sentences: the sentences, as tokens.
-        limits: of the search.
+        limits: the limits of the search.
         first: the number of the first sentence in n-best lists.
-        references: of training sentences whose own counts are taken off; the system reads counts
-            then.
-        buffer: n-grams that neural models score together, at most; 0 for each by itself.
+        references: for leave-one-out, the translations of training sentences, whose own counts are
+            subtracted from the tables; the system must read counts then.
+        buffer: n-grams that a neural model scores in one batch, at most; 0 scores each by itself.
     """
 
     def __init__(
@@ -78,7 +83,7 @@ class EmbeddedDecoder:
         self._limits = (limits or SearchLimits()).of(system)
         self._first = first
         self._segmentation, self._alignments = system.segmentation, system.alignments
-        self._room = room_for(0, 0)  # for the graph of one search, kept for the next one
+        self._room = room_for(0, 0)  # memory for the graph of one search, used again by the next
         self.features: FeatureSet = system.features
         self._use(self.features)
 
@@ -86,7 +91,7 @@ class EmbeddedDecoder:
         return len(self._options.spans)
 
     def close(self) -> None:
-        """Do nothing: what the decoder holds goes with it."""
+        """Do nothing: the decoder holds no processes or open files."""
 
     def write_nbest(
         self,
@@ -110,7 +115,7 @@ class EmbeddedDecoder:
         path: Path,
         report: Callable[[int], None],
     ) -> None:
-        """Write what there is of each sentence into a file."""
+        """Write the bytes that `of_sentence` returns for each sentence into a gzip file."""
         self._use(features)
         with (
             whole_file(path) as temporary,
@@ -131,9 +136,10 @@ class EmbeddedDecoder:
 
         Args:
             sentence: its index.
-            count: how many at most; none are returned if the distortion limit leaves no way.
+            count: the number of translations, at most; none are returned if the distortion limit
+                allows no complete translation.
             distinct: whether their words must differ.
-            features: whose weights to use from now on; None for those used before.
+            features: the features whose weights are used from now on; None keeps the weights.
         """
         if features is not None:
             self._use(features)
@@ -149,7 +155,7 @@ class EmbeddedDecoder:
 
     @contextmanager
     def _options_of(self, sentence: int) -> Iterator[Options]:
-        """Yield the options of a sentence, without its own counts if they are to be taken off."""
+        """Yield the options of a sentence, in leave-one-out without the sentence's own counts."""
         if self._leave_one_out is None:
             yield self._weighted
         else:
@@ -158,9 +164,9 @@ class EmbeddedDecoder:
                 yield options
 
     def force(self, sentence: int, words: Sentence) -> list[Hypothesis]:
-        """Return the best derivation of a given translation; none if none is found.
+        """Return the best derivation of a given translation; an empty list if none is found.
 
-        The search has the usual limits, but spends them on nothing else.
+        The search has the usual limits, but keeps only hypotheses that begin the translation.
         """
         reference = self._options.word_numbers(words)
         options = self._options.only_from(self._weighted, reference)
@@ -228,12 +234,12 @@ class EmbeddedDecoder:
             derivation = self._derivation(steps)
             found.append(Hypothesis(tuple(words[first:end]), values, score, *derivation))
             first = end
-        # Where a model of trees has recombined what it can tell apart, true scores have another
-        # order than those of the search.
+        # Recombination by the last few words is approximate for tree models (RNNsearch): the true
+        # scores may be in another order than those of the search.
         return sorted(found, key=lambda h: -h.score) if len(self._options.roots[0]) else found
 
     def _derivation(self, steps: Iterable[Record]) -> tuple[bytes | None, bytes | None]:
-        """Return segmentation and word alignments of a path; None for what is not asked for."""
+        """Return segmentation and word alignments of a path; None for what the ini does not ask."""
         if not (self._segmentation or self._alignments):
             return None, None
         places, links, written = [], [], 0
@@ -264,11 +270,11 @@ def embedded_decoder(
 
     Args:
         system: the models.
-        sentences: as tokens.
-        limits: of the search.
-        jobs: processes.
-        first: the number of the first sentence, for one process.
-        references: of training sentences whose own counts are taken off.
+        sentences: the sentences, as tokens.
+        limits: the limits of the search.
+        jobs: the number of processes.
+        first: the number of the first sentence in n-best lists; with several processes it is 0.
+        references: for leave-one-out, as in `EmbeddedDecoder`.
     """
     if (jobs := min(jobs, len(sentences))) > 1:
         return Workers(system, sentences, limits, jobs, references)
@@ -276,11 +282,11 @@ def embedded_decoder(
 
 
 class Workers:
-    """Embedded decoders in processes of their own; see `Decoder`.
+    """Embedded decoders in several processes; see `Decoder`.
 
     Raises:
         MosesFeatureError: a process could not read the models.
-        LostProcessError: a process ended before its time.
+        LostProcessError: a process ended unexpectedly.
     """
 
     def __init__(
@@ -323,7 +329,7 @@ class Workers:
         path: Path,
         report: Callable[[int], None],
     ) -> None:
-        """Have each process write its part of a file."""
+        """Have each process write its part, then join the parts into one file."""
         parts = [path.with_name(f".{path.name}.part-{n}.gz") for n in range(len(self._workers))]
         try:
             done = [
@@ -333,18 +339,18 @@ class Workers:
             for future in done:
                 future.result()
             with whole_file(path) as temporary, temporary.open("wb") as file:
-                for part in parts:  # gzip members one after the other are a gzip file
+                for part in parts:  # concatenated gzip members are a valid gzip file
                     with part.open("rb") as content:
                         shutil.copyfileobj(content, file)
         except BaseException:
-            self.close()  # they may still be at work
+            self.close()  # the processes may still be decoding
             raise
         finally:
             for part in parts:
                 part.unlink(missing_ok=True)
 
     def search_errors(self, features: FeatureSet, count: int) -> SearchErrors:
-        """Count those of the first process; see `Decoder`."""
+        """Count search errors among the sentences of the first process; see `Decoder`."""
         errors: SearchErrors = (
             self._workers[0].call(EmbeddedDecoder.search_errors, features, count).result()
         )

@@ -1,4 +1,4 @@
-"""What source words that are not covered yet will add at best, compiled."""
+"""Future costs: the best score that uncovered source words can still add, compiled."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from moses_feature.runtime.compiled import compiled, inner, part
 
 @compiled
 def future_scores(phrases: Integers, options: Options) -> Floats:
-    """Estimate what the words of a sentence add at best, whatever phrases translate them.
+    """Estimate the best score of every span of at most `WINDOW` words, over all segmentations.
 
     Args:
         phrases: (n, longest) source phrases, as in `Task`.
-        options: of them.
+        options: the phrase options.
 
     Returns:
-        (n + 1, WINDOW + 1): the estimate for 0, 1, … words from a word on.
+        (n + 1, WINDOW + 1): the estimate for the 0, 1, … words that begin at each word.
     """
     size, width = phrases.shape
     future = np.full((size + 1, WINDOW + 1), -np.inf)
@@ -36,7 +36,7 @@ def future_scores(phrases: Integers, options: Options) -> Floats:
 
 @part
 def future_of_the_rest(phrases: Integers, options: Options) -> Floats:
-    """Return (n + 1,): the estimate for all words from a word on."""
+    """Return (n + 1,): the estimate for all words from each word to the end."""
     size, width = phrases.shape
     rest = np.full(size + 1, -np.inf)
     rest[size] = 0.0
@@ -51,7 +51,10 @@ def future_of_the_rest(phrases: Integers, options: Options) -> Floats:
 
 @inner
 def uncovered_score(estimates: Estimates, gap: int, mask: int) -> float:
-    """Return the estimate for all words that are not covered."""
+    """Return the estimate for all words that a coverage leaves uncovered.
+
+    The words before `gap` are covered; bit i of `mask` says whether word gap + i is.
+    """
     total = 0.0
     place = gap
     while mask != 0:
@@ -68,15 +71,15 @@ def uncovered_score(estimates: Estimates, gap: int, mask: int) -> float:
 
 @inner
 def words_to_skip(gap: int, mask: int, after: int, size: int) -> int:
-    """Return the words that jumps skip when what is not covered is translated in order.
+    """Return the words that jumps skip if the uncovered words are translated in order.
 
-    A hypothesis that has jumped ahead will pay for the way back (Moore and Quirk 2007).
+    A hypothesis that has jumped ahead must pay for the way back (Moore and Quirk 2007).
 
     Args:
-        gap: the first word that is not covered.
+        gap: the first uncovered word.
         mask: bits of the covered words from there on.
         after: the word behind the last span.
-        size: words of the sentence.
+        size: the number of words of the sentence.
     """
     skipped = abs(after - gap)
     place = gap
@@ -88,6 +91,6 @@ def words_to_skip(gap: int, mask: int, after: int, size: int) -> int:
         while mask & 1 == 1:
             mask >>= 1
             place += 1
-        if place < size:  # nothing is behind the last words
+        if place < size:  # no jump is needed at the end of the sentence
             skipped += place - begin
     return skipped

@@ -1,11 +1,12 @@
-"""KenLM's language models, asked by compiled code or, where that cannot, by Python.
+"""KenLM's language models, called from compiled code or, where that is impossible, from Python.
 
-The package `kenlm` hands out one word's score a call, in Python objects; its library holds the C++
-functions behind it. They are methods of `lm::base::Model` and `lm::base::Vocabulary`
-(`lm/virtual_interface.hh`), found where the C++ ABI of Linux and macOS puts them: an object begins
-with the address of the table of its class, and the table has them after two destructors. The
-library tells where the tables of KenLM's classes are, so that nothing is taken for a model that is
-none; where it does not tell, or anything differs, there are no addresses, and Python is asked.
+The Python package `kenlm` scores one word a call and returns Python objects. Compiled code calls
+the C++ methods behind it: methods of `lm::base::Model` and `lm::base::Vocabulary`
+(`lm/virtual_interface.hh`). They are found as the C++ ABI of Linux and macOS places them: an object
+begins with the address of the method table of its class, and the methods follow two destructors.
+The library exports the addresses of these tables, so an object of another class is never taken for
+a model. If the library does not export them, or anything differs from what is expected, compiled
+code asks Python instead.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ VOCABULARIES = ("Probing", "Sorted")
 WORD = 8
 """Bytes of an address."""
 SIZE_OF_MODEL = 40
-"""Bytes of a Python object of `kenlm.Model`: its header, the model, its path, its vocabulary."""
+"""Size in bytes of a Python `kenlm.Model`: header, model, path, vocabulary."""
 MODEL_AT, VOCABULARY_AT = 16, 32
 STATE_SIZE_AT, BEGIN_AT, EMPTY_AT, ITS_VOCABULARY_AT = (WORD * n for n in range(1, 5))
-"""Where `lm::base::Model` has the bytes of a state, and the addresses of states and vocabulary."""
+"""Offsets in `lm::base::Model`: the size of a state, the two first states, the vocabulary."""
 FIRST_METHOD = 2 * WORD
-"""`BaseScore` of a model, `Index` of a vocabulary."""
+"""Offset in a method table of `BaseScore` (model) and `Index` (vocabulary)."""
 TABLE_BEGINS = 2 * WORD
-"""Where the methods begin in a table."""
+"""Where the method addresses begin behind the exported symbol of a table."""
 LONGEST_STATE = 1024
 
 
@@ -45,11 +46,11 @@ class _StringPiece(ctypes.Structure):
 
 @dataclass(frozen=True)
 class KenlmAddresses:
-    """A model of KenLM for compiled code. States are `lm::ngram::State` as 32-bit numbers.
+    """A model of KenLM for compiled code. A state is an `lm::ngram::State` as 32-bit numbers.
 
     Attributes:
-        model: of the C++ object; it lives as long as the Python object.
-        score: of `float BaseScore(model, const State *, unsigned, State *)`, log10.
+        model: the address of the C++ object, which lives as long as the Python object.
+        score: the address of `float BaseScore(model, const State *, unsigned, State *)`, log10.
         begin, empty: (words,) the states at the beginning of a sentence, and without any context.
     """
 
@@ -61,13 +62,13 @@ class KenlmAddresses:
     _index: Any
 
     def ids(self, words: Sequence[bytes]) -> list[int]:
-        """Return KenLM's ids of words in UTF-8; 0 for those that it does not know."""
+        """Return KenLM's ids of words in UTF-8; 0 for unknown words."""
         pieces = (_StringPiece(word, len(word)) for word in words)
         return [self._index(self._vocabulary, ctypes.byref(piece)) for piece in pieces]
 
 
 def addresses_of(model: Any) -> KenlmAddresses | None:
-    """Return the addresses of a `kenlm.Model`; None if they cannot be told."""
+    """Return the addresses of a `kenlm.Model`; None if they cannot be determined."""
     if kenlm.Model.__basicsize__ != SIZE_OF_MODEL:
         return None
     inside, vocabulary = _address_at(id(model) + MODEL_AT), _address_at(id(model) + VOCABULARY_AT)
@@ -90,9 +91,12 @@ def addresses_of(model: Any) -> KenlmAddresses | None:
 
 
 def clean(state: NDArray[np.int32]) -> None:
-    """Set to 0 what stands behind the length of a state: words, as many weights, the length."""
+    """Set the unused part of a state to 0, so that equal states have equal bytes.
+
+    A state is an array of words, an array of as many backoff weights, and its length in words.
+    """
     last = len(state) - 1
-    state[last] &= 0xFF  # it is one byte
+    state[last] &= 0xFF  # the length is one byte
     most = last // 2
     for place in range(state[last], most):
         state[place] = state[place + most] = 0
@@ -103,7 +107,7 @@ compiled_clean = inner(clean)
 
 @cache
 def _tables(classes: Sequence[str], suffix: str) -> frozenset[int]:
-    """Return where the methods of classes of `lm::ngram` stand, as far as the library tells."""
+    """Return the addresses of the method tables of `lm::ngram` classes that the library exports."""
     library = ctypes.CDLL(kenlm.__file__)
     found = set()
     for name in (prefix + suffix for prefix in classes):
@@ -128,11 +132,11 @@ def _state_at(place: int, size: int) -> NDArray[np.int32]:
 class KenlmModel:
     """A model of the kenlm package; scores are natural logs.
 
-    A word that is not UTF-8 is unknown to it.
+    A word that is not valid UTF-8 is unknown to the model.
 
     Attributes:
         begin, empty: the states at the beginning of a sentence, and without any context.
-        addresses: for compiled code; None if it must ask Python.
+        addresses: the C++ addresses for compiled code; None if it must ask Python.
     """
 
     def __init__(self, path: str) -> None:
@@ -144,7 +148,7 @@ class KenlmModel:
         self.addresses = addresses_of(self._model)
 
     def add_words(self, words: Sequence[bytes]) -> list[int]:
-        """Number more target words, in order; return KenLM's ids of them, 0 without addresses."""
+        """Append target words; return KenLM's id of each, 0 if there are no addresses."""
         decoded = [word.decode(errors="replace") for word in words]
         self._words += decoded
         if self.addresses is None:
@@ -152,18 +156,14 @@ class KenlmModel:
         return self.addresses.ids([word.encode() for word in decoded])
 
     def score(self, state: Any, word: int) -> tuple[float, Any]:
-        """Return log p of a word, and the state after it."""
+        """Return log p of a word (natural log), and the state after it."""
         after = kenlm.State()
         score: float = self._model.BaseScore(state, self._words[word], after)
         return score * LOG_10, after
 
 
 class KenlmStates:
-    """Numbered states of some models.
-
-    Args:
-        models: by their numbers.
-    """
+    """Numbers for the Python states of some models, given by model number."""
 
     def __init__(self, models: Mapping[int, KenlmModel]) -> None:
         self._models = models
@@ -182,13 +182,13 @@ class KenlmStates:
         return number
 
     def score(self, number: int, word: int) -> tuple[float, int]:
-        """Return log p of a word after a state, a natural log, and the state after it."""
+        """Return log p (natural log) of a word after a state, and the number of the next state."""
         model, state = self._states[number]
         score, after = self._models[model].score(state, word)
         return score, self.number(model, after)
 
     def forget(self, first: int) -> None:
-        """Forget the states from a number on."""
+        """Forget the states from number `first` on."""
         for key in self._states[first:]:
             del self._numbers[key]
         del self._states[first:]

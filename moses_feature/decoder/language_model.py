@@ -1,14 +1,14 @@
 """Language models for compiled search: states as numbers, and a cache of look-ups.
 
-A model scores one word after one state. Here each state has a number, and a hash table remembers
-(state, word) -> (score, next state). What is not in it is asked: of KenLM and of small neural
-models word by word; of a large neural model many n-grams at a time (Cho et al. 2014, section
-4.1.2). For these a guess is the answer at first, and the n-gram goes into a buffer. When the buffer
-is full or a stack is done, the true scores come into the table, and what was computed is computed
-again, until nothing in it was guessed: the result is that of true answers from the beginning.
+A model scores one word after one state. Here each state has a number, and a hash table caches
+(state, word) -> (score, next state). On a miss, KenLM and small neural models are asked word by
+word; a large neural model is asked many n-grams at a time (Cho et al. 2014, section 4.1.2). For a
+large model the first answer is a guess, and the n-gram goes into a buffer. When the buffer is full
+or a stack is done, the true scores replace the guesses in the table, and the computation is
+repeated until it used no guess: the result is the one that true scores would have given at once.
 
-The table outlives a change of weights. Where it has no room for a guess, the search is done again
-with a larger one.
+The table is kept when the weights change. When the table or the contexts are full, they are
+enlarged and the search is repeated.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class NgramScorer(Protocol):
     """Scores n-grams: natural logs.
 
     Attributes:
-        order: words of an n-gram, the predicted one counted.
-        columns: numbers of a context: the words before, `order` - 1, and in front of them that of
-            a base if the model has several, 0 for none.
+        order: words of an n-gram, including the predicted one.
+        columns: width of a context: the `order` - 1 words before, and if the model has several
+            bases, the number of the base in front of them, 0 for none.
         begin: the id that stands for each word before the beginning of a sentence.
-        end: that of the end of a sentence.
-        null: that of a word that is not known, out of context.
+        end: the id of the end of a sentence.
+        null: the id of an unknown context word, used to score words out of context.
     """
 
     order: int
@@ -60,9 +60,9 @@ class NgramScorer(Protocol):
 
     @property
     def network(self) -> Records | None:
-        """The (1,) record that compiled code asks n-gram by n-gram (`cslm.feed_forward`).
+        """The (1,) record with which compiled code scores one n-gram (`cslm.feed_forward`).
 
-        None for a model that had better be asked many n-grams at a time.
+        None for a model that is faster with many n-grams at a time.
         """
 
     def ids(self, words: Sequence[bytes]) -> list[int]:
@@ -75,7 +75,7 @@ class NgramScorer(Protocol):
 
 
 class TreeScorer(Protocol):
-    """Scores words after nodes of a tree: natural logs.
+    """Scores words after nodes of a prefix tree: natural logs.
 
     Attributes:
         end: the id of the end of a sentence.
@@ -87,7 +87,7 @@ class TreeScorer(Protocol):
         """Return the ids of words."""
 
     def guesses(self, words: Integers) -> NDArray[np.floating]:
-        """Return about what words (n,) score, wherever they stand."""
+        """Return approximate log p (n,) of words (n,), whatever the context."""
 
     def log_probs(
         self, tree: NDArray[np.int32], nodes: Integers, words: Integers
@@ -95,9 +95,9 @@ class TreeScorer(Protocol):
         """Return log p (n,) of words (n,) after nodes (n,) of a tree.
 
         Args:
-            tree: (all nodes, 2) of each node the one before, or its root, and the id of its word.
-            nodes: of one sentence.
-            words: ids.
+            tree: (all nodes, 2) for each node its parent, or its root, and the id of its word.
+            nodes: nodes of one sentence.
+            words: ids (n,).
         """
 
     def forget(self) -> None:
@@ -105,12 +105,12 @@ class TreeScorer(Protocol):
 
 
 def kind_of(model: NgramScorer) -> int:
-    """Return the kind of a model's contexts."""
+    """Return the kind of a model's contexts: `WITH_BASE` or `PLAIN`."""
     return WITH_BASE if model.columns == model.order else PLAIN
 
 
 def all_the_same(model: NgramScorer, word: int) -> Integers:
-    """Return a context (columns,) of one word again and again, and no base."""
+    """Return a context (columns,) that repeats one word and has no base."""
     context = np.full(model.columns, word, dtype=np.int64)
     if kind_of(model) == WITH_BASE:
         context[0] = 0
@@ -123,23 +123,23 @@ MOST_WORDS = 1 << WORD_BITS
 FIRST_SLOTS = 1 << 16
 FIRST_CONTEXTS = 1 << 15
 MOST_STATES = 1 << 22
-"""States of KenLM that are remembered, at about 65 bytes each; beyond, most are forgotten."""
+"""KenLM states that are kept, at about 65 bytes each; beyond it, all added later are forgotten."""
 MOST_CONTEXTS = 1 << 22
-"""The same for neural models, at about 500 bytes with their scores and room to grow."""
+"""The same for contexts of neural models, at about 500 bytes with scores and spare capacity."""
 PAIRS = 1 << 20
 BUFFER = 4096
-"""N-grams that are scored together, at most; 0 for each as it is asked."""
+"""N-grams that are scored in one batch, at most; 0 scores each as it is asked."""
 
 TREE_COLUMNS = 2
-"""The node before, and the last word."""
+"""The parent node, and the last word."""
 FILLED_WITH = {"begin": "begin", "empty": "null"}
-"""The word of which the first contexts of a neural model are full."""
+"""The attribute of a neural model whose id fills its two first contexts."""
 
 T = TypeVar("T")
 
 
 class LanguageModels:
-    """Language models over a common numbering of target words, those of trees last.
+    """Language models over a common numbering of target words, tree models last.
 
     Attributes:
         begin: (models,) the states at the beginning of a sentence.
@@ -178,7 +178,7 @@ class LanguageModels:
                 self._networks[number] = model.network[0]
         self.begin = self._first_states("begin")
         self.empty = self._first_states("empty")
-        self._permanent: tuple[int, ...] | None = None  # nothing is forgotten yet
+        self._permanent: tuple[int, ...] | None = None  # until `keep_states`, nothing is forgotten
         signature = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64, ctypes.c_int64)
         self._callbacks = signature(self._answer), signature(self._flush)
         self._following, self._buffered = (np.zeros(1, dtype=np.int64) for _ in range(2))
@@ -199,10 +199,10 @@ class LanguageModels:
         return int(self._scored[0])
 
     def add_words(self, words: Sequence[bytes]) -> None:
-        """Number more target words, in order.
+        """Append target words to the common numbering.
 
         Raises:
-            MosesFeatureError: more words than can be numbered.
+            MosesFeatureError: there are more words than can be numbered.
         """
         first, self._words = self._words, self._words + len(words)
         if self._words > MOST_WORDS:
@@ -228,7 +228,7 @@ class LanguageModels:
         self._table = self._table._replace(ids=self._ids, guesses=self._guesses)
 
     def roots(self, sentences: int) -> Integers:
-        """Return (sentences, models of trees) the states at the beginning of each sentence."""
+        """Return (sentences, tree models): the states at the beginning of each sentence."""
         states = np.zeros((sentences, len(self._trees)), dtype=np.int64)
         for sentence, place in np.ndindex(states.shape):
             if self._contexts.used[0] == len(self._contexts.rows):
@@ -239,11 +239,11 @@ class LanguageModels:
         return states
 
     def keep_states(self) -> None:
-        """Never forget the states that are known now; others may be forgotten from now on."""
+        """Keep the current states for good; states added later may be forgotten."""
         self._permanent = tuple(self._known())
 
     def settled(self, compute: Callable[[Lookups], T]) -> T:
-        """Return what compiled code computes once nothing in it is guessed any more."""
+        """Return the result of compiled code, repeated until it used no guess."""
         if self._permanent is not None:
             added = np.subtract(self._known(), self._permanent)
             if (added > (MOST_STATES, MOST_STATES, MOST_CONTEXTS)).any():
@@ -252,19 +252,19 @@ class LanguageModels:
             lookups = self._lookups()
             lookups.guessed[0] = lookups.crowded[0] = 0
             result = compute(lookups)
-            # What was guessed last is still in the buffer: its scores take the place of guesses.
+            # The last guesses are still in the buffer: replace them by true scores.
             if lookups.guessed[0]:
                 self._flush()
             self.check()
-            # A full table answers with guesses that nobody will correct; else a computation
-            # without a guess in it is the one that true answers would have given.
+            # A full table gives guesses that are never corrected: enlarge it and repeat. Otherwise
+            # a computation that used no guess is the one that true scores would have given.
             if lookups.crowded[0]:
                 self._make_room()
             elif not lookups.guessed[0]:
                 return result
 
     def _lookups(self) -> Lookups:
-        """Return the table for compiled code, with room for many more look-ups."""
+        """Return the table for compiled code, at most half full."""
         if 2 * self._table.used[0] > len(self._table.entries):
             self._make_table(2 * len(self._table.entries), self._table)
         self._make_numbers(
@@ -276,11 +276,11 @@ class LanguageModels:
         return self._table
 
     def check(self) -> None:
-        """Raise what went wrong while compiled code asked; Ctrl-C, for example."""
+        """Raise an error that occurred while compiled code called Python, Ctrl-C for example."""
         if self._error is not None:
             error, self._error = self._error, None
             self._buffered[0] = 0
-            self._make_table(len(self._table.entries))  # there may be guesses in it
+            self._make_table(len(self._table.entries))  # the old one may contain guesses
             raise error
 
     def _first_states(self, name: str) -> Integers:
@@ -303,7 +303,7 @@ class LanguageModels:
     def _answer(self, state: int, word: int) -> float:
         try:
             score, number = self._in_python.score(state >> 1, word)
-        except BaseException as error:  # it cannot pass through compiled code
+        except BaseException as error:  # an exception cannot pass through compiled code
             self._error = error
             self._following[0] = state
             return -math.inf
@@ -311,7 +311,7 @@ class LanguageModels:
         return score
 
     def _flush(self, state: int = 0, word: int = 0) -> float:
-        """Score what is in the buffer, or the one n-gram; return -1 if that fails."""
+        """Score the n-grams of the buffer, or the given one; return 0, or -1 if that fails."""
         try:
             count = int(self._buffered[0])
             waiting = self._buffer if len(self._buffer) else np.array([[state, word]])
@@ -331,7 +331,7 @@ class LanguageModels:
             put_scores(self._table, states, words, self._results)
             self._scored[0] += count
             self._buffered[0] = 0
-        except BaseException as error:  # it cannot pass through compiled code
+        except BaseException as error:  # an exception cannot pass through compiled code
             self._error = error
             return -1.0
         return 0.0
@@ -363,18 +363,18 @@ class LanguageModels:
             copy_entries(old, self._table)
 
     def _of_models(self, name: str) -> Integers:
-        """Return an address of each model of KenLM; 0 for other models, none without addresses."""
+        """Return an address for each model, 0 if it is not KenLM's; empty without addresses."""
         if not self._addresses:
             return np.zeros(0, dtype=np.int64)
         of = (getattr(self._addresses.get(number), name, 0) for number in range(len(self)))
         return np.array(list(of), dtype=np.int64)
 
     def _known(self) -> list[int]:
-        """Return how many states there are: KenLM's, those in Python, contexts of other models."""
+        """Return the number of KenLM states, Python states, and contexts of other models."""
         return [int(self._states.used[0]), len(self._in_python), int(self._contexts.used[0])]
 
     def _make_numbers(self, states: int, contexts: int) -> None:
-        """Make room for so many states of KenLM, and so many contexts of other models."""
+        """Resize the KenLM states and the contexts of other models."""
         if states != len(self._states.rows):
             self._states = copied(self._states, states, int(self._states.used[0]))
         if contexts != len(self._contexts.rows):
@@ -382,7 +382,7 @@ class LanguageModels:
         self._table = self._table._replace(states=self._states, contexts=self._contexts)
 
     def _make_room(self) -> None:
-        """Make table, states and contexts larger."""
+        """Double the table, the states and the contexts."""
         self._make_table(2 * len(self._table.entries), self._table)
         self._make_numbers(2 * len(self._states.rows), 2 * len(self._contexts.rows))
 

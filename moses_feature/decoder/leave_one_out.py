@@ -1,10 +1,10 @@
-"""Options as they were if a training sentence had not been trained on (Wuebker et al. 2010).
+"""Phrase options as if a training sentence had not been trained on (Wuebker et al. 2010).
 
-What a sentence pair itself gave to a phrase table makes its own translation look better than that
-of any unseen sentence could be. Here its counts are taken off: a phrase pair loses one for each
-time that both of its phrases stand in the sentence pair; one that has none left is no option. The
-relative frequencies are those of the counts that remain, lexical weights and reordering scores
-stay, and so do pairs that no corpus has counted.
+The phrase pairs extracted from a sentence pair make its own translation look better than that of
+any unseen sentence. Here the sentence's own counts are subtracted: a phrase pair loses one for each
+time that both of its phrases occur in the sentence pair, and is no option if none is left. The
+relative frequencies are computed again from the remaining counts. Lexical weights, reordering
+scores and pairs that no corpus has counted stay as they are.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.errors import UsageError
 
 INVERSE, DIRECT = 0, 2
-"""Where p(source | target) and p(target | source) stand in a table that Moses' training made."""
+"""Columns of p(source | target) and p(target | source) in a table that Moses' training made."""
 MOST_SMOOTHED = 1.0
-"""By which smoothing changes half of the logs of relative frequencies, at most."""
+"""The largest median difference (natural log) that smoothing makes to a relative frequency."""
 OF_TARGET, OF_SOURCE, JOINT = range(3)
 """The columns of a table's counts field."""
 
 
 class _Rest(NamedTuple):
-    """What is left of the options of a sentence.
+    """The remaining options of a sentence.
 
     Attributes:
-        options: (n,) numbers of those that are left, those of a source phrase together.
-        inverse, direct: (n,) what their log p(source | target) and log p(target | source) gain.
+        options: (n,) numbers of the options, those of a source phrase together.
+        inverse, direct: (n,) changes of log p(source | target) and log p(target | source).
     """
 
     options: Integers
@@ -44,15 +44,15 @@ class _Rest(NamedTuple):
 
 
 class LeaveOneOut:
-    """Takes the counts of training sentences off.
+    """Subtracts the counts of training sentences from the phrase options.
 
     Args:
-        options: with counts.
+        options: phrase options with counts.
         references: the translations that the table was trained on.
 
     Raises:
-        UsageError: a table that has no relative frequencies, or not where Moses' training puts
-            them.
+        UsageError: a table without relative frequencies, or with other scores where Moses'
+            training puts them.
     """
 
     def __init__(self, options: PhraseOptions, references: Sequence[Sentence]) -> None:
@@ -70,7 +70,7 @@ class LeaveOneOut:
             self._check_frequencies(len(self._columns) - 1)
 
     def _check_frequencies(self, table: int) -> None:
-        """Check that a table's columns are what its counts say, but for smoothing."""
+        """Check that a table's scores are its relative frequencies, up to smoothing."""
         counts = self._options.counts
         rows = np.flatnonzero((self._options.table == table) & (counts[:, JOINT] > 0))
         for column, total in zip(self._columns[table], (OF_TARGET, OF_SOURCE), strict=True):
@@ -85,12 +85,12 @@ class LeaveOneOut:
 
     @contextmanager
     def without(self, sentence: int, weighted: Options, weights: Floats) -> Iterator[Options]:
-        """Yield the options of a sentence without its own counts; until then others have none.
+        """Yield the options of a sentence without its own counts; the arrays are restored after.
 
         Args:
             sentence: its number.
-            weighted: the options under weights.
-            weights: (all features,) these.
+            weighted: the options under the weights; changed in place until the context ends.
+            weights: (all features,) the weights.
         """
         options, rest = self._options, self._rest(sentence)
         values, number = options.layout.fixed, rest.options
@@ -108,7 +108,7 @@ class LeaveOneOut:
             values[number], weighted.fixed[number], weighted.estimate[number] = before
 
     def _rest(self, sentence: int) -> _Rest:
-        """Return the options of a sentence that are left."""
+        """Subtract the counts of a sentence; return the options that remain."""
         phrases, times = np.unique(self._options.spans[sentence], return_counts=True)
         phrases, times = phrases[phrases >= 0], times[phrases >= 0]
         begin, end = self._options.offsets[phrases], self._options.offsets[phrases + 1]
@@ -128,7 +128,7 @@ class LeaveOneOut:
         uncounted = (counts[:, JOINT] == 0) & (table >= 0)
         kept = (left > 0) | uncounted
         has_some = np.bincount(phrase, kept, len(phrases))[phrase] > 0
-        kept |= (table < 0) & ~has_some  # a word that no pair is left of is unknown
+        kept |= (table < 0) & ~has_some  # a word without any phrase pair left is unknown
         gains = {}
         with np.errstate(divide="ignore", invalid="ignore"):
             for total in (OF_TARGET, OF_SOURCE):
@@ -138,7 +138,7 @@ class LeaveOneOut:
         return _Rest(number[kept], gains[OF_TARGET][kept], gains[OF_SOURCE][kept])
 
     def _occurrences(self, reference: Sentence, targets: Integers) -> Integers:
-        """Return how often target phrases, by their ascending numbers, stand in a reference."""
+        """Return how often target phrases, given by ascending numbers, occur in a reference."""
         found = Counter(
             number
             for first in range(len(reference))
@@ -155,7 +155,7 @@ class LeaveOneOut:
 
 
 def _sums(own: Floats, table: Integers, group: Integers, groups: int) -> Floats:
-    """Return for each option what those of the same table and group lose together."""
+    """Return for each option the sum of `own` over the options of its table and group."""
     key = (table + 1) * groups + group
     sums: Floats = np.bincount(key, own)[key]
     return sums

@@ -1,4 +1,4 @@
-"""How far the embedded decoder searches."""
+"""The limits of the embedded decoder's search."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 DEFAULT_POPS = 1000
 DEFAULT_STACK = 200
-"""Those of Moses (`moses/TypeDef.h`)."""
+"""The defaults of Moses (`moses/TypeDef.h`)."""
 
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """How far the search goes; None for what the ini says.
+    """The limits of the search; None takes the value of the ini.
 
     Attributes:
-        pops: hypotheses taken from the cubes for each stack.
+        pops: hypotheses popped from the cubes for each stack.
         stack: hypotheses of a stack that are expanded.
     """
 
@@ -28,7 +28,7 @@ class SearchLimits:
     stack: int | None = None
 
     def of(self, system: System) -> Limits:
-        """Return the limits for a system."""
+        """Return the limits for a system, with the ini's values or Moses' defaults for None."""
         return Limits(
             self.pops or system.settings.get("cube-pruning-pop-limit", DEFAULT_POPS),
             self.stack or system.settings.get("stack", DEFAULT_STACK),

@@ -1,4 +1,4 @@
-"""The word alignments of phrase pairs, and the source words that target words belong to by them."""
+"""The word alignments of phrase pairs, and the source word affiliated to each target word."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from moses_feature.runtime.errors import FormatError
 def affiliations_of(
     links: NDArray[np.object_], source_words: Integers, target: Integers, word_offsets: Integers
 ) -> tuple[Integers, Integers, int]:
-    """Find the source word, counted from the first one of the phrase, of each target word.
+    """Find the source word affiliated to each target word, counted from the phrase's first word.
 
     Args:
-        links: (options,) as the phrase table has them.
-        source_words: (options,) how many words the source phrase has.
+        links: (options,) word alignments as in the phrase table.
+        source_words: (options,) the number of words of the source phrase.
         target: (options,) target phrases.
-        word_offsets: (target phrases + 1,) where their words begin.
+        word_offsets: (target phrases + 1,) where the words of each begin.
 
     Returns:
-        (options + 1,) where the affiliations of each option begin; all of them; and the first
-        option whose links are bad, -1 if there is none.
+        (options + 1,) where the affiliations of each option begin; all affiliations; and the first
+        option with bad links, -1 if there is none.
     """
     counts = np.diff(word_offsets)[target]
     offsets = np.concatenate([[0], np.cumsum(counts)])
@@ -42,12 +42,12 @@ def affiliations_of(
 
 
 def shifted(links: bytes, source: int, target: int) -> bytes:
-    """Return the links of a phrase pair as those of a sentence pair.
+    """Return the links of a phrase pair as links of its sentence pair.
 
     Args:
-        links: of the phrase pair.
-        source: source words before it.
-        target: target words before it.
+        links: the links of the phrase pair.
+        source: the number of source words before it.
+        target: the number of target words before it.
     """
     places = (link.split(b"-") for link in links.split())
     pairs = sorted((int(of_source), int(of_target)) for of_source, of_target in places)
@@ -58,7 +58,7 @@ def shifted(links: bytes, source: int, target: int) -> bytes:
 def _affiliate_all(
     text: Bytes, ends: Integers, source_words: Integers, offsets: Integers, found: Integers
 ) -> int:
-    """Write the affiliations of all options; return the first that has none, or -1."""
+    """Write the affiliations of all options; return the first one with bad links, or -1."""
     for option in range(len(source_words)):
         of_option = found[offsets[option] : offsets[option + 1]]
         begin, end = ends[option], ends[option + 1]
@@ -68,7 +68,7 @@ def _affiliate_all(
 
 
 def links_error(tables: Sequence[PhraseTable], source: bytes, target: bytes) -> FormatError:
-    """Return the error of the line with bad links of a phrase pair."""
+    """Return the error for the table line in which a phrase pair has bad links."""
     for table in tables:
         with LineReader(table.path) as reader:
             for line in reader:

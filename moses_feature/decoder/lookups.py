@@ -1,9 +1,8 @@
-"""Look-ups of language models, compiled: a table of what is known, and how the rest is found out.
+"""Language model look-ups, compiled: a hash table of known scores, and how to get the others.
 
-A model scores one word after one state. Each state has a number, and a hash table remembers
-(state, word) -> (score, next state). What is not in it is asked of KenLM's own function, or where
-its address is not known through Python. A small neural model answers at once; a large one is asked
-many n-grams at a time: a guess is the answer at first, and the n-gram goes into a buffer (see
+Each state has a number, and the table caches (state, word) -> (score, next state). On a miss,
+KenLM's own function is called, or Python if its address is not known. A small neural model answers
+at once; for a large one the first answer is a guess, and the n-gram goes into a buffer (see
 `language_model`).
 """
 
@@ -29,7 +28,7 @@ SLOTS_PER_ROW = 4
 
 
 def new_contexts(room: int, widths: NDArray[np.int64], kinds: Integers) -> Contexts:
-    """Return contexts with room for so many (a power of two)."""
+    """Return empty contexts with a capacity of `room` (a power of two)."""
     return Contexts(
         np.zeros((room, 1 + max(1, widths.max(initial=0))), dtype=np.int32),
         np.zeros(SLOTS_PER_ROW * room, dtype=np.int32),
@@ -40,7 +39,7 @@ def new_contexts(room: int, widths: NDArray[np.int64], kinds: Integers) -> Conte
 
 
 def copied(contexts: Contexts, room: int, count: int) -> Contexts:
-    """Return the first contexts, `count` of them, with their numbers and with room for others."""
+    """Return contexts of capacity `room` with the first `count` contexts, numbered as before."""
     new = new_contexts(room, contexts.widths, contexts.kinds)
     new.rows[:count] = contexts.rows[:count]
     _renumber(new, count)
@@ -49,23 +48,23 @@ def copied(contexts: Contexts, room: int, count: int) -> Contexts:
 
 @compiled
 def _renumber(contexts: Contexts, count: int) -> None:
-    """Enter the first rows into the hash table, in order, so that each gets its old number."""
+    """Enter the first rows into the hash table, in order, so that each keeps its number."""
     for _ in range(count):
         number_last(contexts)
 
 
 @compiled
 def number_of(contexts: Contexts, row: NDArray[np.int32]) -> int:
-    """Return the number of a context; there must be room."""
+    """Return the number of a context; there must be a free row."""
     contexts.rows[contexts.used[0]] = row
     return number_last(contexts)
 
 
 @inner
 def number_after(contexts: Contexts, before: int, word: int) -> int:
-    """Return the number of a context and one more word, -1 if there is no room.
+    """Return the number of a context extended by one word, -1 if no row is free.
 
-    A base is that of one word: the context has none then.
+    A base belongs to one word only: the new context has none.
     """
     count = contexts.used[0]
     if count == len(contexts.rows):
@@ -86,7 +85,7 @@ def number_after(contexts: Contexts, before: int, word: int) -> int:
 
 @inner
 def number_with_base(contexts: Contexts, before: int, base: int) -> int:
-    """Return the number of a context with another base, -1 if there is no room."""
+    """Return the number of a context with another base, -1 if no row is free."""
     count = contexts.used[0]
     if count == len(contexts.rows):
         return -1
@@ -99,7 +98,7 @@ def number_with_base(contexts: Contexts, before: int, base: int) -> int:
 
 @inner
 def number_last(contexts: Contexts) -> int:
-    """Return the number of the row behind those in use; if it is new, it is in use then."""
+    """Return the number of the row behind those in use; a new row is then in use."""
     count = contexts.used[0]
     row = contexts.rows[count]
     hashed = 0
@@ -122,7 +121,7 @@ def number_last(contexts: Contexts) -> int:
 
 @inner
 def same_end(contexts: Contexts, one: int, other: int, words: int) -> bool:
-    """Return whether two nodes of a tree end with the same words, as many as are given."""
+    """Return whether the last `words` words of two tree nodes are the same."""
     last = contexts.rows.shape[1] - 1
     for _ in range(words):
         if one == other or (one < 0 and other < 0):
@@ -135,7 +134,7 @@ def same_end(contexts: Contexts, one: int, other: int, words: int) -> bool:
 
 @inner
 def hash_of_end(contexts: Contexts, node: int, words: int) -> int:
-    """Return a hash of what `same_end` compares."""
+    """Return a hash of the words that `same_end` compares."""
     last = contexts.rows.shape[1] - 1
     hashed = 0
     for _ in range(words):
@@ -151,11 +150,11 @@ END_OF_SENTENCE = 0
 WORD_BITS = 24
 NOT_KNOWN = 1e30
 RATE = 0.2
-"""By which the guess for a word moves to each new score of it."""
+"""How far the guess for a word moves towards each new score: a moving average."""
 
 
 def _call(typing_context: Any, address: Any, state: Any, word: Any) -> Any:  # noqa: ARG001
-    """Compile a call of the C function at an address with two integers; it returns a float."""
+    """Compile a call of the C function at an address with two integers; it returns a double."""
     signature = types.float64(types.int64, types.int64, types.int64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
@@ -167,7 +166,7 @@ def _call(typing_context: Any, address: Any, state: Any, word: Any) -> Any:  # n
 
 
 _ask: Any = intrinsic(_call)
-"""Takes the address of the function, and the integers."""
+"""Takes the address of the function and two integers."""
 
 
 def _call_kenlm(
@@ -178,7 +177,7 @@ def _call_kenlm(
     word: Any,  # noqa: ARG001
     after: Any,  # noqa: ARG001
 ) -> Any:
-    """Compile a call of KenLM's `BaseScore` at an address; states are addresses, too."""
+    """Compile a call of KenLM's `BaseScore` at an address; states are passed by address."""
     number, short = types.int64, types.int32
     signature = types.float32(number, number, number, short, number)
 
@@ -192,12 +191,12 @@ def _call_kenlm(
 
 
 _base_score: Any = intrinsic(_call_kenlm)
-"""Takes the address of the function, the model, the state before, the word, the state after."""
+"""Takes the addresses of function, model and old state, the word, the address of the new state."""
 
 
 @inner
 def _key(state: int, word: int) -> int:
-    """Return what a look-up is remembered by; never 0."""
+    """Return the key of a look-up in the table; never 0."""
     return (state << WORD_BITS) + word + 1
 
 
@@ -205,13 +204,13 @@ def _key(state: int, word: int) -> int:
 def score_word(lookups: Lookups, state: int, word: int) -> tuple[float, int]:
     """Return log p(word | state), a natural log, and the state after the word.
 
-    What is not remembered is asked of the model, or guessed for a large neural one.
+    On a miss the model is asked, or for a large neural model a guess is returned.
     """
     key = _key(state, word)
     slot = place_of_key(lookups.entries, key)
     if lookups.entries[slot].key == key:
         return lookups.entries[slot].score, lookups.entries[slot].following
-    # A table more than 7/8 full would be slow; it grows between two searches.
+    # A table more than 7/8 full would be slow; it grows only between two searches.
     room = 8 * lookups.used[0] < 7 * len(lookups.entries)
     if state & 1 == 1:
         if not room:
@@ -230,7 +229,7 @@ def score_word(lookups: Lookups, state: int, word: int) -> tuple[float, int]:
 
 @inner
 def place_of_key(entries: Records, key: int) -> int:
-    """Return where a key stands among the entries, or where it may be put."""
+    """Return the slot of a key, or the free slot for it."""
     place = first_place(key * FACTOR, len(entries))
     while entries[place].key != 0 and entries[place].key != key:
         place = next_place(place, len(entries))
@@ -261,7 +260,7 @@ def _kenlm_score(lookups: Lookups, state: int, word: int) -> tuple[float, int]:
 
 @inner
 def _remember(lookups: Lookups, slot: int, key: int, score: float, following: int) -> None:
-    """Put an answer into a free place of the table."""
+    """Write an answer into a free slot of the table."""
     entry = lookups.entries[slot]
     entry.key = key
     entry.score = score
@@ -293,21 +292,21 @@ def _neural_score(lookups: Lookups, state: int, word: int, slot: int) -> tuple[f
 @inner
 def _guess(lookups: Lookups, state: int, word: int, slot: int, following: int) -> float:
     """Return a guess, or the score if there is no buffer."""
-    # The best guess is what the word scored last after the same word, else what it scores in the
-    # mean: the better the guess, the fewer passes over a stack.
+    # The best guess is the last score of the word after the same word, else the word's average
+    # score: the better the guess, the fewer passes over a stack.
     guess: float = lookups.pairs[_pair(lookups, state, word)]
     if guess == NOT_KNOWN:
         guess = lookups.guesses[lookups.contexts.rows[state >> 1, 0], word]
-    # The guess is remembered as if it were the score, until the buffer is flushed.
+    # The guess is cached like a score, until the buffer is flushed.
     _remember(lookups, slot, _key(state, word), guess, following)
-    if len(lookups.buffer) == 0:  # asked at once, one by one: the plain twin in the tests
+    if len(lookups.buffer) == 0:  # each asked at once: the plain twin in the tests
         lookups.buffered[0] = 1
         _ask(lookups.flush, state, word)
         score: float = lookups.results[0]
         return score
     if lookups.buffered[0] == len(lookups.buffer):
         flush(lookups)
-    if lookups.buffered[0] < len(lookups.buffer):  # else the flush has failed
+    if lookups.buffered[0] < len(lookups.buffer):  # false if the flush has failed
         place = lookups.buffered[0]
         lookups.buffer[place, 0] = state
         lookups.buffer[place, 1] = word
@@ -318,7 +317,7 @@ def _guess(lookups: Lookups, state: int, word: int, slot: int, following: int) -
 
 @inner
 def _pair(lookups: Lookups, state: int, word: int) -> int:
-    """Return the place of a word and the one before it, or the base, among the pairs."""
+    """Return the slot in `pairs` of a word and the word before it (or the base)."""
     contexts = lookups.contexts
     row = contexts.rows[state >> 1]
     model = row[0]
@@ -331,14 +330,14 @@ def _pair(lookups: Lookups, state: int, word: int) -> int:
 
 @inner
 def flush(lookups: Lookups) -> bool:
-    """Score what is in the buffer; tell whether that was possible."""
+    """Score the n-grams in the buffer; return whether that succeeded."""
     done: bool = _ask(lookups.flush, 0, 0) >= 0.0
     return done
 
 
 @compiled
 def put_scores(lookups: Lookups, states: Integers, words: Integers, scores: Floats) -> None:
-    """Write scores in the place of guesses, and learn to guess."""
+    """Replace guesses by scores, and update the averages for later guesses."""
     for place in range(len(states)):
         slot = place_of_key(lookups.entries, _key(states[place], words[place]))
         lookups.entries[slot].score = scores[place]
@@ -350,7 +349,7 @@ def put_scores(lookups: Lookups, states: Integers, words: Integers, scores: Floa
 
 @compiled
 def copy_entries(old: Lookups, new: Lookups) -> None:
-    """Put what a table remembers into an empty one."""
+    """Copy all entries into an empty table."""
     for entry in old.entries:
         if entry.key != 0:
             slot = place_of_key(new.entries, entry.key)

@@ -1,4 +1,4 @@
-"""The neural and other language models that a moses.ini names."""
+"""The language models, neural and other, that a moses.ini names."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import is_readable_file, with_or_without_gz
 
 LONGEST_HISTORY = 1 << 20
-"""Words by which hypotheses recombine if all count; no sentence is as long."""
+"""The history for `history=all`: more words than any sentence has."""
 
 
 @dataclass(frozen=True)
 class LanguageModelFile:
-    """A language model: its file, its feature function, and whether it is a neural one.
+    """A language model: its file and its feature function.
 
     Attributes:
-        path: the file, or the model directory of a neural one.
-        name: of the feature function.
-        order: that a neural one must have.
+        path: the file, or the directory of a neural model.
+        name: the name of the feature function.
+        order: the order that a neural model must have; None for KenLM.
     """
 
     path: str
@@ -40,7 +40,7 @@ class LanguageModelFile:
         """Read the model.
 
         Raises:
-            MosesFeatureError: it cannot be read, or has another order.
+            MosesFeatureError: the model cannot be read, or has another order.
         """
         if self.order is None:
             return KenlmModel(self.path)
@@ -55,7 +55,7 @@ class LanguageModelFile:
 
 @dataclass(frozen=True)
 class JointModelFile:
-    """A joint language model: its files, and its feature function."""
+    """A joint language model: its files and its feature function."""
 
     files: JointFiles
     name: str
@@ -64,19 +64,19 @@ class JointModelFile:
         """Read the model.
 
         Raises:
-            MosesFeatureError: it cannot be read, or has other sizes.
+            MosesFeatureError: the model cannot be read, or has other sizes.
         """
         return load_joint_model(self.files)
 
 
 @dataclass(frozen=True)
 class SearchModelFile:
-    """An RNNsearch: its directory, its feature function.
+    """An RNNsearch model: its directory and its feature function.
 
     Attributes:
-        path: of the model.
-        name: of the feature function.
-        history: hypotheses recombine if so many of their last words are the same.
+        path: the model directory.
+        name: the name of the feature function.
+        history: hypotheses recombine if this many of their last words are the same.
     """
 
     path: str
@@ -84,10 +84,10 @@ class SearchModelFile:
     history: int
 
     def load(self, sentences: Sequence[Sentence]) -> SearchInSearch:
-        """Read the model, for some sentences.
+        """Read the model and have it read the sentences to translate.
 
         Raises:
-            MosesFeatureError: it cannot be read, or has another direction.
+            MosesFeatureError: the model cannot be read, or has another direction.
         """
         model = SearchInSearch(Path(self.path))
         model.read(sentences)
@@ -98,7 +98,7 @@ def neural_lm_of(ini: MosesIni, feature: Feature) -> LanguageModelFile:
     """Return the neural language model of a `NeuralLM` line.
 
     Raises:
-        FormatError: there is none, or no order.
+        FormatError: the line names no model, or no order.
     """
     order = _number(ini, feature, "order", 1)
     path = feature.arguments.get("path", "")
@@ -124,7 +124,7 @@ def search_model_of(ini: MosesIni, feature: Feature) -> SearchModelFile:
     """Return the network of an `RNNsearch` line.
 
     Raises:
-        FormatError: there is none, or its history is no number.
+        FormatError: the line names no model directory, or its history is no number.
     """
     path = feature.arguments.get("path")
     if not path or not Path(path).is_dir():
@@ -145,10 +145,10 @@ def _number(ini: MosesIni, feature: Feature, key: str, least: int, default: str 
 
 
 def file_of(ini: MosesIni, feature: Feature, key: str = "path") -> str:
-    """Return the path of a file that a feature function names, with `.gz` where it has that.
+    """Return the path of a file that a feature function names, or that path with `.gz` added.
 
     Raises:
-        FormatError: there is none.
+        FormatError: there is no such file.
     """
     path = feature.arguments.get(key)
     if path is None:

@@ -26,14 +26,14 @@ def features_of_paths(
     """Return the feature values (paths, features) of paths, natural logs or minus counts.
 
     Args:
-        graph: of a search.
+        graph: the graph of a search.
         options: the phrase options of that search.
-        paths: (paths, longest) hypotheses of each, the last phrase first.
-        lengths: (paths,) how many they are.
-        layout: where the values of which feature stand.
+        paths: (paths, longest) hypotheses of each path, the last phrase first.
+        lengths: (paths,) the number of hypotheses of each path.
+        layout: the columns of the features.
         windows: (joint models, words) numbers of the windows around the words of the sentence.
-        roots: (models of trees,) their states at the beginning of the sentence.
-        lookups: of the language models.
+        roots: (tree models,) their states at the beginning of the sentence.
+        lookups: the language model look-ups.
     """
     values = np.zeros((len(paths), layout.size))
     for row in range(len(paths)):
@@ -46,7 +46,7 @@ def features_of_paths(
 def words_of_paths(
     graph: Graph, options: Options, paths: Integers, lengths: Integers
 ) -> tuple[Integers, Integers]:
-    """Return the target words of paths, one path after the other, and where each path ends."""
+    """Return the target words of all paths, one path after the other, and where each path ends."""
     ends = np.zeros(len(paths), np.int64)
     size = 0
     for row in range(len(paths)):
@@ -76,7 +76,7 @@ def _add_features(
     roots: Integers,
     lookups: Lookups,
 ) -> None:
-    """Add the feature values of one path to some."""
+    """Add the feature values of one path to `values`."""
     before = graph.hypotheses[0]
     states = np.concatenate((options.begin_states, roots))
     for hypothesis in path[::-1]:
@@ -89,7 +89,7 @@ def _add_features(
 
 @inner
 def add_phrase(values: Floats, before: Record, last: Record, layout: Layout) -> None:
-    """Add to the values what no language model says of a hypothesis, given the one before."""
+    """Add the feature values of a hypothesis after `before`, except those of language models."""
     for column in range(len(layout.fixed_columns)):
         values[layout.fixed_columns[column]] += layout.fixed[last.option, column]
     if layout.distortion >= 0:
@@ -115,7 +115,7 @@ def add_models(
     windows: Integers,
     lookups: Lookups,
 ) -> None:
-    """Add the models' scores of an option at a place to the values, and move the states."""
+    """Add the language models' scores of an option at a start to `values`; advance the states."""
     for model in range(len(states)):
         if options.joint <= model < options.trees:
             beside = windows[model - options.joint]
@@ -136,7 +136,10 @@ def add_ends(
     layout: Layout,
     lookups: Lookups,
 ) -> None:
-    """Add the scores of the end of the sentence; Moses has none after a phrase without words."""
+    """Add the scores of `</s>`; Moses gives none after a phrase without words.
+
+    Tree models always score the end, joint models never do.
+    """
     has_words = options.word_offsets[last_target + 1] > options.word_offsets[last_target]
     for model in range(len(states)):
         if model >= options.trees or (model < options.joint and has_words):

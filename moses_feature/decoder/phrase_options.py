@@ -1,7 +1,7 @@
 """The phrase options for a set of sentences, read from phrase and reordering tables.
 
-Only the lines whose source phrase occurs in the sentences are kept. Options do not depend on the
-weights; `weighted` makes of them what a search needs under given weights.
+Only lines whose source phrase occurs in the sentences are kept. The options themselves do not
+depend on the weights; `weighted` computes the scores that a search under given weights needs.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from moses_feature.runtime.compiled import compiled
 from moses_feature.runtime.hash_table import first_place, mixed, next_place, size_for
 
 DEFAULT_LONGEST_PHRASE = 20
-"""Source words of a phrase, at most (`max-phrase-length`)."""
+"""The longest source phrase in words, if the ini sets no `max-phrase-length`."""
 
 
 class OutOfContext(NamedTuple):
-    """What a language model makes of target phrases without any context.
+    """A language model's scores of target phrases without any context; natural logs.
 
     Attributes:
-        states: (words,) after each word of the phrases.
+        states: (words,) the state after each word of the phrases.
         left: (words,) log p of the words of the phrase behind this one.
-        alone: (phrases,) log p of all its words.
+        alone: (phrases,) log p of all words of each phrase.
     """
 
     states: Integers
@@ -47,27 +47,27 @@ class OutOfContext(NamedTuple):
 
 
 class PhraseOptions:
-    """The options for some sentences.
+    """The phrase options for some sentences.
 
     Attributes:
-        spans: of each sentence, (n, longest) numbers of the source phrases; see `SourcePhrases`.
-        tables: that were read.
+        spans: for each sentence, (n, longest) numbers of the source phrases; see `SourcePhrases`.
+        tables: the phrase tables that were read.
         offsets: (source phrases + 1,) where the options of each begin.
         target: (options,) numbers of the target phrases.
         word_offsets: (target phrases + 1,) where the words of each begin.
-        table: (options,) that each is from, -1 for an unknown word.
-        counts: (options, 3) of target phrase, source phrase and pair, if they are needed.
-        links: (options,) word alignments of the phrase pairs, if they are needed.
-        windows: of each sentence, (joint models, n) numbers of the windows around its words.
-        roots: (sentences, models of trees) their states at the beginning of each.
-        models: the language models, which know all words of the options; then joint models, then
-            models of trees.
+        table: (options,) the table of each option, -1 for an unknown word.
+        counts: (options, 3) of target phrase, source phrase and pair, if the system reads counts.
+        links: (options,) word alignments of the phrase pairs, if the system reads them.
+        windows: for each sentence, (joint models, n) numbers of the windows around its words.
+        roots: (sentences, tree models) their states at the beginning of each sentence.
+        models: the language models, then joint models, then tree models; they number all target
+            words of the options.
         target_words: the target words by number.
 
     Args:
-        system: what to read.
+        system: the tables and models to read.
         sentences: the sentences to translate, as tokens.
-        buffer: n-grams that neural models score together, at most.
+        buffer: n-grams that a neural model scores in one batch, at most.
     """
 
     def __init__(self, system: System, sentences: Sequence[Sentence], buffer: int = BUFFER) -> None:
@@ -116,9 +116,9 @@ class PhraseOptions:
     def _unknown_words(
         self, sentences: Sequence[Sentence], sources: SourcePhrases, rows: Sequence[Rows]
     ) -> Rows:
-        """Return an option that passes a word through, for each word that has none.
+        """Return an option that copies the word, for each word without options.
 
-        Where counts are taken off, any word may lose its options.
+        In leave-one-out every word gets one, since any word may lose its other options.
         """
         known = np.unique(np.concatenate([part.source for part in rows]))
         words = sorted({word for sentence in sentences for word in sentence})
@@ -130,16 +130,16 @@ class PhraseOptions:
             numbers[unknown],
             np.array(targets, dtype=np.int64),
             np.empty((len(unknown), 0)),
-            # A token may be no word at all, such as `|`.
+            # A token may be empty, as the first factor of `|` is: it has no word to align.
             np.array([b"0-0" if words[number] else b"" for number in unknown], dtype=object),
             np.zeros((len(unknown), 3 if self._system.counts else 0)),
         )
 
     def _affiliate(self, sources: SourcePhrases) -> None:
-        """Find the source words that the target words of all options belong to.
+        """Find the source word affiliated to each target word of all options.
 
         Raises:
-            FormatError: a phrase pair without links, or with bad ones.
+            FormatError: a phrase pair has no links, or bad ones.
         """
         self._affiliation_offsets = self._affiliations = np.zeros(0, dtype=np.int64)
         if not self._system.reads_links:
@@ -186,8 +186,7 @@ class PhraseOptions:
     def _fixed_values(self, scores: Sequence[Floats]) -> Floats:
         """Return (options, all features): the values that do not depend on the context.
 
-        Args:
-            scores: of the options of each table, in their order there.
+        `scores` has the scores of the options of each table, in the order of the table.
         """
         system, features = self._system, self._system.features
         fixed = np.zeros((len(self._source), len(features.weights)))
@@ -208,7 +207,7 @@ class PhraseOptions:
         return fixed
 
     def _reordering_scores(self, model: ReorderingTable, sources: SourcePhrases) -> Floats:
-        """Return (options, scores of the model); zero, or the default, where it has none."""
+        """Return (options, scores of the model); defaults (or 0) for pairs that are not in it."""
         scores = np.tile(model.default or (0.0,) * model.type.scores, (len(self._source), 1))
         read = partial(read_reordering, model, sources, self._targets)
         asked = f"reordering, {model.type.scores} scores, {model.type.on_target}"
@@ -227,10 +226,10 @@ class PhraseOptions:
         return scores
 
     def _score_without_context(self) -> None:
-        """Score all target phrases with the language models, from no context at all.
+        """Score all target phrases with the language models, without any context.
 
-        Models that see the source would say little without it: they are not in estimates, as in
-        Moses.
+        Models that see the source would say little without it: like Moses, leave them out of the
+        estimates.
         """
         plain = len(self._system.language_models)
         shape = (plain, len(self._words))
@@ -298,11 +297,11 @@ class PhraseOptions:
         )
 
     def only(self, kept: Integers, options: Options) -> Options:
-        """Return some options of a sentence, ranked anew; other source phrases have none.
+        """Return only some options of a sentence, ranked again; other source phrases have none.
 
         Args:
-            kept: their numbers, those of a source phrase together.
-            options: under weights.
+            kept: the numbers of these options, those of a source phrase together.
+            options: the options under the weights.
         """
         phrases, begin = np.unique(self._source[kept], return_index=True)
         order, first, size = _ranked(
@@ -317,16 +316,16 @@ class PhraseOptions:
         return options._replace(order=kept[order], first=all_first, size=all_size)
 
     def fixed_column(self, name: str, score: int) -> int:
-        """Return where the score of a function stands among the fixed values."""
+        """Return the column of a feature function's score among the fixed values."""
         column = self._system.features.columns(name)[score]
         return int(np.flatnonzero(self.layout.fixed_columns == column)[0])
 
     def target_number(self, words: Sequence[bytes]) -> int:
-        """Return the number of a target phrase, -1 for one that no option has."""
+        """Return the number of a target phrase, -1 if no option has it."""
         return self._targets.phrases.number(b" ".join(words))
 
     def only_from(self, options: Options, reference: Integers) -> Options:
-        """Return the options without those whose words are not in a row in a reference."""
+        """Return the options whose words occur consecutively in a reference."""
         joined = _joined(reference)
         texts = [
             _joined(self._words[first:last]) in joined
@@ -339,12 +338,12 @@ class PhraseOptions:
         return options._replace(order=options.order[kept], first=first, size=size)
 
     def word_numbers(self, words: Sequence[bytes]) -> Integers:
-        """Return the numbers of target words, -1 for words that no option has."""
+        """Return the numbers of target words, -1 for words of no option."""
         return np.array([self._targets.words.number(word) for word in words], dtype=np.int64)
 
 
 def _windows(models: Sequence[JointModel], sentences: Sequence[Sentence]) -> list[Integers]:
-    """Return of each sentence the numbers (models, words) of the windows around its words."""
+    """Return for each sentence the numbers (models, words) of the windows around its words."""
     if not models:
         return [np.zeros((0, len(sentence)), dtype=np.int64) for sentence in sentences]
     of_models = [model.read(sentences) for model in models]
@@ -352,20 +351,20 @@ def _windows(models: Sequence[JointModel], sentences: Sequence[Sentence]) -> lis
 
 
 def _joined(words: Integers) -> str:
-    """Return word numbers as a text in which a row of words can be searched for."""
+    """Return word numbers as a text in which a sequence of words can be searched for."""
     return " " + "".join(f"{word} " for word in words.tolist())
 
 
 def _classes(rows: Floats) -> Integers:
-    """Number the options (n, …) so that those with equal values have equal numbers."""
+    """Number the options (n, …) so that options with equal values have the same number."""
     flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
-    numbers: Integers = _numbered(flat + 0.0)  # of -0.0 and 0.0 one
+    numbers: Integers = _numbered(flat + 0.0)  # makes -0.0 and 0.0 equal
     return numbers
 
 
 @compiled
 def _numbered(rows: Floats) -> Integers:
-    """Number the rows (n, d) in the order in which different ones appear."""
+    """Number the distinct rows of (n, d) in the order of their first occurrence."""
     numbers = np.zeros(len(rows), np.int64)
     bits = rows.view(np.int64)
     table = np.full(size_for(len(rows)), -1, np.int64)
@@ -413,10 +412,10 @@ def _score_phrases(
         empty: that state.
         offsets: (phrases + 1,) where the words of each phrase begin.
         words: the words of all phrases.
-        first: which of them to score: from this one on …
-        last: … to the one before this one.
-        found: where the results are written.
-        lookups: of the language models.
+        first: the first phrase to score.
+        last: the phrase behind the last one to score.
+        found: the arrays for the results.
+        lookups: the language model look-ups.
     """
     states, left, alone = found.states, found.left, found.alone
     for phrase in range(first, last):
@@ -438,14 +437,14 @@ def _ranked(
 ) -> tuple[Integers, Integers, Integers]:
     """Rank the options of each source phrase, best first, within the limits of the tables.
 
-    Of equal options the earlier one in the table comes first.
+    Of equal options, the one that comes first in the table wins.
 
     Args:
-        estimate: (options,) by which they are ranked.
+        estimate: (options,) the scores to rank by.
         offsets: (source phrases + 1,) where the options of each begin.
-        table: (options,) that each is from, -1 for an unknown word.
-        limits: (tables,) options of a source phrase from each, 0 for all.
-        most: options of a source phrase from all tables.
+        table: (options,) the table of each option, -1 for an unknown word.
+        limits: (tables,) the most options of a source phrase from each table, 0 for all.
+        most: the most options of a source phrase from all tables.
 
     Returns:
         `order`, `first` and `size` as in `Options`.

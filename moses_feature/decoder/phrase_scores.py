@@ -1,7 +1,8 @@
-"""Scores of target phrases by models that see more than the last words, compiled.
+"""Scores of target phrases by models that see more than the last target words, compiled.
 
-A joint model sees a window of the sentence beside each word, which has a number; a context is this
-number and the words before (`moses/LM/BilingualLM.cpp`). A model of trees sees all words before.
+A joint model sees a window of source words around the affiliation of each target word. Each window
+has a number; a context is this number and the target words before (`moses/LM/BilingualLM.cpp`). A
+tree model sees all target words before.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from moses_feature.runtime.compiled import compiler
 def score_words(
     lookups: Lookups, options: Options, target: int, state: int, complete: bool
 ) -> tuple[float, int]:
-    """Return the score of a target phrase by a model after a state, and the state then.
+    """Return a model's score of a target phrase after a state, and the state after the phrase.
 
     Args:
-        lookups: of all models.
+        lookups: the language model look-ups.
         options: the phrase options.
-        target: the phrase.
-        state: of the model.
-        complete: whether the end of the sentence is scored, too.
+        target: the target phrase.
+        state: the state of the model.
+        complete: whether to score the end of the sentence, too.
     """
     total = 0.0
     for place in range(options.word_offsets[target], options.word_offsets[target + 1]):
@@ -39,15 +40,15 @@ def score_words(
 def score_beside(
     lookups: Lookups, options: Options, windows: Integers, option: int, start: int, state: int
 ) -> tuple[float, int]:
-    """Return the score of an option's words by a joint model after a state, and the state then.
+    """Return a joint model's score of an option's words after a state, and the next state.
 
     Args:
-        lookups: of all models.
+        lookups: the language model look-ups.
         options: the phrase options.
-        windows: (n,) of the words of the sentence, for this model.
-        option: whose target phrase is scored.
-        start: first source word of the span.
-        state: of the model.
+        windows: (n,) this model's window numbers for the words of the sentence.
+        option: the option whose target phrase is scored.
+        start: the first source word of the span.
+        state: the state of the model.
     """
     target = options.target[option]
     first, last = options.word_offsets[target], options.word_offsets[target + 1]

@@ -1,4 +1,4 @@
-"""What the search works on: tuples of arrays and records, for compiled code."""
+"""The data of the search: tuples of arrays, and records, for compiled code."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from moses_feature.runtime.arrays import Floats, Integers, Records
 
 WINDOW = 60
-"""Source words behind the first gap that may be covered."""
+"""How far behind the first gap source words may be covered, in words."""
 PLAIN, WITH_BASE, TREE = range(3)
 """Kinds of contexts of neural models; see `Contexts`."""
 MONOTONE, SWAP, DISCONTINUOUS_LEFT, DISCONTINUOUS_RIGHT = range(4)
-"""Orientations as `mslr` models tell them apart; the others put some of them together."""
+"""Orientations as `mslr` models distinguish them; other models merge some of them."""
 
 
 class Options(NamedTuple):
@@ -22,27 +22,28 @@ class Options(NamedTuple):
 
     Attributes:
         order: option numbers, the options of each source phrase best first.
-        first, size: (source phrases,) where in `order` its options stand, and how many.
+        first, size: (source phrases,) where in `order` the options of each begin; their number.
         fixed: (n,) weighted scores that do not depend on the context.
-        estimate: (n,) `fixed` and the weighted language models, without context.
+        estimate: (n,) `fixed` plus the weighted language model scores without context.
         backward, forward: (n, 4) weighted lexicalised reordering scores by orientation.
         forward_class: (n,) options with equal forward scores have the same number.
         target: (n,) target phrases.
         word_offsets: (target phrases + 1,) where their words begin.
         words: the words of all target phrases.
-        empty_states: (m, words) states after each word, the phrase without any context.
+        empty_states: (m, words) language model states after each word, if the phrase has no
+            context.
         left: (m, words) scores of the words of the phrase behind this one, likewise. Joint models
             have neither.
         joint: the number of the first joint model.
-        trees: that of the first model whose contexts are trees, behind the joint ones.
-        history: (trees,) words before by which their hypotheses recombine.
+        trees: the number of the first tree model, behind the joint ones.
+        history: (tree models,) the number of last words by which hypotheses recombine.
         affiliation_offsets: (n + 1,) where the affiliations of each option begin.
-        affiliations: of the target words of all options, the source word that each belongs to,
+        affiliations: for each target word of all options, the source word affiliated to it,
             counted from the first one of the span.
-        lm_weights: (m,)
-        begin_states: (m,)
+        lm_weights: (m,) weights of the language models.
+        begin_states: (m,) language model states at the beginning of a sentence.
         distortion_weight: of one skipped word; multiplies a negative number.
-        orientation: whether any reordering model makes the last span matter.
+        orientation: whether there is a reordering model, so that the last span matters.
     """
 
     order: Integers
@@ -70,14 +71,14 @@ class Options(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where the values of features stand among all features, for compiled code.
+    """The columns of the features, for compiled code.
 
     Attributes:
         size: the number of features.
         fixed_columns: (k,) columns of the values that do not depend on the context.
         fixed: (options, k) these values.
         distortion: column, -1 if there is none.
-        lm_columns: (language models,)
+        lm_columns: (language models,) columns.
         backward_columns, forward_columns: (reordering models, 4) by orientation, -1 for none.
         backward, forward: (options, reordering models, 4) natural logs.
     """
@@ -94,10 +95,10 @@ class Layout(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How far the search goes.
+    """The limits of the search.
 
     Attributes:
-        pops: hypotheses taken from the cubes for each stack.
+        pops: hypotheses popped from the cubes for each stack.
         stack: hypotheses of a stack that are expanded.
         distortion: the longest jump in source words, at most `WINDOW`.
     """
@@ -110,28 +111,28 @@ class Limits(NamedTuple):
 HYPOTHESIS = np.dtype(
     [
         ("score", "f8"),  # log-linear score
-        ("total", "f8"),  # the same with the estimate for the words that are not covered
+        ("total", "f8"),  # score plus the estimate for the uncovered words
         ("previous", "i8"),  # the hypothesis before, -1 for the first
         ("option", "i8"),  # the last option, -1 for the first
         ("start", "i8"),  # first source word of the last span, -1 for the first
         ("end", "i8"),  # last source word of it, -1 for the first
-        ("gap", "i8"),  # first source word that is not covered
+        ("gap", "i8"),  # first uncovered source word
         ("mask", "i8"),  # bits of the covered words from there on
-        ("written", "i8"),  # target words, counted when a reference is forced, else 0
-        ("next_worse", "i8"),  # of those that recombined with this one, the next; -1 at the end
+        ("written", "i8"),  # target words, counted if a reference is forced, else 0
+        ("next_worse", "i8"),  # next hypothesis that recombined with this one; -1 at the end
     ]
 )
-"""A partial translation; of those that recombine, the best comes first, the others in no order."""
+"""A partial translation; of recombined hypotheses the best comes first, the others unsorted."""
 
 CUBE = np.dtype(
     [
-        ("group", "i8"),  # whose hypotheses are the rows
+        ("group", "i8"),  # the group whose hypotheses are the rows
         ("start", "i8"),  # of the span
         ("length", "i8"),  # of the span
-        ("phrase", "i8"),  # source phrase, whose options are the columns
+        ("phrase", "i8"),  # the source phrase whose options are the columns
         ("gap", "i8"),  # coverage of the new hypotheses
         ("mask", "i8"),
-        ("future", "f8"),  # estimate for the words that they leave uncovered
+        ("future", "f8"),  # estimate for the words that the new hypotheses leave uncovered
     ]
 )
 
@@ -140,29 +141,29 @@ ITEM = np.dtype(
         ("cube", "i8"),
         ("row", "i8"),
         ("column", "i8"),
-        ("score", "f8"),  # of the new hypothesis, -inf for one that is not allowed
-        ("scored", "i8"),  # by the language models too; if not, it is a corner
+        ("score", "f8"),  # of the new hypothesis, -inf if it is not allowed
+        ("scored", "i8"),  # 1 if scored by the language models too, 0 for a corner in waiting
     ]
 )
-"""A place in a cube."""
+"""A place in a cube: a hypothesis (row) and an option (column)."""
 
 
 ENTRY = np.dtype(
     [
-        ("key", "i8"),  # state and word, 0 where there is none
+        ("key", "i8"),  # state and word, 0 for a free slot
         ("score", "f8"),  # natural log
         ("following", "i8"),  # the state after the word
     ]
 )
-"""A look-up that is remembered; together, so that it is found in one or two lines of the cache."""
+"""A cached look-up; one record, so that reading it touches one or two cache lines."""
 
 
 class Hypotheses(NamedTuple):
-    """The hypotheses of a search, while it goes on.
+    """The hypotheses of a search in progress.
 
     Attributes:
-        records: (room,) `HYPOTHESIS` records, of which the first ones are made.
-        states: (room, m) of the language models.
+        records: (capacity,) `HYPOTHESIS` records, of which the first ones are in use.
+        states: (capacity, m) states of the language models.
     """
 
     records: Records
@@ -170,11 +171,11 @@ class Hypotheses(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """What a search found.
+    """The result of a search.
 
     Attributes:
-        hypotheses: all of them, `HYPOTHESIS` records; the first is the empty one.
-        complete: numbers of the complete hypotheses that are best of their kind, best first.
+        hypotheses: all hypotheses, `HYPOTHESIS` records; the first is the empty one.
+        complete: the complete hypotheses that won their recombination, best first.
     """
 
     hypotheses: Records
@@ -182,11 +183,11 @@ class Graph(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The hypotheses that are expanded, by stack and by what may follow them.
+    """The hypotheses that are expanded, grouped by stack, coverage and last covered word.
 
     Attributes:
         members: hypotheses, group after group, best first.
-        first: where each group begins, and the end of the last.
+        first: where each group begins, and the end of the last one.
         of_stack: (stacks + 1,) where the groups of each stack begin.
     """
 
@@ -196,17 +197,16 @@ class Groups(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What is searched for.
+    """The sentence to translate, and how.
 
     Attributes:
-        phrases: (n, longest) source phrase that begins at a word and has 1, 2, … words; -1 where
-            there is none.
+        phrases: (n, longest) the source phrase of 1, 2, … words that begins at each word; -1 for
+            none.
         windows: (joint models, n) numbers of the windows around the words.
-        roots: (models of trees,) their states at the beginning of the sentence.
-        windows: (joint models, n) numbers of the windows around the words.
-        limits: how far to go.
-        reference: words of the only translation that is wanted, if `forced`.
-        forced: whether to find nothing but the reference.
+        roots: (tree models,) their states at the beginning of the sentence.
+        limits: the limits of the search.
+        reference: the words of the reference, if `forced`.
+        forced: whether the reference is the only translation allowed.
     """
 
     phrases: Integers
@@ -221,15 +221,15 @@ class Contexts(NamedTuple):
     """Contexts of one or more models.
 
     Attributes:
-        rows: (room, 1 + width) the model's number; then of a neural model the ids of the words
-            before, the nearest one last, 0 in front where it looks back less far than `width`
-            words; of KenLM a state as it has it.
-        slots: row and one; 0 where there is none.
+        rows: (capacity, 1 + width) the number of the model, then the context. For a neural model:
+            the ids of the words before, the nearest one last, 0 in front if its contexts are
+            shorter than `width`. For KenLM: the bytes of its state.
+        slots: a hash table of row + 1; 0 for a free slot.
         used: (1,) rows in use.
-        widths: (models,) numbers of a context of each model; 0 if it has none here.
-        kinds: (models,) `PLAIN`, the words before; `WITH_BASE`, in front of them the number of a
-            base, 0 for none (`moses_feature.cslm.feed_forward`); or `TREE`, the number of the
-            context before and the last word, -1 and less before the first
+        widths: (models,) the width of each model's contexts; 0 if it has none here.
+        kinds: (models,) `PLAIN`: the words before; `WITH_BASE`: in front of them the number of a
+            base, 0 for none (`moses_feature.cslm.feed_forward`); `TREE`: the number of the parent
+            context, negative for a root, and the last word
             (`moses_feature.rnnsearch.decoder_feature`).
     """
 
@@ -241,33 +241,33 @@ class Contexts(NamedTuple):
 
 
 class Lookups(NamedTuple):
-    """What compiled code needs to score words.
+    """The language model look-ups of compiled code.
 
-    A state's number is twice its number among `states` for KenLM, and for neural models twice that
-    among `contexts`, and one.
+    The number of a state is 2 * its row in `states` for KenLM, 2 * its row in `contexts` + 1 for
+    neural models.
 
     Attributes:
-        entries: (slots,) `ENTRY` records.
+        entries: (slots,) `ENTRY` records, a hash table.
         used: (1,) slots in use.
         answer: (1,) where Python leaves the state after a new look-up.
-        states: of KenLM.
+        states: KenLM's states.
         kenlm_models, kenlm_scores: (models,) addresses of KenLM's models and of the functions that
-            score a word; none if Python is to be asked.
-        contexts: of neural models.
+            score a word; empty if Python must be asked.
+        contexts: contexts of neural models.
         networks: (models,) `NETWORK` records of neural models that answer at once; else zeros.
         ids: (models, words) the ids of the target words.
         guesses: (models, words) log p of the target words: out of context at first, then a moving
-            average of what they scored.
-        pairs: (PAIRS,) by a hash of the model, the word before and the word: what the pair scored
-            last, or `NOT_KNOWN` of `language_model`.
-        buffer: (n, 2) states and words that are to be scored.
-        results: (n,) their scores, once they are.
-        buffered: (1,) how many they are.
-        guessed: (1,) answers that were guesses, since it was last set to 0.
-        crowded: (1,) whether the table or the contexts were full.
+            average of their scores.
+        pairs: (PAIRS,) by a hash of model, word before and word: the last score of the pair, or
+            `NOT_KNOWN` of `lookups`.
+        buffer: (n, 2) states and words that wait to be scored.
+        results: (n,) their scores, once known.
+        buffered: (1,) the number of n-grams in the buffer.
+        guessed: (1,) answers that were guesses since it was last set to 0.
+        crowded: (1,) whether the table, the states or the contexts were full.
         scored: (1,) n-grams that neural models have scored.
-        ask: address of the function that Python answers with.
-        flush: address of the function that scores what is in the buffer.
+        ask: the address of the function by which Python answers.
+        flush: the address of the function that scores the buffer.
     """
 
     entries: Records
@@ -292,7 +292,7 @@ class Lookups(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A task, the options under the weights, and the language models."""
+    """A task, the options under the weights, and the language model look-ups."""
 
     task: Task
     options: Options
@@ -300,11 +300,11 @@ class Problem(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """What words that are not covered add at best.
+    """The best scores that uncovered words can still add.
 
     Attributes:
-        future: (n + 1, WINDOW + 1) 0, 1, … words from a word on.
-        rest: (n + 1,) all words from a word on.
+        future: (n + 1, WINDOW + 1) for the 0, 1, … words that begin at each word.
+        rest: (n + 1,) for all words from each word to the end.
     """
 
     future: Floats
@@ -312,14 +312,14 @@ class Estimates(NamedTuple):
 
 
 class Frontier(NamedTuple):
-    """The places of the cubes that lead into a stack, as far as they have been looked at.
+    """The items of the cubes that lead into a stack, as far as they have been reached.
 
     Attributes:
         cubes: (cubes,) `CUBE` records.
-        items: (room,) `ITEM` records, the corner of each cube first.
-        states: (room, m) of the language models after each item.
-        priority: (room,) of each item.
-        heap: (room,) items that wait, a heap by priority.
+        items: (capacity,) `ITEM` records, the corner of each cube first.
+        states: (capacity, m) language model states after each item.
+        priority: (capacity,) of each item.
+        heap: (capacity,) the waiting items, a heap by priority.
     """
 
     cubes: Records

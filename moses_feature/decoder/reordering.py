@@ -1,7 +1,7 @@
 """Lexicalised reordering models (`moses/FF/LexicalReordering/LRModel.cpp`).
 
-A model has scores for orientations, looking back (backward: of a phrase, to the one before) or
-ahead (forward: of the phrase before, to this one), or both. Its type is told by a name such as
+A model scores the orientation of a phrase to the one before (backward), the orientation of the next
+phrase to it (forward), or both. Its type is given by a name such as
 `wbe-msd-bidirectional-fe-allff`. Moses decodes word-based (`wbe`) models as phrase-based ones.
 """
 
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from moses_feature.decoder.records import DISCONTINUOUS_LEFT, DISCONTINUOUS_RIGHT, MONOTONE, SWAP
 from moses_feature.runtime.errors import UsageError
 
-# Which of a model's scores an orientation has, in the order of `moses_feature.decoder.records`.
+# The score of each orientation in a model's line; the keys are those of
+# `moses_feature.decoder.records`.
 ORIENTATIONS = {
     "msd": {MONOTONE: 0, SWAP: 1, DISCONTINUOUS_LEFT: 2, DISCONTINUOUS_RIGHT: 2},
     "mslr": {MONOTONE: 0, SWAP: 1, DISCONTINUOUS_LEFT: 2, DISCONTINUOUS_RIGHT: 3},
@@ -32,10 +33,10 @@ COLLAPSED = {"allff": False, "collapseff": True}
 
 @dataclass(frozen=True)
 class ReorderingType:
-    """What the name of a model's type says.
+    """A model's type, parsed from its name.
 
     Attributes:
-        orientations: score of each orientation; see `ORIENTATIONS`.
+        orientations: the score of each orientation; see `ORIENTATIONS`.
         directions: `backward`, `forward` or both, in the order of the scores.
         on_target: whether the scores depend on the target phrase too.
         collapsed: whether a direction has one feature for all orientations.
@@ -48,10 +49,10 @@ class ReorderingType:
 
     @classmethod
     def parse(cls, name: str) -> ReorderingType:
-        """Take a name apart, as Moses does, except that hierarchical models are refused.
+        """Parse a name as Moses does, except that hierarchical models are refused.
 
         Raises:
-            UsageError: a part that is unknown or cannot be decoded, or no orientations.
+            UsageError: a part is unknown or cannot be decoded, or no orientations are named.
         """
         kind, direction, condition, collapsed = None, "backward", "fe", False
         for part in name.split("-"):
@@ -90,14 +91,14 @@ class ReorderingType:
     def score_column(self, direction: str, orientation: int) -> int:
         """Return which score of a line an orientation has, in a direction of the model.
 
-        Of a collapsed model Moses reads the forward scores from the second score on, not from
-        behind the backward ones (`LRModel::CreateLRState`); so does this.
+        In a collapsed model Moses reads the forward scores from the second score on, not from
+        behind the backward ones (`LRModel::CreateLRState`); so does this method.
         """
         stride = 1 if self.collapsed else self._per_direction
         return self.directions.index(direction) * stride + self.orientations[orientation]
 
     def feature_column(self, direction: str, orientation: int) -> int:
-        """Return which of the model's features takes that score."""
+        """Return which of the model's features the score of an orientation belongs to."""
         if self.collapsed:
             return self.directions.index(direction)
         return self.score_column(direction, orientation)

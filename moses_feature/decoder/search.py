@@ -1,14 +1,14 @@
 """Phrase-based search by cube pruning (Chiang 2007; Huang and Chiang 2007), compiled.
 
 A stack holds the hypotheses that cover the same number of source words. The hypotheses of a stack
-that cover the same words and end at the same one form a group; a group and a span that may follow
-it form a cube, whose rows are the group's hypotheses and whose columns are the options of the
-span, both best first. A heap over all cubes that lead into a stack hands out new hypotheses until
-the pop limit is reached. Reordering limits and orientations follow `moses/SearchCubePruning.cpp`
-and `moses/FF/LexicalReordering/LRModel.cpp`.
+that have the same coverage and end at the same word form a group. A group and a span that may
+follow it form a cube: its rows are the group's hypotheses, its columns are the options of the span,
+both best first. A heap over all cubes that lead into a stack hands out new hypotheses until the pop
+limit is reached. Reordering limits and orientations follow `moses/SearchCubePruning.cpp` and
+`moses/FF/LexicalReordering/LRModel.cpp`.
 
-Coverage is the position of the first gap and a bit mask of the words from there on: with a
-distortion limit all covered words lie close behind the first gap.
+Coverage is the position of the first gap and a bit mask of the words from there on: under a
+distortion limit all covered words are close behind the first gap.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def search(task: Task, options: Options, hypotheses: Hypotheses, lookups: Lookup
     """Search for the best translations of a sentence of one word or more.
 
     Args:
-        task: what is searched for.
+        task: the sentence and the limits.
         options: the phrase options under the weights.
-        hypotheses: room for `most_hypotheses`, in which the graph stands.
-        lookups: of the language models.
+        hypotheses: memory for `most_hypotheses`, which will hold the graph.
+        lookups: the language model look-ups.
     """
     size = len(task.phrases)
     limits = task.limits
@@ -84,8 +84,8 @@ def search(task: Task, options: Options, hypotheses: Hypotheses, lookups: Lookup
     cubes = np.empty(1024, CUBE)
     for stack in range(1, size + 1):
         cubes, count = _cubes_into(stack, problem, estimates, hypotheses, groups, cubes)
-        # What is guessed of neural models is asked when the stack is full, which is then filled
-        # again, until nothing in it was guessed.
+        # Neural models may have answered with guesses. When the stack is full, their true scores
+        # are computed, and the stack is filled again, until it used no guess.
         guessed = True
         while guessed:
             table[:] = -1
@@ -96,20 +96,20 @@ def search(task: Task, options: Options, hypotheses: Hypotheses, lookups: Lookup
             guessed = lookups.guessed[0] > 0 and lookups.crowded[0] == 0 and flush(lookups)
         made = filled
         if lookups.crowded[0]:
-            break  # to be done again with more room
-        # What recombines is together in the table; the best go on.
+            break  # `LanguageModels.settled` repeats the search with larger tables
+        # The table holds the winners of recombination; the best of them are expanded.
         best = best_first(table, hypotheses.records)
         add_groups(best[: limits.stack], stack, table, hypotheses, groups)
     return Graph(hypotheses.records[:made], best)
 
 
 def most_hypotheses(words: int, limits: Limits) -> int:
-    """Return how many hypotheses a search makes at most for a sentence of so many words."""
+    """Return the largest number of hypotheses of a search for a sentence of `words` words."""
     return 1 + words * limits.pops
 
 
 def room_for(count: int, models: int) -> Hypotheses:
-    """Return room for so many hypotheses under so many language models."""
+    """Return memory for `count` hypotheses under `models` language models."""
     return Hypotheses(np.empty(count, HYPOTHESIS), np.empty((count, models), dtype=np.int64))
 
 
@@ -126,7 +126,7 @@ def _make_empty(hypotheses: Hypotheses, options: Options, roots: Integers) -> No
 
 @inner
 def orientation(previous_start: int, previous_end: int, start: int, end: int) -> int:
-    """Return how a span follows the one before (`LRModel::GetOrientation`)."""
+    """Return the orientation of a span to the one before (`LRModel::GetOrientation`)."""
     if start == previous_end + 1:
         return MONOTONE
     if previous_end < 0:  # the first phrase, not at the beginning
@@ -147,7 +147,7 @@ def _language_model_score(
     for place in range(first, last):
         score, state = score_word(lookups, state, options.words[place])
         total += score
-        if state == options.empty_states[model, place]:  # the context is forgotten
+        if state == options.empty_states[model, place]:  # the context no longer matters
             total += options.left[model, place]
             state = options.empty_states[model, last - 1]
             break
@@ -159,7 +159,7 @@ def _language_model_score(
 
 @inner
 def _may_follow(problem: Problem, position: int, target: int, complete: bool) -> bool:
-    """Return whether a target phrase is what the reference goes on with, or ends with."""
+    """Return whether a target phrase continues the reference, and ends it if `complete`."""
     options, reference = problem.options, problem.task.reference
     first, last = options.word_offsets[target], options.word_offsets[target + 1]
     end = position + last - first
@@ -180,9 +180,9 @@ def _cubes_into(
     groups: Groups,
     cubes: Records,
 ) -> tuple[Records, int]:
-    """Find the cubes that lead into a stack; return an array of them, and their number.
+    """Find the cubes that lead into a stack.
 
-    The array is the one that is given, or a larger one.
+    Return the array of cubes, which is `cubes` or a larger copy, and the number of cubes.
     """
     task, options = problem.task, problem.options
     size, width = task.phrases.shape
@@ -192,10 +192,14 @@ def _cubes_into(
         first, last = groups.of_stack[stack - length], groups.of_stack[stack - length + 1]
         for group in range(first, last):
             head = hypotheses.records[groups.members[groups.first[group]]]
+            # Coverage: all words before `gap` are covered, `gap` is not; bit i of `mask` says
+            # whether word gap + i is covered. Bit 0 is thus 0.
             gap, mask = head.gap, head.mask
             for start in range(gap, min(gap + WINDOW - length, size - length) + 1):
                 if start > gap and start + length - gap > limit:
-                    break  # from there the first gap would be out of reach
+                    break  # beyond the limit one could not jump back to the first gap
+                # The bits of a span of `length` words. A span that overlaps covered words, is
+                # too far a jump, or has no options makes no cube.
                 span = ((1 << length) - 1) << (start - gap)
                 phrase = task.phrases[start, length - 1]
                 if (
@@ -212,6 +216,8 @@ def _cubes_into(
                 cube.start = start
                 cube.length = length
                 cube.phrase = phrase
+                # If the span closed the gap, move on to the first word that is not covered:
+                # each step drops a covered word from the mask.
                 new_gap, new_mask = gap, mask | span
                 while new_mask & 1 == 1:
                     new_mask >>= 1
@@ -235,21 +241,24 @@ def _fill_stack(
     cubes: Records,
     table: Integers,
 ) -> int:
-    """Take hypotheses from the cubes and recombine them; return how many there are then.
+    """Pop hypotheses from the cubes and recombine them; return the new number of hypotheses.
 
     Args:
-        made: hypotheses that there are already.
+        made: the number of hypotheses before.
         complete: whether it is the last stack.
-        problem: what is searched for.
-        hypotheses: all of them; new ones are written behind those that are made.
-        groups: of the stacks before.
-        cubes: that lead into this one.
+        problem: the task, the options and the language models.
+        hypotheses: all hypotheses; new ones are written behind the first `made`.
+        groups: the groups of the stacks before.
+        cubes: the cubes that lead into this stack.
         table: an empty hash table for the new hypotheses.
     """
     task, options = problem.task, problem.options
     frontier = _frontier_of(cubes, 2 * task.limits.pops + 2, hypotheses.states.shape[1])
     items, priority, heap = frontier.items, frontier.priority, frontier.heap
-    # The corners are estimated first, and scored with the language models when their turn comes.
+    # The heap is a max-heap by priority: score plus the estimate for uncovered words. Each cube
+    # waits with its corner, the best hypothesis and the best option (row 0, column 0), or with
+    # the items next to those that were popped. A corner's priority is at first an estimate
+    # without language model context, since many corners never reach the top.
     _estimate_corners(frontier, options, hypotheses, groups)
     heapify(heap, priority, len(cubes))
     in_heap = used = len(cubes)
@@ -259,11 +268,13 @@ def _fill_stack(
         item = items[number]
         cube = cubes[item.cube]
         if item.scored == 0:
+            # A corner at the top: replace its estimate by its true score and let it sink to its
+            # new place. It is popped only if it comes to the top again.
             priority[number] = _score(number, problem, hypotheses, groups, frontier, complete)
             sink(heap, priority, in_heap, 0)
             continue
         taken += 1
-        # A place has one way to be reached: along its row, or down the first column.
+        # An item is reached in one way only: along its row, or down the first column.
         rows = groups.first[cube.group + 1] - groups.first[cube.group]
         right = item.column + 1 < options.size[cube.phrase]
         below = item.column == 0 and item.row + 1 < rows
@@ -272,7 +283,7 @@ def _fill_stack(
             items[used].row = item.row + down
             items[used].column = item.column + 1 - down
             priority[used] = _score(used, problem, hypotheses, groups, frontier, complete)
-            if down == 0 or not right:  # it is nearly as good, and takes the place at the top
+            if down == 0 or not right:  # a neighbour scores nearly as well: replace the top
                 heap[0] = used
                 sink(heap, priority, in_heap, 0)
             else:
@@ -282,7 +293,7 @@ def _fill_stack(
         if not right and not below:
             pop(heap, priority, in_heap)
             in_heap -= 1
-        if item.score > -np.inf:  # else it is not what the reference goes on with
+        if item.score > -np.inf:  # else it does not continue the reference
             _add_hypothesis(made, number, problem, hypotheses, groups, frontier)
             recombine(made, table, hypotheses, problem)
             made += 1
@@ -291,7 +302,7 @@ def _fill_stack(
 
 @part
 def _frontier_of(cubes: Records, more: int, models: int) -> Frontier:
-    """Return room for the corners of cubes and so many other places."""
+    """Return a frontier with a capacity of the cubes' corners and `more` other items."""
     room = len(cubes) + more
     return Frontier(
         cubes,
@@ -306,7 +317,7 @@ def _frontier_of(cubes: Records, more: int, models: int) -> Frontier:
 def _estimate_corners(
     frontier: Frontier, options: Options, hypotheses: Hypotheses, groups: Groups
 ) -> None:
-    """Make an item of the corner of each cube, with an estimate as its priority."""
+    """Make an unscored item of the corner of each cube, with an estimate as its priority."""
     for number in range(len(frontier.cubes)):
         cube, item = frontier.cubes[number], frontier.items[number]
         item.cube = number
@@ -321,7 +332,7 @@ def _estimate_corners(
 def _score_without_models(
     hypothesis: int, cube: Record, option: int, hypotheses: Records, options: Options
 ) -> float:
-    """Return the score of a hypothesis and an option, but for the language models."""
+    """Return the score of a hypothesis extended by an option, without the language models."""
     before = hypotheses[hypothesis]
     end = cube.start + cube.length - 1
     how = orientation(before.start, before.end, cube.start, end)
@@ -341,7 +352,7 @@ def _score(
     frontier: Frontier,
     complete: bool,
 ) -> float:
-    """Score an item with everything, and return its priority."""
+    """Score an item with all features, and return its priority."""
     options = problem.options
     item = frontier.items[number]
     cube = frontier.cubes[item.cube]

@@ -1,4 +1,4 @@
-"""The phrases of a text, by which tables are filtered."""
+"""The source phrases of a text, by which tables are filtered."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Sentence = Sequence[bytes]
 
 SPACE, TAB, NEW_LINE, BAR = b" \t\n|"
 NO_PHRASE, ODD, LONGER = -1, -2, -3
-"""A source field that the text has not; one that Python must look at; one of more words than the
-phrases that are numbered."""
+"""A source field that does not occur in the text; one that Python must parse; one with more words
+than the phrases that are numbered so far."""
 
 
 class Lines(NamedTuple):
-    """Lines of a block that a text can use.
+    """The lines of a block whose source phrase occurs in the text.
 
     Attributes:
         source: (lines,) number of the source phrase.
-        begin, end: (lines,) where in the block the line stands; the end is behind its line feed.
+        begin, end: (lines,) where in the block the line begins, and ends behind its line feed.
         field: (lines,) where its second field begins, behind the separator.
     """
 
@@ -40,11 +40,11 @@ class Lines(NamedTuple):
 class SourcePhrases:
     """The phrases of some sentences, numbered.
 
-    The phrases of a length are gathered when a table first asks for one that long.
+    The phrases of a length are numbered when a table first has one of that length.
 
     Args:
-        sentences: as tokens.
-        longest: words of a phrase, at most.
+        sentences: the sentences, as tokens.
+        longest: the longest phrase in words.
     """
 
     def __init__(self, sentences: Sequence[Sentence], longest: int) -> None:
@@ -61,9 +61,9 @@ class SourcePhrases:
         return int(self._strings.used[0])
 
     def lines(self, block: bytes) -> Lines:
-        """Return the lines of a block whose source phrase the text has.
+        """Return the lines of a block whose source phrase occurs in the text.
 
-        A line that is too long is among them.
+        Lines that are too long are always among them.
         """
         array = np.frombuffer(block, dtype=np.uint8)
         rows = np.empty((lines_in(block) + 1, 4), dtype=np.int64)
@@ -89,20 +89,20 @@ class SourcePhrases:
         return self.number_of(phrase)
 
     def number_of(self, phrase: bytes) -> int:
-        """Return the number of words with a space between two; -1 if they have none."""
+        """Return the number of a phrase of words with one space between them; -1 if it has none."""
         return self._strings.number(phrase)
 
     def phrase(self, number: int) -> bytes:
-        """Return the words of a phrase, with a space between two."""
+        """Return the words of a phrase, with one space between them."""
         return self._strings.of(number)
 
     @property
     def gathered(self) -> int:
-        """The length of the longest phrases that are numbered, in words."""
+        """The length in words of the longest phrases that are numbered."""
         return len(self._of_length)
 
     def gather(self, length: int) -> None:
-        """Number the phrases of up to so many words."""
+        """Number all phrases of up to `length` words."""
         for words in range(len(self._of_length) + 1, length + 1):
             numbers = np.full(len(self._word_begins), -1, dtype=np.int64)
             self._strings = with_room(self._strings, len(numbers))
@@ -111,9 +111,9 @@ class SourcePhrases:
             self._of_length.append(numbers)
 
     def spans(self) -> list[Integers]:
-        """Return of every sentence (n, longest): the phrase of 1, 2, … words from each word on.
+        """Return for each sentence (n, longest): the phrase of 1, 2, … words from each word on.
 
-        The number of the phrase, or -1 where there is none.
+        An element is the number of the phrase, or -1 for none.
         """
         self.gather(1)
         of_words = np.stack(self._of_length, axis=1)
@@ -129,7 +129,7 @@ def _gather(
     length: int,
     numbers: Integers,
 ) -> None:
-    """Number the phrases of so many words, and write the number of each at its first word."""
+    """Number the phrases of `length` words; write the number of each at its first word."""
     for sentence in range(len(sentences) - 1):
         for first in range(sentences[sentence], sentences[sentence + 1] - length + 1):
             numbers[first] = number_in_pool(strings, begins[first], ends[first + length - 1])
@@ -139,18 +139,18 @@ def _gather(
 def _select(
     block: Bytes, place: int, strings: Strings, longest: int, rows: Integers
 ) -> tuple[int, int]:
-    """Write a row (source, begin, end, field) of each line that may be wanted.
+    """Write a row (source, begin, end, field) for each line that may be wanted.
 
     Args:
         block: lines.
         place: where to begin.
         strings: the phrases.
-        longest: words of the phrases that are numbered.
+        longest: words of the longest numbered phrases.
         rows: where to write.
 
     Returns:
-        how many are written, and where to go on: after a row that is `ODD` or `LONGER`, else at
-        the end of the block.
+        The number of rows written, and where to go on: behind a line that is `ODD` or `LONGER`,
+        else the end of the block.
     """
     count = 0
     known = NO_PHRASE
@@ -179,7 +179,7 @@ def _select(
 
 @inner
 def _field_end(block: Bytes, place: int) -> int:
-    """Return where the separator `|||`, the line or the block ends what begins at a place."""
+    """Return where the field that begins at a place ends: at `|||`, or at the end of the line."""
     while place < len(block) and block[place] != NEW_LINE:
         if (
             block[place] == BAR
@@ -194,7 +194,7 @@ def _field_end(block: Bytes, place: int) -> int:
 
 @inner
 def stripped(block: Bytes, first: int, last: int) -> tuple[int, int]:
-    """Return where a field begins and ends without the spaces and tabs around it."""
+    """Return the begin and end of a field without spaces and tabs around it."""
     while first < last and (block[first] == SPACE or block[first] == TAB):
         first += 1
     while last > first and (block[last - 1] == SPACE or block[last - 1] == TAB):
@@ -204,7 +204,7 @@ def stripped(block: Bytes, first: int, last: int) -> tuple[int, int]:
 
 @inner
 def _source_number(block: Bytes, first: int, last: int, strings: Strings, longest: int) -> int:
-    """Return the number of a source field, or why it has none."""
+    """Return the number of a source field, or the reason why it has none."""
     words = 1
     for place in range(first, last):
         byte = block[place]
@@ -218,7 +218,7 @@ def _source_number(block: Bytes, first: int, last: int, strings: Strings, longes
 
 
 def surface_words(text: bytes) -> list[bytes]:
-    """Return the words of a text; of a token with factors (`a|b`) the first, as Moses does."""
+    """Return the words of a text; of a token with factors (`a|b`) the first one, like Moses."""
     return surface(tokens(text))
 
 

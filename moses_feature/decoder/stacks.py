@@ -1,4 +1,4 @@
-"""What cube pruning keeps of a stack, compiled: recombined hypotheses, groups and a heap."""
+"""The data structures of cube pruning: recombination table, groups and heap; compiled."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def push(heap: Integers, priority: Floats, used: int, item: int) -> None:
 
 @inner
 def sink(heap: Integers, priority: Floats, used: int, place: int) -> None:
-    """Move the item at a place down to where it belongs."""
+    """Move the item at a place down to its place in the heap."""
     item = heap[place]
     while True:
         child = 2 * place + 1
@@ -43,7 +43,7 @@ def sink(heap: Integers, priority: Floats, used: int, place: int) -> None:
 
 @inner
 def pop(heap: Integers, priority: Floats, used: int) -> int:
-    """Take the item of highest priority out of a heap that holds `used` items."""
+    """Remove the item of highest priority from a heap that holds `used` items, and return it."""
     item = heap[0]
     heap[0] = heap[used - 1]
     sink(heap, priority, used - 1, 0)
@@ -52,14 +52,14 @@ def pop(heap: Integers, priority: Floats, used: int) -> int:
 
 @inner
 def heapify(heap: Integers, priority: Floats, used: int) -> None:
-    """Make a heap of any order of items."""
+    """Turn items in any order into a heap."""
     for place in range(used // 2 - 1, -1, -1):
         sink(heap, priority, used, place)
 
 
 @part
 def no_groups(room: int, size: int) -> Groups:
-    """Return groups with room for so many hypotheses of a sentence of so many words."""
+    """Return groups with a capacity of `room` hypotheses, for a sentence of `size` words."""
     return Groups(
         np.zeros(room, np.int64), np.zeros(room + 1, np.int64), np.zeros(size + 2, np.int64)
     )
@@ -69,11 +69,11 @@ def no_groups(room: int, size: int) -> Groups:
 def add_groups(
     kept: Integers, stack: int, table: Integers, hypotheses: Hypotheses, groups: Groups
 ) -> None:
-    """Add the groups of a stack, of hypotheses that are given best first.
+    """Add the groups of a stack, from its hypotheses best first.
 
-    The table, of the hypotheses before, is free to be used.
+    The content of the table is overwritten.
     """
-    # Which group each belongs to; the table holds the first member of each.
+    # Find the group of each hypothesis; the table holds the first member of each group.
     table[:] = -1
     group_of = np.empty(len(kept), np.int64)
     sizes = np.zeros(len(kept), np.int64)
@@ -92,7 +92,7 @@ def add_groups(
         else:
             group_of[index] = group_of[table[slot]]
         sizes[group_of[index]] += 1
-    # Their members, group after group, in the order that they had.
+    # Write the members group after group, still best first.
     known = groups.of_stack[stack]
     for group in range(count):
         groups.first[known + group + 1] = groups.first[known + group] + sizes[group]
@@ -112,13 +112,13 @@ def same_cubes(one: Record, other: Record) -> bool:
 
 @inner
 def hash_of_cubes(hypothesis: Record) -> int:
-    """Return a hash of what `same_cubes` compares."""
+    """Return a hash of the fields that `same_cubes` compares."""
     return mixed(mixed(mixed(0, hypothesis.gap), hypothesis.mask), hypothesis.end)
 
 
 @inner
 def _same_future(one: Record, other: Record, options: Options) -> bool:
-    """Return whether no phrase that follows can tell two hypotheses apart."""
+    """Return whether two hypotheses have the same future, apart from language model states."""
     same = same_cubes(one, other) and one.written == other.written
     if options.orientation:
         same = same and one.start == other.start
@@ -129,10 +129,10 @@ def _same_future(one: Record, other: Record, options: Options) -> bool:
 
 @inner
 def recombine(new: int, table: Integers, hypotheses: Hypotheses, problem: Problem) -> None:
-    """Put a hypothesis into a hash table, and together with others of the same future.
+    """Enter a hypothesis into a hash table, or chain it to the one that it recombines with.
 
-    The table holds the best of those that recombine, -1 where there is none. Models of trees see
-    all words: that those before the last ones make no difference is an approximation.
+    The table holds the best of the hypotheses that recombine, -1 for a free slot. For tree models,
+    which see all words, recombination by the last words is an approximation.
     """
     records, states, options = hypotheses.records, hypotheses.states, problem.options
     contexts = problem.lookups.contexts
@@ -169,7 +169,7 @@ def recombine(new: int, table: Integers, hypotheses: Hypotheses, problem: Proble
 
 @part
 def best_first(table: Integers, hypotheses: Records) -> Integers:
-    """Return the hypotheses in a hash table; of equal ones the one made earlier comes first."""
+    """Return the hypotheses in a hash table, best first; of equal ones the older one first."""
     found = np.sort(table[table >= 0])
     best: Integers = found[np.argsort(-hypotheses["total"][found], kind="mergesort")]
     return best

@@ -1,4 +1,4 @@
-"""What a moses.ini asks of the embedded decoder; everything that it cannot do is refused."""
+"""The settings of a moses.ini for the embedded decoder; it refuses what it cannot follow."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ KEYS = {
     "UnknownWordPenalty": {"num-features"},
     "WordPenalty": {"num-features"},
 }
-"""Classes of feature functions that can be decoded, and the keys that they may have."""
+"""Classes of feature functions that can be decoded, and the keys that each may have."""
 KEYS_OF_ALL = {"tuneable", "tuneable-components"}
 AT_MOST_ONCE = ("Distortion", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
 ALIGNMENTS, SEGMENTATION = "print-alignment-info-in-n-best", "include-segmentation-in-n-best"
@@ -82,7 +82,7 @@ MOST_OPTIONS = 50
 
 @dataclass(frozen=True)
 class PhraseTable:
-    """A phrase table: its file, its feature function, the number of scores and of options."""
+    """A phrase table: file, feature function, number of scores, options of a phrase (0: all)."""
 
     path: str
     name: str
@@ -96,11 +96,11 @@ class ReorderingTable:
 
     Attributes:
         path: the file.
-        name: of the feature function.
-        type: of the model.
+        name: the name of the feature function.
+        type: the type of the model.
         on_target: whether its lines have a target phrase.
-        default: scores of phrase pairs that are not in the table (natural logs); None for no
-            cost, as in Moses.
+        default: scores (natural logs) of phrase pairs that are not in the table; None for 0, as in
+            Moses.
     """
 
     path: str
@@ -119,17 +119,17 @@ class System:
         tables: phrase tables.
         reordering_tables: lexicalised reordering models.
         language_models: language models.
-        joint_models: those that see source words, too.
-        networks: those that read the whole sentence.
-        names: of the feature functions that a system has at most once, by their class.
+        joint_models: models that see source words, too.
+        networks: models that read the whole sentence (RNNsearch).
+        names: names of the feature functions that occur at most once, by class.
         distortion_limit: the longest jump in source words.
         settings: numbers from other sections: `stack`, `cube-pruning-pop-limit`,
             `max-phrase-length`.
         alignments: whether n-best lists have word alignments
             (`print-alignment-info-in-n-best`).
         segmentation: whether they have the phrases (`include-segmentation-in-n-best`).
-        counts: whether the counts of phrase pairs are read, to take some off.
-        cache: a directory for what is read of the tables; None to keep nothing.
+        counts: whether the counts of phrase pairs are read, for leave-one-out.
+        cache: a directory for the table rows that were read; None for no cache.
     """
 
     features: FeatureSet
@@ -153,11 +153,11 @@ class System:
 
     @classmethod
     def of_ini(cls, ini: MosesIni) -> System:
-        """Read what an ini asks for.
+        """Build the system that an ini describes.
 
         Raises:
-            FormatError: a feature function that cannot be decoded, with its line.
-            MosesFeatureError: a setting that cannot be followed, or a file that is missing.
+            FormatError: a feature function cannot be decoded; with its line.
+            MosesFeatureError: a setting cannot be followed, or a file is missing.
         """
         for feature in ini.features:
             _check_feature(ini, feature)
@@ -223,7 +223,7 @@ def _check_feature(ini: MosesIni, feature: Feature) -> None:
 
 
 def _check_mapping(ini: MosesIni) -> None:
-    """Check that each phrase table is a way to translate of its own."""
+    """Check that each phrase table is a decoding path of its own."""
     if ini.settings.get("input-factors", ["0"]) != ["0"]:
         raise MosesFeatureError(f"{ini.path}: [input-factors]: expected 0 alone: one factor")
     lines = ini.settings.get("mapping")
@@ -285,7 +285,7 @@ def _reordering_table(ini: MosesIni, feature: Feature) -> ReorderingTable:
             default = ()
         if len(default) != kind.scores:
             raise ini.error(feature.line_number, f"{kind.scores} default-scores", text)
-    on_target = "output-factor" in feature.arguments  # as Moses tells it, not by the type
+    on_target = "output-factor" in feature.arguments  # Moses decides by this key, not by the type
     if kind.on_target and not on_target:
         expected = f"output-factor=0 for {feature.arguments['type']}"
         raise ini.error(feature.line_number, expected, "none")

@@ -1,8 +1,8 @@
-"""What was read of tables, kept on disk for the next one who reads them for the same sentences.
+"""A disk cache of table rows, for later runs on the same sentences.
 
-A file is known by what its content follows from: the table's own content, the sentences, what was
-asked of the table, and the tables before it, whose target phrases have numbers. A file that is not
-whole, or of another version of this program, counts for nothing.
+The name of a cache file is a hash of everything that its content depends on: the content of the
+table, the sentences, the request, and the tables read before it, since they number target phrases.
+A file that is damaged, or from another version of this program, is ignored.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class TableCache:
     """Keeps rows of tables in a directory.
 
     Args:
-        directory: made when something is kept; None to keep nothing.
-        sentences: for which the tables are read, one after the other.
-        longest: words of a source phrase, at most.
+        directory: created when something is written; None for no cache.
+        sentences: the sentences to translate.
+        longest: the longest source phrase in words.
     """
 
     def __init__(self, directory: str | None, sentences: Sequence[Sentence], longest: int) -> None:
@@ -52,13 +52,13 @@ class TableCache:
         targets: TargetPhrases,
         read: Callable[[], Rows],
     ) -> Rows:
-        """Return rows of a table, as they were kept, or as they are read.
+        """Return rows of a table, from the cache or from the table.
 
         Args:
-            path: of the table.
-            asked: what is wanted of it.
-            sources: what is wanted; gathers what the table gathered.
-            targets: get the numbers that they got.
+            path: the table.
+            asked: the request, part of the cache key.
+            sources: the source phrases; on a hit it numbers the lengths that the table had.
+            targets: the target phrases; on a hit it gets the phrases and numbers of the cache.
             read: reads the table.
         """
         if self._directory is None:
@@ -71,7 +71,7 @@ class TableCache:
         rows = _kept(kept, sources, targets)
         if rows is None:
             rows = read()
-            with suppress(OSError, OutputError):  # a full disk is no reason to end
+            with suppress(OSError, OutputError):  # without a cache (a full disk) the run goes on
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 _keep(kept, rows, sources, targets)
         return rows
@@ -95,7 +95,7 @@ def _keep(path: Path, rows: Rows, sources: SourcePhrases, targets: TargetPhrases
 
 
 def _kept(path: Path, sources: SourcePhrases, targets: TargetPhrases) -> Rows | None:
-    """Return what was kept; None if there is nothing, or nothing of use."""
+    """Return the rows in a cache file; None if there is no usable one."""
     try:
         arrays = load_file(path)
     except (OSError, SafetensorError):

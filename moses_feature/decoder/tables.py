@@ -1,8 +1,8 @@
 """The lines of phrase and reordering tables that some sentences can use.
 
-Blocks of lines are parsed by compiled code. What it does not take for an ordinary line (factors,
-tabs, numbers that need more than a product of two exact ones), plain Python takes: one line's
-errors and numbers are the same either way.
+Compiled code parses blocks of lines. Lines that are out of the ordinary (factors, tabs, numbers
+whose conversion needs more than one exact operation) are parsed by plain Python; errors and numbers
+are the same either way.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ from moses_feature.runtime.strings import (
 )
 
 ODD, UNKNOWN = -2, -1
-"""A line that Python must look at, and a target phrase that has no number."""
+"""A line that Python must parse; a target phrase without a number."""
 CARRIAGE_RETURN, MINUS, PLUS, POINT, ZERO, NINE, SMALL_E, LARGE_E = b"\r-+.09eE"
 MOST_FIELDS = 16
-"""Of a line that compiled code parses, if any number is allowed."""
+"""The most fields that compiled code parses, where any number of fields is allowed."""
 MOST_EXACT = 1 << 53
 POWERS = 10.0 ** np.arange(23)
-"""The powers of ten that are exact; so is their product with, or quotient of, an exact integer."""
+"""The powers of ten that are exact; an exact integer times or over one of them is rounded once."""
 
 
 class TargetPhrases:
-    """Target phrases and words, numbered; the word 0 is the end of the sentence.
+    """Target phrases and words, numbered; word 0 is the end of the sentence.
 
     Attributes:
-        phrases: their words, with a space between two.
-        words: all words; those of the phrases are numbered by `split`.
+        phrases: target phrases, their words with one space between them.
+        words: all words; `split` numbers those of the phrases.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class TargetPhrases:
         self.words, _ = added(new_strings(), [b"</s>"])
 
     def number(self, phrase: bytes) -> int:
-        """Return the number of a phrase; a new one, if it was not seen before."""
+        """Return the number of a phrase; a new one if it was not seen before."""
         self.phrases, (number,) = added(self.phrases, [phrase])
         return number
 
@@ -91,11 +91,11 @@ class Rows(NamedTuple):
     """Lines of a table.
 
     Attributes:
-        source, target: (n,) numbers of their phrases; of the target `UNKNOWN` if it does not
-            matter.
+        source, target: (n,) numbers of their phrases; the target is `UNKNOWN` if it has no number
+            or is not read.
         scores: (n, scores) natural logs.
-        links: (n,) word alignments as they stand there, if they are wanted; else nothing.
-        counts: (n, 3) of target phrase, source phrase and pair, if they are wanted; else (n, 0).
+        links: (n,) word alignments as in the table, if wanted; else empty.
+        counts: (n, 3) of target phrase, source phrase and pair, if wanted; else (n, 0).
     """
 
     source: Integers
@@ -112,14 +112,14 @@ def read_table(
     with_links: bool = False,
     with_counts: bool = False,
 ) -> Rows:
-    """Return the phrase pairs of a table whose source phrase is wanted; targets get numbers.
+    """Return the phrase pairs of a table whose source phrase is wanted; number their targets.
 
     Args:
         table: the table.
-        sources: what is wanted.
-        targets: get numbers.
-        with_links: whether word alignments are wanted, too.
-        with_counts: whether counts are.
+        sources: the wanted source phrases.
+        targets: the target phrases; new ones get a number.
+        with_links: whether to read word alignments, too.
+        with_counts: whether to read counts, too.
 
     Raises:
         FormatError: a line of a wanted phrase is damaged; with its number.
@@ -133,7 +133,7 @@ def read_reordering(model: ReorderingTable, sources: SourcePhrases, targets: Tar
     """Return the lines of a reordering table whose phrases are wanted.
 
     Raises:
-        FormatError: as `read_table`.
+        FormatError: as for `read_table`.
     """
     scores = model.type.scores
     if not model.on_target:
@@ -145,7 +145,7 @@ def read_reordering(model: ReorderingTable, sources: SourcePhrases, targets: Tar
 
 
 def links_of(line: bytes) -> bytes:
-    """Return the links in a line of a phrase table, nothing if it has none."""
+    """Return the links in a line of a phrase table; empty if it has none."""
     fields = line.split(SEPARATOR, ALIGNMENT + 1)
     return fields[ALIGNMENT].strip() if len(fields) > ALIGNMENT else b""
 
@@ -167,15 +167,15 @@ def _counts_of(line: bytes, path: str, line_number: int) -> list[float]:
 
 @dataclass(frozen=True)
 class _Form:
-    """What the lines of a table are like.
+    """The format of a table's lines.
 
     Attributes:
         least, most: fields of a line; None for any number.
-        score_field: which of them has the scores, from 0 on.
-        scores: how many these are.
+        score_field: the field with the scores, from 0 on.
+        scores: the number of scores.
         new: whether target phrases without a number get one.
-        with_links: whether word alignments are wanted.
-        with_counts: whether counts are.
+        with_links: whether to read word alignments.
+        with_counts: whether to read counts.
     """
 
     least: int
@@ -188,7 +188,7 @@ class _Form:
 
 
 class _Reader:
-    """Reads the lines of a table whose source phrase is wanted; no targets where none are given."""
+    """Reads the lines of a table whose source phrase is wanted; without `targets`, no targets."""
 
     def __init__(
         self, path: str, sources: SourcePhrases, targets: TargetPhrases | None, form: _Form
@@ -199,7 +199,7 @@ class _Reader:
         self._form = form
 
     def rows(self) -> Rows:
-        """Return all of them."""
+        """Return all wanted lines."""
         parts = [self._empty(np.empty(0, dtype=np.int64))]
         with LineReader(self._path) as reader:
             parts += [self._of_block(block, reader.line_number) for block in reader.blocks()]
@@ -216,7 +216,7 @@ class _Reader:
         )
 
     def _of_block(self, block: bytes, before: int) -> Rows:
-        """Return the lines of a block that are wanted, so many lines behind the beginning."""
+        """Return the wanted lines of a block that `before` lines precede."""
         lines, form = self._sources.lines(block), self._form
         rows = self._empty(lines.source)
         if not len(rows.source):
@@ -243,7 +243,7 @@ class _Reader:
         return rows
 
     def _read_counts(self, block: bytes, before: int, lines: Lines, rows: Rows) -> None:
-        """Write the counts of the lines of a block, so many lines behind the beginning."""
+        """Write the counts of the lines of a block that `before` lines precede."""
         places = zip(lines.begin.tolist(), lines.end.tolist(), strict=True)
         counted = 0
         for row, (begin, end) in enumerate(places):
@@ -252,7 +252,7 @@ class _Reader:
             rows.counts[row] = _counts_of(block[begin:end], self._path, before + 1)
 
     def _of_line(self, line: bytes, number: int) -> tuple[int, list[float]]:
-        """Return target and scores of a line that is not an ordinary one."""
+        """Return the target and the scores of a line that compiled code cannot parse."""
         form = self._form
         if len(line) > LONGEST_LINE:
             expected = f"lines of at most {LONGEST_LINE:,} bytes"
@@ -297,7 +297,7 @@ def _parse(
     target: Integers,
     scores: Floats,
 ) -> None:
-    """Write targets and scores of lines; the target is `ODD` where that fails."""
+    """Write the targets and scores of lines; the target is `ODD` if Python must parse the line."""
     ends = np.empty(most + 1, np.int64)
     for line in range(len(lines.source)):
         target[line] = ODD
@@ -323,9 +323,9 @@ def _parse(
 
 @inner
 def _field_ends(block: Bytes, place: int, end: int, ends: Integers) -> int:
-    """Write where the fields from the second on end; return how many fields the line has.
+    """Write where the fields from the second on end; return the number of fields.
 
-    Of too many only as many as there is room for, and one, are counted.
+    Counting stops at one more than `ends` has room for.
     """
     fields = 1
     while fields < len(ends):
@@ -346,7 +346,7 @@ def _field_ends(block: Bytes, place: int, end: int, ends: Integers) -> int:
 
 @inner
 def _is_plain(block: Bytes, first: int, last: int) -> bool:
-    """Return whether a field is words with one space between two, and no factors."""
+    """Return whether a field is words with one space between them, without factors."""
     for place in range(first, last):
         if block[place] in (TAB, BAR, CARRIAGE_RETURN, NEW_LINE):
             return False
@@ -357,7 +357,7 @@ def _is_plain(block: Bytes, first: int, last: int) -> bool:
 
 @inner
 def _read_scores(block: Bytes, place: int, end: int, scores: Floats) -> bool:
-    """Read the logs of so many scores; return whether they are there, and ordinary numbers."""
+    """Read the logs of `len(scores)` scores; return whether all are there and ordinary numbers."""
     for column in range(len(scores)):
         while place < end and (block[place] == SPACE or block[place] == TAB):
             place += 1
@@ -374,10 +374,10 @@ def _read_scores(block: Bytes, place: int, end: int, scores: Floats) -> bool:
 
 @inner
 def _read_number(block: Bytes, place: int, end: int) -> tuple[float, int]:
-    """Return the number at a place, -1 if it is no ordinary one, and where it ends.
+    """Return the number at a place, -1 if it is not an ordinary one, and where it ends.
 
-    What is returned is the double next to the number: the product or quotient of an integer and a
-    power of ten that are both exact is rounded once (Clinger 1990).
+    The result is the double nearest to the number: an exact integer times or over an exact power of
+    ten is rounded once (Clinger 1990).
     """
     mantissa, digits, place = _read_digits(block, place, end, 0)
     exponent = 0
@@ -401,7 +401,7 @@ def _read_number(block: Bytes, place: int, end: int) -> tuple[float, int]:
 
 @inner
 def _read_digits(block: Bytes, place: int, end: int, number: int) -> tuple[int, int, int]:
-    """Read digits behind a number; return the longer number, how many, and where they end."""
+    """Read more digits of a number; return the number, how many they are, and where they end."""
     first = place
     while place < end and ZERO <= block[place] <= NINE:
         number = min(10 * number + block[place] - ZERO, MOST_EXACT)
