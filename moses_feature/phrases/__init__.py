@@ -1,1 +1,1 @@
-"""Networks of phrase pairs: the networks, their data, training, scores."""
+"""Networks for phrase pairs: architectures, data, training, scoring."""

@@ -58,17 +58,17 @@ class CrossFittedModel:
 
     @property
     def reading(self) -> Reading:
-        """The direction in which they read and write pairs."""
+        """The direction in which the networks read and write pairs."""
         return self.networks[0].reading
 
     @property
     def words(self) -> WordOptions:
-        """How tokens became words when they were trained."""
+        """How tokens became words when the networks were trained."""
         return self.networks[0].words
 
     @property
     def training(self) -> Json:
-        """Settings and provenance, of the first network; the mean held-out loss of all."""
+        """Settings and provenance of the first network; the mean held-out loss of all."""
         losses = [network.training["held_out_loss"] for network in self.networks]
         return {**self.networks[0].training, "held_out_loss": sum(losses) / len(losses)}
 
@@ -83,7 +83,7 @@ class CrossFittedModel:
 
     @property
     def seed(self) -> int | None:
-        """The seed that they were trained with."""
+        """The seed of the networks' training."""
         return self.networks[0].seed
 
     @property
@@ -93,15 +93,15 @@ class CrossFittedModel:
 
 
 def fold_directory(directory: Path, fold: int) -> Path:
-    """Return where the network of a fold (counted from 0) is kept."""
+    """Return the directory of the network of a fold (counted from 0)."""
     return directory / f"fold-{fold + 1}"
 
 
 def save_folds(directory: Path, folds: Folds, sources: Hashes) -> None:
-    """Write what belongs to all networks; a directory that has it already must agree.
+    """Write the partition and the source hashes; in an existing directory they must be the same.
 
     Raises:
-        FormatError: it holds networks of other folds.
+        FormatError: the directory holds networks of other folds.
     """
     facts = {"format_version": FORMAT_VERSION, "folds": folds.count, "seed": folds.seed}
     path = directory / FOLDS
@@ -116,7 +116,7 @@ def save_folds(directory: Path, folds: Folds, sources: Hashes) -> None:
 
 
 def load_any_model(directory: Path) -> PhraseModel | CrossFittedModel:
-    """Read a model directory, of one network or of one for each fold.
+    """Read a model directory, of one network or of cross-fitted ones.
 
     Raises:
         MosesFeatureError: a file is missing, or of a newer version of this program.

@@ -25,9 +25,9 @@ SLOW_SHARE = {"tanh": 0.0, "leaky-25": 0.25, "leaky-50": 0.5}
 class EncoderDecoder(PairNetwork):
     """p(target phrase | source phrase) as a product over the target words.
 
-    The embedding of END, which stands for y_0, is zero and stays so. With dropout, which the
-    paper has not, a share of the embeddings' and of the maxout units' components is zero in
-    training, the others are scaled up.
+    The embedding of END, which stands for y_0, is zero and stays so. Dropout, which the paper
+    does not have, zeroes random components of the embeddings and the maxout units in training and
+    scales up the others.
     """
 
     sizes: Sizes
@@ -68,9 +68,9 @@ class EncoderDecoder(PairNetwork):
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the weights as in section 4.1.1 of the paper; biases are zero.
 
-        Gaussian with standard deviation 0.01; each recurrent matrix: the left singular vectors
-        of a Gaussian matrix. The forget gates of LSTM begin open (bias 1; Jozefowicz, Zaremba and
-        Sutskever 2015); the rates of slow leaky units are drawn from (0.02, 0.2), all others are 1.
+        Weights are Gaussian with standard deviation 0.01; a recurrent matrix is the left singular
+        vectors of a Gaussian matrix. LSTM forget gates begin open (bias 1; Jozefowicz, Zaremba and
+        Sutskever 2015). The rates of slow leaky units are drawn from (0.02, 0.2), all others are 1.
         """
         unit, hidden = self.sizes.unit, self.sizes.hidden
         if unit == "gru":
@@ -132,7 +132,7 @@ class EncoderDecoder(PairNetwork):
 
     @property
     def rates(self) -> tuple[Tensor, ...]:
-        """How far tanh and leaky units (H,) of encoder and decoder go to their new values."""
+        """The share (H,) of the new value that tanh and leaky units adopt, of both recurrences."""
         return (self.encoder_rate, self.decoder_rate) if self.sizes.products == 1 else ()
 
     def forward(
@@ -150,10 +150,10 @@ class EncoderDecoder(PairNetwork):
             source_lengths: (B,) words of each phrase, END not counted.
             target: (B, M + 1), like `source`.
             target_lengths: (B,), like `source_lengths`.
-            sample: of the target words, to estimate Z from; None for all of them.
+            sample: of the target words, to estimate Z; None computes Z exactly.
 
         Returns:
-            natural logs, (sum of target_lengths + B,) each, in the order of the words in the
+            Natural logs, (sum of target_lengths + B,) each, in the order of the words in the
             flattened `target`.
         """
         summary = self.encode(source, source_lengths)

@@ -27,7 +27,7 @@ from moses_feature.runtime.arrays import Integers
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Target prefixes of one length; with the state before it, each gives its own state.
+    """Target prefixes of one length; each, with the state before it, gives a new state.
 
     parent, word, source: (n,) index of the state before, last word, index of the source phrase.
     """
@@ -38,16 +38,16 @@ class _Nodes:
 
 
 class _Arena:
-    """Hands out float32 tensors by name, each time in the memory of the last one of that name.
+    """Hands out float32 tensors by name, each in the memory of the last one of that name.
 
-    Fresh memory can cost more time than what is done with it.
+    Allocating new memory can take longer than the computation on it.
     """
 
     def __init__(self) -> None:
         self._memory: dict[str, Tensor] = {}
 
     def tensor(self, name: str, rows: int, width: int) -> Tensor:
-        """Return a tensor (rows, width) of anything; it lives until its name is asked for again."""
+        """Return an uninitialised tensor (rows, width), valid until its name is used again."""
         memory = self._memory.get(name)
         if memory is None or len(memory) < rows * width:
             self._memory.pop(name, None)
@@ -60,7 +60,7 @@ class EncoderDecoderScorer:
 
     Args:
         network: the network.
-        computation: where and how.
+        computation: threads, type of the products, normalisation.
     """
 
     def __init__(self, network: EncoderDecoder, computation: Computation) -> None:
@@ -72,7 +72,7 @@ class EncoderDecoderScorer:
         for _ in range(computation.workers):
             self._steps.put(Steps(self._network, ROWS))
         nothing = Phrases.pack([[]])
-        self.word_log_probs(PackedPairs.of_ids(nothing, nothing))  # compiled functions are read now
+        self.word_log_probs(PackedPairs.of_ids(nothing, nothing))  # loads compiled functions now
 
     def word_log_probs(self, pairs: PackedPairs) -> NDArray[np.float64]:
         """Return log p of every target word and END, pair after pair."""
@@ -82,11 +82,11 @@ class EncoderDecoderScorer:
         nodes = _Nodes(every_source, np.full(len(every_source), END), every_source)
         states = sources.start
         for position, level in enumerate(pairs.target_levels):
-            # The states after each distinct prefix, and log p of each distinct next word …
+            # Compute the states after each distinct prefix, and log p of each distinct next word.
             new = self._states(position, len(nodes.word))
             edge_log_probs = self._decode(nodes, level, states, sources, new)
             states = new
-            # … which is that of all phrases with this prefix and this word.
+            # It is the same for all phrases with this prefix and this word.
             taken = edge_log_probs[level.edge_of_row]
             word_log_probs[pairs.offsets[level.rows] + position] = taken
             # Words lead on to the prefixes of the next level; END does not.
@@ -116,14 +116,14 @@ class EncoderDecoderScorer:
         return self._summarise(last)
 
     def _states(self, depth: int, nodes: int) -> Tensor:
-        """Return room for the states of a level; those of the one before it stay."""
+        """Return memory for the states of a level; those of the level before stay valid."""
         return self._arena.tensor(f"states {depth % 2}", nodes, self._sizes.state)
 
     def _summarise(self, states: Tensor) -> Sources:
-        """Turn the encoder's last states (n, W) into what the decoder needs of them."""
+        """Turn the encoder's last states (n, W) into the `Sources` of the decoder."""
         sizes = self._sizes
         sources = Sources(
-            start=states,  # each block overwrites its own
+            start=states,  # each block overwrites only its own rows
             state=self._arena.tensor("state", len(states), sizes.products * sizes.hidden),
             maxout=self._arena.tensor("maxout", len(states), 2 * sizes.maxout),
         )
@@ -142,12 +142,7 @@ class EncoderDecoderScorer:
     ) -> NDArray[np.float64]:
         """Compute the states of nodes, and the log probabilities of the edges that leave them.
 
-        Args:
-            nodes: target prefixes.
-            level: the edges that leave them.
-            states: of the nodes before them.
-            sources: see there.
-            new: where the nodes' states (n, W) are written.
+        `states` are those of the nodes before; the nodes' states (n, W) are written to `new`.
         """
         log_probs = torch.empty(len(level.word))
         edge_words = torch.from_numpy(level.word)
@@ -168,7 +163,7 @@ class EncoderDecoderScorer:
     def _for_each_block(
         self, work: Callable[[Steps, slice, Tensor], None], *columns: Integers
     ) -> None:
-        """Work on blocks of K rows, several at a time.
+        """Run `work` on blocks of K rows, several blocks at a time.
 
         Args:
             work: takes the steps, the block's slice, and the columns (columns, K), padded with 0.

@@ -1,9 +1,9 @@
-"""The feed-forward network for phrase pairs that the paper compares itself with (Schwenk 2012).
+"""The feed-forward network for phrase pairs with which the paper compares (Schwenk 2012).
 
-It reads a fixed number of source words at once, and has a softmax of its own for each target
-position: all words of a target are independent of each other, given the source. So the softmax of
-a position is computed once for all targets of a source phrase, in blocks of a fixed number of rows
-(`steps.py` says why).
+It reads a fixed number of source words at once, and has a separate softmax for each target
+position: given the source, the target words are independent of each other. So the softmax of a
+position is computed once for all targets of a source phrase, in blocks of a fixed number of rows
+(the reason is in `steps.py`).
 
 Axes: B phrase pairs, P positions, M target words of the longest phrase, E embedding, H hidden
 units, R units of the second layer, V target words; of the scorer: n source phrases, K rows of a
@@ -35,7 +35,7 @@ from moses_feature.runtime.arrays import Integers
 class FeedForwardNetwork(PairNetwork):
     """p(target phrase | source phrase) as a product over the target positions.
 
-    Source words after the P-th are not read; target words after the (P + 1)-th, END counted, have
+    Source words after the P-th are ignored; target words after the (P + 1)-th, END counted, share
     the softmax of the last position.
     """
 
@@ -57,8 +57,8 @@ class FeedForwardNetwork(PairNetwork):
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the weights: Gaussian with a standard deviation of 1 / sqrt(inputs); no biases.
 
-        With the 0.01 of the paper, which is for recurrent networks, two layers of tanh would begin
-        with next to nothing.
+        The paper's 0.01, meant for recurrent networks, would make the output of two tanh layers
+        almost zero.
         """
         with torch.no_grad():
             for name, parameter in self.named_parameters():
@@ -82,7 +82,7 @@ class FeedForwardNetwork(PairNetwork):
         return features
 
     def output_at(self, position: int) -> nn.Linear:
-        """Return what gives the logits (V) of a target position, from 0."""
+        """Return the layer of the logits (V) of a target position, from 0."""
         return cast(nn.Linear, self.output_words[min(position, self.sizes.positions)])
 
     def forward(
@@ -96,7 +96,7 @@ class FeedForwardNetwork(PairNetwork):
         """Return log p and log Z of every target word, END included; see `EncoderDecoder`."""
         del source_lengths
         features = self.features(source)
-        # Every softmax has its part in every update, be it of no words.
+        # Every softmax must take part in every update, even if with no words.
         rest = max(0, self.sizes.positions + 1 - target.shape[1])
         target = functional.pad(target, (0, rest), value=END)
         found = []
@@ -118,7 +118,7 @@ class FeedForwardScorer:
 
     Args:
         network: the network.
-        computation: where and how.
+        computation: threads, type of the products, normalisation.
     """
 
     def __init__(self, network: FeedForwardNetwork, computation: Computation) -> None:
@@ -137,7 +137,7 @@ class FeedForwardScorer:
         """Return log p of every target word and END, pair after pair."""
         features = self._features(Phrases.pack(phrases_of(pairs.source_levels)))
         found = np.empty(pairs.offsets[-1])
-        source = np.arange(len(features))  # of each node
+        source = np.arange(len(features))  # source phrase of each node
         for position, level in enumerate(pairs.target_levels):
             of_edge = source[level.parent]
             log_probs = self._log_probs(features, position, of_edge, level)
@@ -146,7 +146,7 @@ class FeedForwardScorer:
         return found
 
     def _features(self, sources: Phrases) -> Tensor:
-        """Return the units (n, R) that the softmaxes read."""
+        """Return the units (n, R) of the last layer before the softmaxes."""
         if not len(sources):
             return torch.empty(0, self._network.sizes.rank)
         words, _ = sources.padded(np.arange(len(sources)), END)
@@ -165,7 +165,7 @@ class FeedForwardScorer:
     def _log_probs(
         self, features: Tensor, position: int, of_edge: Integers, level: Level
     ) -> NDArray[np.float64]:
-        """Return log p of the words of edges, given the source phrase of each, ascending."""
+        """Return log p of the words of edges, whose source phrases `of_edge` are ascending."""
         needed, row = np.unique(of_edge, return_inverse=True)
         found = np.empty(len(row))
 

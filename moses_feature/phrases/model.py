@@ -1,4 +1,4 @@
-"""A network for pairs of phrases or sentences on disk: weights, sizes, vocabularies, origin."""
+"""A network for pairs of phrases or sentences on disk: weights, sizes, vocabularies, provenance."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class PhraseModel:
     Attributes:
         network: the weights.
         source, target: the shortlists.
-        words: how tokens became words when it was trained.
+        words: how tokens became words in training.
         training: settings, results and provenance, for people to read.
-        escaped: whether the tokens that it was trained on were escaped as Moses escapes them.
-        reading: the direction in which it reads and writes pairs.
+        escaped: whether the training tokens were escaped as Moses escapes them.
+        reading: the direction in which the network reads and writes pairs.
         digest: SHA-256 of weights, vocabularies, sizes and word options, in hexadecimal; empty
-            before it is saved.
+            before the model is saved.
     """
 
     network: PairNetwork
@@ -65,19 +65,19 @@ class PhraseModel:
 
     @property
     def self_normalised(self) -> bool:
-        """Whether log Z, which is near 0 by training, is not subtracted in tables."""
+        """Whether log Z is near 0 by training, so that tables do not subtract it."""
         return trained_self_normalised(self.training)
 
     @property
     def seed(self) -> int | None:
-        """The seed that it was trained with, if that is known."""
+        """The seed of training, if it is known."""
         settings = self.training.get("settings")
         seed = settings.get("seed") if isinstance(settings, dict) else None
         return seed if isinstance(seed, int) else None
 
 
 def save_model(directory: Path, model: PhraseModel) -> None:
-    """Write a model; each file appears whole, the weights last.
+    """Write a model; each file appears complete, the weights last.
 
     Raises:
         MosesFeatureError: the directory cannot be written.

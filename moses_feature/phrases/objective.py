@@ -1,6 +1,6 @@
-"""What networks for pairs learn, and in which batches: unique pairs of phrases or of sentences.
+"""The training objective and batches of networks for unique pairs of phrases or of sentences.
 
-Cho et al. 2014 draw pairs of phrases without regard to their frequencies.
+Cho et al. 2014 ignore the frequencies of phrase pairs in training.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from moses_feature.training.objective import Rows, Terms
 
 
 class BatchSampler:
-    """Which pairs make up each update: uniform over the pairs, batches of similar lengths.
+    """The pairs of each update: uniform over the pairs, batches of similar lengths.
 
-    An epoch is a random order of all rows: each pair is drawn once. The order is cut into pools
-    of so many batches; a pool is sorted by target and source length and cut into batches, which
-    are taken in random order. So every pair has the same chance to be in any given update, and
-    little is padded. The batch of an update depends on (seed, update) alone, so that a resumed
-    run goes on with the same batches.
+    An epoch is a random order of all rows, so each pair is drawn once. The order is cut into pools
+    of `pool` batches; a pool is sorted by target and source length and cut into batches, which are
+    taken in random order. Every pair is thus equally likely in any update, and padding is small.
+    The batch of an update depends only on (seed, update), so a resumed run continues with the same
+    batches.
     """
 
     def __init__(
@@ -82,10 +82,10 @@ EVALUATE_AT_MOST_EVERY = 5000
 
 @dataclass(frozen=True)
 class PhraseData:
-    """What a network for pairs is trained on.
+    """The training data of a network for pairs.
 
     Attributes:
-        pairs: what to train on, and what is held out.
+        pairs: the training and held-out pairs.
         source, target: the vocabularies of the pairs.
         words: how tokens became words.
         escaped: whether the tokens were escaped as Moses escapes them.
@@ -104,9 +104,9 @@ class PhraseObjective:
     """log p(target | source) of the unique pairs; see `Objective`.
 
     Args:
-        data: pairs, and how they became ids.
+        data: the pairs.
         settings: sizes, batches and the seed.
-        device: where the network is.
+        device: the device of the network.
     """
 
     loss_name = "loss per target word"
@@ -145,7 +145,7 @@ class PhraseObjective:
         self.network: torch.nn.Module = self._network.to(device)
 
     def batch(self, update: int) -> Rows:
-        """Return the pairs of an update; the sample of words for them is drawn, too."""
+        """Return the pairs of an update; also draw its sample of words."""
         if self._samples is not None:
             self._sample = self._samples.sample(update)
         return self._sampler.batch(update)
@@ -162,7 +162,7 @@ class PhraseObjective:
         return Terms(log_probs, log_norms if self.norm_penalty else None)
 
     def given(self, network: torch.nn.Module, rows: Rows) -> tuple[Tensor | WordSample | None, ...]:
-        """Return what the network is given: words and lengths of both sides, the sample."""
+        """Return the network's inputs: words and lengths of both sides, the sample."""
         tensors = [
             torch.from_numpy(array).to(self.device, non_blocking=True)
             for side in (self._data.pairs.source, self._data.pairs.target)
@@ -171,7 +171,7 @@ class PhraseObjective:
         return *tensors, self._sample if network.training else None
 
     def shown(self, held_out: dict[str, float]) -> str:
-        """Return the held-out loss, and the mean of |log Z| where it was to be small."""
+        """Return the held-out loss, and the mean of |log Z| if training keeps it small."""
         shown = f"{held_out['held_out_loss']:.4f}"
         if norm := held_out.get("mean_absolute_log_norm"):
             shown += f" (mean |log Z| {norm:.3f})"
@@ -185,7 +185,7 @@ class PhraseObjective:
         save_model(directory, model)
 
     def identity(self) -> Json:
-        """Return what the words and shortlists are, and how many pairs there are."""
+        """Return what identifies the data: word options, shortlists, number of pairs."""
         return {
             "pairs": len(self._data.pairs),
             "words": asdict(self._data.words),

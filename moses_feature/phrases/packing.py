@@ -1,7 +1,10 @@
-"""Phrase pairs as the scorer takes them: the prefix trees of their word ids.
+"""Phrase pairs as prefix trees of their word ids, the input of the scorers.
 
-Packing knows nothing of networks and does not import torch, so that light processes can do it
-beside the one that scores.
+Stages: `Packer` turns words into ids in the direction of the network; `PackedPairs.of_ids` numbers
+the distinct source phrases and builds the prefix trees; the scorer computes each edge of the trees
+once; `Level.edge_of_row` hands the result to all pairs that share the edge.
+
+Packing does not depend on networks or torch, so that light processes can do it beside the scorer.
 """
 
 from __future__ import annotations
@@ -29,8 +32,8 @@ class PackedPairs:
 
     Attributes:
         source_levels: the tree of the distinct source phrases.
-        source_of_row: (n,) which of them each pair has.
-        target_levels: the trees of the target phrases, one root for each source phrase.
+        source_of_row: (n,) the source phrase of each pair.
+        target_levels: the trees of the target phrases, with one root for each source phrase.
         offsets: (n + 1,) where the words of each target phrase begin, END counted.
     """
 
@@ -42,19 +45,24 @@ class PackedPairs:
     @classmethod
     def of_ids(cls, source: Phrases, target: Phrases) -> PackedPairs:
         """Pack pairs that are given as word ids."""
+        # 1. One tree for all source phrases. A phrase is known by the edge at which it ends.
         one_root = np.zeros(len(source), dtype=np.int64)
         source_levels = list(prefix_levels(source, one_root))
         source_of_row = _ended_phrases(source_levels, len(source))
+        # 2. One target tree for each distinct source phrase: the scorer computes log p of a word
+        #    once for all pairs with the same source phrase and the same target prefix.
         target_levels = list(prefix_levels(target, source_of_row))
+        # 3. The place of each pair's words in the flat array of results; END counts as a word.
         offsets = target.offsets + np.arange(len(target) + 1)
         return cls(source_levels, source_of_row, target_levels, offsets)
 
 
 def _ended_phrases(levels: list[Level], rows: int) -> Integers:
-    """Number the distinct phrases level by level, in the order in which they end there."""
+    """Number the distinct phrases by the level, and then the edge, at which they end."""
     number_of_row = np.zeros(rows, dtype=np.int64)
     before = 0
     for level in levels:
+        # The edges of END in this level continue the numbers of the levels before.
         number = before + np.cumsum(~level.grows) - 1
         ended = ~level.grows[level.edge_of_row]
         number_of_row[level.rows[ended]] = number[level.edge_of_row[ended]]
@@ -69,9 +77,9 @@ class Packed:
     Attributes:
         parts: for each network, the rows that it scores and their trees.
         shares: (n,) the weight of each network's log probability in that of the pair.
-        target_lengths: (n,) words that are written, END counted.
-        unknown_source, unknown_target: (n,) words outside the shortlist on either side of the
-            pairs as they were given.
+        target_lengths: (n,) words that the network writes, END counted.
+        unknown_source, unknown_target: (n,) words outside the shortlist on the source and target
+            side of the pairs, whatever the direction of the network.
     """
 
     parts: list[tuple[Integers, PackedPairs]]
@@ -86,7 +94,7 @@ class AnyPacker(Protocol):
 
     @property
     def sides(self) -> tuple[Vocabulary, Vocabulary]:
-        """The words of the source side of pairs, and of the target side."""
+        """The vocabularies of the source side and the target side of pairs."""
 
     def pack(self, pairs: Sequence[WordPair]) -> Packed:
         """Pack phrase pairs, given as source and target words."""
@@ -100,9 +108,9 @@ class Packer:
     """Packs phrase pairs for a model of one network.
 
     Attributes:
-        source: the words that it reads.
-        target: those that it writes.
-        reading: which side of a pair it reads.
+        source: the vocabulary of the side that the network reads.
+        target: the vocabulary of the side that it writes.
+        reading: the direction of the network.
     """
 
     source: Vocabulary
@@ -111,7 +119,7 @@ class Packer:
 
     @property
     def sides(self) -> tuple[Vocabulary, Vocabulary]:
-        """The words of the source side of pairs, and of the target side."""
+        """The vocabularies of the source side and the target side of pairs."""
         read, written = self.source, self.target
         return (written, read) if self.reading.reverse else (read, written)
 
@@ -136,7 +144,7 @@ class Packer:
         )
 
     def read_and_written(self, source: Phrases, target: Phrases) -> tuple[Phrases, Phrases]:
-        """Return what the network reads of pairs, and what it writes, in its order."""
+        """Return the side that the network reads and the one that it writes, in its word order."""
         read, written = (target, source) if self.reading.reverse else (source, target)
         return read, written.last_word_first() if self.reading.right_to_left else written
 
@@ -157,10 +165,10 @@ def pack_ids(source: Phrases, target: Phrases) -> Packed:
 class CrossFittedPacker:
     """Packs each pair for the network that never saw its source phrase.
 
-    A source phrase of which no network saw anything goes to all of them, with equal shares.
+    A source phrase that no network saw is scored by all of them, with equal shares.
 
     Attributes:
-        packer: of the shortlists, which are those of every network.
+        packer: packs for the shortlists, which all networks share.
         folds: the partition.
         sources: the hashes of the source phrases of all folds, ascending.
     """
@@ -171,7 +179,7 @@ class CrossFittedPacker:
 
     @property
     def sides(self) -> tuple[Vocabulary, Vocabulary]:
-        """The words of the source side of pairs, and of the target side."""
+        """The vocabularies of the source side and the target side of pairs."""
         return self.packer.sides
 
     def pack(self, pairs: Sequence[WordPair]) -> Packed:

@@ -1,12 +1,12 @@
 """The unique phrase pairs of one or more tables as packed integer arrays.
 
-Memory a pair, with L words on both sides together: while tables are read, 4 L bytes of
-provisional ids, 8 of lengths, 8 of hashes and 4 of counts; numbered, 2 L bytes of ids (4 L with
-more than 65,536 words) and 16 of offsets. For 100 million pairs of 10 words: read, 6.8 GB; an
-array that outgrows its place is copied, at most 2.0 GB; hashes and counts as numpy arrays and
-their sorted copies, 4.8 GB; numbered, 3.6 GB, beside what was read. The peak is below
+Memory for each pair, with L words on both sides together. While tables are read: 4 L bytes of
+provisional ids, 8 of lengths, 8 of hashes and 4 of counts. Once numbered: 2 L bytes of ids (4 L
+with more than 65,536 words) and 16 of offsets. For 100 million pairs of 10 words: 6.8 GB while
+reading; at most 2.0 GB to copy an array that must grow; 4.8 GB for hashes and counts as numpy
+arrays and their sorted copies; 3.6 GB once numbered, beside the 6.8 GB. The peak is below
 6.8 + 2.0 + 4.8 + 3.6 = 17.2 GB. In training 3.6 GB (3.6 bytes a word) and 0.8 GB for the orders
-of two epochs stay.
+of two epochs remain.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _WORDS, _PHRASES = 1, 2  # seeds
 
 
 def phrase_hashes(phrases: Phrases) -> Hashes:
-    """Return a 64-bit hash of each phrase (n,), by its word ids: what a network sees of it."""
+    """Return a 64-bit hash (n,) of the word ids of each phrase, as the network sees them."""
     place = np.arange(len(phrases.ids)) - np.repeat(phrases.offsets[:-1], np.diff(phrases.offsets))
-    # Words that change places change the sum: each is mixed with its place.
+    # Each word is mixed with its position, so that the order of the words matters.
     numbered = phrases.ids.astype(np.uint64) + (place.astype(np.uint64) << np.uint64(32))
     sums = np.concatenate([[np.uint64(0)], np.cumsum(mixed(numbered, _WORDS), dtype=np.uint64)])
     return mixed(sums[phrases.offsets[1:]] - sums[phrases.offsets[:-1]], _PHRASES)
@@ -55,7 +55,7 @@ class Folds:
 
     Attributes:
         count: the number of parts, at least 2.
-        seed: of the partition.
+        seed: the seed of the partition.
     """
 
     count: int
@@ -74,11 +74,11 @@ LARGEST_COUNT = 1e15
 
 
 def peak_bytes(pairs: float, words: float) -> float:
-    """Return the bytes that reading and numbering need at most, the sum that stands above.
+    """Return the peak memory, in bytes, of reading and numbering: the sum at the top.
 
     Args:
-        pairs: that are read, unique or not.
-        words: of a pair on average, both sides together.
+        pairs: pairs that are read, unique or not.
+        words: the average number of words of a pair, both sides together.
     """
     read = 1.125 * (4 * words + 20)  # arrays grow by an eighth
     one_array, hashes_and_counts, numbered = 2 * words, 48, 2 * words + 16
@@ -95,12 +95,12 @@ class PhrasePair:
 
 
 def read_pairs(reader: LineReader, options: WordOptions) -> Iterator[PhrasePair]:
-    """Yield the phrase pairs of a phrase table or of a tab-separated file, told by line 1.
+    """Yield the phrase pairs of a phrase table or of a tab-separated file, recognised by line 1.
 
-    The count is the joint count, third in a table's counts field, where there is one, else 1.
+    The count of a pair is the joint count, the third of a table's counts field, else 1.
 
     Raises:
-        FormatError: a line that is neither.
+        FormatError: a line of neither format.
     """
     parse = None
     for line in reader:
@@ -156,7 +156,7 @@ class PhrasePairs:
 
 
 class _Side:
-    """One side of the pairs while they are read, with provisional ids in order of appearance."""
+    """One side of the pairs while they are read; provisional ids in the order of appearance."""
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -173,7 +173,7 @@ class _Side:
         return self._numbers
 
     def counts(self, weights: NDArray[np.float64], kept: NDArray[np.bool_]) -> dict[bytes, float]:
-        """Return how often each word occurs, a pair counted as often as its weight says."""
+        """Return how often each word occurs, each pair weighted."""
         lengths = np.frombuffer(self._lengths, dtype=np.uint32)
         per_token = np.repeat(np.where(kept, weights, 0.0), lengths)
         ids = np.frombuffer(self._ids, dtype=np.int32)
@@ -195,11 +195,11 @@ class _Side:
 class PairCollection:
     """The unique pairs of some tables, before their words are counted and numbered.
 
-    Pairs are told apart by a 64-bit hash of both sides (of 100 million pairs, two are taken for
-    one with probability 0.0003).
+    Pairs are distinguished by a 64-bit hash of both sides (among 100 million pairs, two different
+    ones have the same hash with probability 0.0003).
 
     Attributes:
-        kept: (pairs that were read,) whether each is the first of its kind.
+        kept: (pairs read,) whether each is the first of its kind.
     """
 
     def __init__(self, pairs: Iterable[PhrasePair]) -> None:
@@ -226,7 +226,7 @@ class PairCollection:
         return self._target.counts(self._counts, self.kept)
 
     def escaped(self) -> bool:
-        """Return whether any token is escaped as Moses escapes it, in a shortlist or not."""
+        """Return whether any token, in a shortlist or not, is escaped as Moses escapes it."""
         return any_escaped(self._source.words()) or any_escaped(self._target.words())
 
     def source_hashes(self, vocabulary: Vocabulary) -> Hashes:
@@ -245,24 +245,25 @@ class PairCollection:
     ) -> PhrasePairs:
         """Number the words, and hold out a random share of the source phrases.
 
-        Source phrases are the same if the network cannot tell them apart: unknown words are one.
-        At least one is held out and at most `limit`, and always one is left to train on; all pairs
-        of a source phrase fall on the same side. With a single source phrase nothing is held out.
+        Source phrases are the same if the network cannot distinguish them: all unknown words are
+        UNK. At least one is held out, at most `limit`, and at least one is left for training; all
+        pairs of a source phrase are on the same side. With a single source phrase nothing is held
+        out.
 
         Args:
             source: the vocabulary of the source side.
-            target: that of the target side.
-            held_out_share: of all source phrases.
+            target: the vocabulary of the target side.
+            held_out_share: the share of all source phrases to hold out.
             limit: the most source phrases that are held out.
-            seed: of the choice.
-            folds: leave out one of them: it is neither trained on, nor held out to choose by.
-            fold: which one.
+            seed: the seed of the choice.
+            folds: a partition; its fold `fold` is neither trained on nor held out.
+            fold: the fold to leave out.
         """
         hashes = phrase_hashes(self._source.pack(source, self.kept))
         left_out = np.zeros(len(hashes), dtype=np.bool_)
         if folds is not None:
             left_out = folds.of(hashes) == fold
-        order = mixed(hashes, seed + fold)  # each network is chosen by other phrases
+        order = mixed(hashes, seed + fold)  # each network holds out other phrases
         distinct = np.unique(order[~left_out])
         if folds is not None and (len(distinct) < 2 or not left_out.any()):
             found = len(np.unique(hashes))

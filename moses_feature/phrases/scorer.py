@@ -1,10 +1,10 @@
 """Score many phrase pairs at once: log p(target | source), end-of-phrase included.
 
-Of a network for the other direction, what it reads is the source here.
+For a network of the other direction, "source" here is the side that it reads.
 
-Each kind of network has its own scorer module for the CPU, where each thread works on a block of
-rows of its own: products of this size gain little from being shared by threads. On a GPU the
-network's own `forward` scores padded batches.
+On the CPU each kind of network has its own scorer module, in which each thread works on its own
+block of rows: products of this size gain little from several threads. On a GPU the network's own
+`forward` scores padded batches.
 """
 
 from __future__ import annotations
@@ -65,23 +65,23 @@ class Scores:
 class Scorer:
     """One or more networks ready to score phrase pairs on a device.
 
-    Where a pair is scored by several networks, its score is the mean of theirs.
+    If several networks score a pair, its score is the mean of theirs.
 
     Attributes:
-        packer: turns words into what the networks score.
-        dtype: of the large products.
-        helpers: how many processes that pack pairs can keep it busy.
+        packer: turns words into the networks' input.
+        dtype: the type of the large products.
+        helpers: how many packing processes can keep it busy.
 
     Args:
-        networks: those that the packer packs for.
-        packer: turns words into what the networks score.
-        device: where the products are computed.
-        dtype: of the large products; all else is float32.
-        threads: that share the work on a CPU; None for as many as PyTorch uses.
+        networks: the networks that the packer packs for.
+        packer: turns words into the networks' input.
+        device: the device of the products.
+        dtype: the type of the large products; all else is float32.
+        threads: threads on a CPU; None for as many as PyTorch uses.
         normalised: whether log Z is subtracted.
 
     Raises:
-        UsageError: an architecture that has no products in this dtype.
+        UsageError: an architecture that has no products of this type.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Scorer:
         """Score phrase pairs, given as source and target words.
 
         Raises:
-            TypeError: a word that is not bytes; it would not be in any vocabulary.
+            TypeError: a word that is not bytes; no vocabulary would have it.
         """
         if not all(isinstance(word, bytes) for pair in pairs for words in pair for word in words):
             raise TypeError("expected words in bytes; moses_feature.api takes text")
@@ -140,7 +140,7 @@ class _PairScorer(Protocol):
 
 
 class ForwardScorer:
-    """Scores phrase pairs by the network's own `forward`: on a GPU, and the others' twin."""
+    """Scores phrase pairs by the network's own `forward`: for a GPU, and to check the others."""
 
     def __init__(self, network: PairNetwork, device: torch.device, how: Computation) -> None:
         self._network = network.to(device).eval()
@@ -185,14 +185,14 @@ def scorer_of(
     *,
     normalised: bool = False,
 ) -> Scorer:
-    """Return what scores phrase pairs with a model; see `Scorer`.
+    """Return a scorer of phrase pairs for a model; see `Scorer`.
 
     Args:
-        model: whose networks score.
-        device: see there, as for the others.
-        dtype: see there.
-        threads: see there.
-        normalised: subtract log Z of a self-normalised network, too.
+        model: one network, or cross-fitted ones.
+        device: as for `Scorer`.
+        dtype: as for `Scorer`.
+        threads: as for `Scorer`.
+        normalised: subtract log Z even if the network is self-normalised.
     """
     parts = model.networks if isinstance(model, CrossFittedModel) else (model,)
     networks = [part.network for part in parts]
@@ -201,7 +201,7 @@ def scorer_of(
 
 
 def packer_of(model: PhraseModel | CrossFittedModel) -> AnyPacker:
-    """Return what turns words into what the networks of a model score."""
+    """Return the packer for the networks of a model."""
     packer = Packer(model.source, model.target, model.reading)
     if isinstance(model, PhraseModel):
         return packer
@@ -212,7 +212,7 @@ class AnyScorer(Protocol):
     """Scores pairs that were packed for it.
 
     Attributes:
-        helpers: how many processes that pack pairs can keep it busy.
+        helpers: how many packing processes can keep it busy.
     """
 
     @property
@@ -224,7 +224,7 @@ class AnyScorer(Protocol):
 
 
 class Ensemble:
-    """Networks with the same shortlists; p of a word is the mean of theirs.
+    """Several networks with the same shortlists; p of a word is the mean of theirs.
 
     Args:
         scorers: two or more.

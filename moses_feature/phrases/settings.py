@@ -1,4 +1,4 @@
-"""Networks for pairs: their layer sizes, how to train them, and on what; free of torch."""
+"""Settings of networks for pairs: layer sizes, training, data; free of torch."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ PRODUCTS = {"gru": 3, "tanh": 1, "leaky-25": 1, "leaky-50": 1, "lstm": 4}
 class Sizes(PairSizes):
     """Layer sizes: hidden units, embedding, maxout units (S outputs from 2 S inputs), output rank.
 
-    The rank is that of the product G_l G_r in place of one output matrix. The hidden units of both
-    recurrences are of one kind.
+    The rank is that of the product G_l G_r, which replaces one output matrix. Encoder and decoder
+    have the same kind of hidden units.
     """
 
     hidden: int
@@ -47,12 +47,12 @@ class Sizes(PairSizes):
 
     @property
     def products(self) -> int:
-        """How many products of size H a state needs."""
+        """The number of products of size H that a state needs."""
         return PRODUCTS[self.unit]
 
     @property
     def state(self) -> int:
-        """Numbers of a state: H, and as many memory cells of an LSTM."""
+        """The width of a state: H, and for LSTM as many memory cells."""
         return 2 * self.hidden if self.unit == "lstm" else self.hidden
 
 
@@ -68,8 +68,8 @@ PRESETS = {
 class FeedForwardSizes(PairSizes):
     """Layer sizes of the feed-forward network.
 
-    Hidden units, embedding, units of the second layer (rank), source words that it reads; it has
-    one softmax more than these, for END after as many target words.
+    Hidden units, embedding, units of the second layer (rank), source words read. It has one more
+    softmax than source words: END may follow as many target words.
     """
 
     hidden: int
@@ -89,11 +89,11 @@ class TrainingSettings(RunSettings):
     """How to train a network for pairs of phrases.
 
     Attributes:
-        sizes: layer sizes, which say of which kind the network is.
+        sizes: layer sizes, whose class determines the architecture.
         pool: batches that are sorted by length together.
         held_out_limit: the most source phrases that are held out.
         self_normalisation: factor of (log Z)^2 in the loss; 0 for none (Devlin et al. 2014).
-        sample: target words that Z is estimated from, on average; None for all of them.
+        sample: mean number of target words in the sample that estimates Z; None for exact Z.
     """
 
     sizes: PairSizes = PRESETS["small"]
@@ -117,13 +117,13 @@ class RefineSettings(RunSettings):
     """How to refine a network; an example is a sentence with its list.
 
     Attributes:
-        perplexity: of the translations of a list under the log-linear model, on average, at the
-            start: it says how much more the better ones weigh.
-        weight: of the network's column while it learns; None for that of the system.
+        perplexity: mean perplexity of a list's translations under the log-linear model at the
+            start; the lower it is, the more the better ones count.
+        weight: the weight of the network's column in training; None for that of the system.
     """
 
     batch_size: int = 16
-    learning_rate: float | None = 1e-4  # a tenth of that for a network that starts from nothing
+    learning_rate: float | None = 1e-4  # a tenth of the rate for training from scratch
     perplexity: float = 10.0
     weight: float | None = None
     held_out: float = 0.1
@@ -138,16 +138,16 @@ class RefineSettings(RunSettings):
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What to train on.
+    """The data to train on.
 
     Attributes:
         tables: phrase tables, or tab-separated files of phrase pairs.
-        source_text, target_text: texts whose word frequencies make the shortlists; None for the
-            tables themselves, each pair weighted by its joint count.
-        shortlist: words of each side that the network knows; all others are UNK.
+        source_text, target_text: texts whose word frequencies determine the shortlists; None for
+            the tables themselves, each pair weighted by its joint count.
+        shortlist: the number of known words of each side; all others are UNK.
         words: how tokens become words.
-        folds: networks to train, each on all source phrases but its fold's; 1 for one network,
-            trained on all of them.
+        folds: the number of networks, each trained on all source phrases but those of its fold; 1
+            for one network, trained on all of them.
         reading: the direction in which the pairs are read and written.
     """
 

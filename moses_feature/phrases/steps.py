@@ -1,11 +1,11 @@
-"""One step of an encoder-decoder for a block of rows: the products and what follows them.
+"""One step of an encoder-decoder for a block of rows: the matrix products and what follows them.
 
-The products of embeddings are folded into tables once per model, those of the summary c are
+The products of embeddings are folded into tables once per model; those of the summary c are
 computed once per source phrase.
 
-A block has the same number of rows K whatever there is to score (the last one is padded): the
-numeric library then sums each row in the same order, and the score of a pair does not depend on
-the pairs beside it, to the bit.
+A block always has the same number of rows K (the last one is padded): the numeric library then sums
+each row in the same order, so the score of a pair does not depend on the pairs beside it, to the
+bit.
 
 In the comments: H hidden units, P products of one of them, W numbers of a state (`Sizes`), S maxout
 units, R output rank, V target words, n source phrases.
@@ -26,7 +26,7 @@ from moses_feature.phrases.encoder_decoder import EncoderDecoder
 
 
 class UnitSteps(Protocol):
-    """The steps for blocks of K rows; states are overwritten."""
+    """The recurrent steps for blocks of K rows; states are overwritten."""
 
     def encode(self, state: Tensor, word: Tensor) -> None:
         """Turn the encoder's states (K, W) into those after the words (K,)."""
@@ -44,11 +44,11 @@ class UnitSteps(Protocol):
 
 @dataclass(frozen=True)
 class FoldedGru:
-    """The weights of gated units, embeddings folded in.
+    """The weights of gated units (GRU), embeddings folded in.
 
     Attributes:
         encoder_inputs: (source words, 3 H) W_z e(x), W_r e(x), W e(x) and the biases.
-        decoder_inputs: (V, 3 H) the same of the decoder.
+        decoder_inputs: (V, 3 H) the same for the decoder.
         encoder_gates: (H, 2 H) U_z, U_r.
         encoder_candidate: (H, H) U.
         decoder_state: (H, 3 H) U'_z, U'_r, U'.
@@ -62,7 +62,7 @@ class FoldedGru:
 
     @classmethod
     def of(cls, network: EncoderDecoder, dtype: torch.dtype) -> FoldedGru:
-        """Fold those of a network, with products of some type."""
+        """Fold the weights of a network, for products in a type."""
         return cls(
             *_folded_inputs(network),
             matrix(network.encoder_gates, dtype),
@@ -101,9 +101,9 @@ class FoldedUnits:
 
     Attributes:
         encoder_inputs: (source words, P H) the products of each word, and the biases.
-        decoder_inputs: (V, P H) the same of the decoder.
+        decoder_inputs: (V, P H) the same for the decoder.
         encoder_state, decoder_state: (H, P H).
-        rates: (H,) of the encoder's leaky units and of the decoder's; nothing of LSTM.
+        rates: (H,) of the encoder's leaky units and of the decoder's; empty for LSTM.
     """
 
     encoder_inputs: Tensor
@@ -114,7 +114,7 @@ class FoldedUnits:
 
     @classmethod
     def of(cls, network: EncoderDecoder, dtype: torch.dtype) -> FoldedUnits:
-        """Fold those of a network, with products of some type."""
+        """Fold the weights of a network, for products in a type."""
         states = matrix(network.encoder_state, dtype), matrix(network.decoder_state, dtype)
         return cls(*_folded_inputs(network), *states, network.rates)
 
@@ -131,7 +131,7 @@ class _PlainSteps:
         self._do = elementwise.leaky_state if weights.rates else elementwise.lstm_state
         encoder, decoder = ((rate,) for rate in weights.rates) if weights.rates else ((), ())
         self._encoder_rate, self._decoder_rate = encoder, decoder
-        # The encoder has no summary: that of the only source phrase is zero.
+        # The encoder has no summary: it is given a single source phrase with a zero summary.
         self._nothing = torch.zeros_like(weights.encoder_inputs[:1])
         self._no_source = self._nothing.new_zeros(rows, dtype=torch.int64)
 
@@ -162,13 +162,13 @@ class FoldedNetwork:
     """The weights of a network as the steps need them, transposed, embeddings folded in.
 
     Attributes:
-        units: what the two recurrences need.
+        units: the weights of the two recurrences.
         maxout_inputs: (V, 2 S) O_y e(y) and the bias.
         summary_bias: (H,) of V.
         decoder_start_bias: (W,) of V'.
         summary: (H, H) V.
         decoder_start: (H, W) V'.
-        decoder_summary: (H, K H) C_z, C_r, C.
+        decoder_summary: (H, P H) C_z, C_r, C.
         maxout_summary: (H, 2 S) O_c.
         maxout_state: (H, 2 S) O_h.
         output_rank: (S, R) G_r, always float32.
@@ -196,7 +196,7 @@ class FoldedNetwork:
 
         Args:
             network: the network.
-            dtype: of the large products.
+            dtype: the type of the large products.
             normalised: whether log Z is subtracted.
         """
         units = FoldedGru if network.sizes.unit == "gru" else FoldedUnits
@@ -223,9 +223,9 @@ class FoldedNetwork:
 
 @dataclass(frozen=True)
 class Sources:
-    """What the decoder needs of n source phrases, computed once for each.
+    """The decoder's inputs from n source phrases, computed once for each.
 
-    start: (n, W) the first state; state: (n, K H) C_z c, C_r c, C c; maxout: (n, 2 S) O_c c.
+    start: (n, W) the first state; state: (n, P H) C_z c, C_r c, C c; maxout: (n, 2 S) O_c c.
     """
 
     start: Tensor
@@ -260,20 +260,20 @@ class Steps:
         """Return the encoder's states (K, W) after a word.
 
         Args:
-            states: (n, W) before it.
-            parent: (K,) which of them each row goes on from.
-            word: (K,).
+            states: (n, W) the states before the word.
+            parent: (K,) the row of `states` that each row continues.
+            word: (K,) the word.
         """
         torch.index_select(states, 0, parent, out=self._state)
         self._units.encode(self._state, word)
         return self._state
 
     def summarise(self, states: Tensor, row: Tensor) -> Sources:
-        """Return what the decoder needs of K source phrases.
+        """Return the decoder's inputs from K source phrases.
 
         Args:
-            states: (n, W) the encoder's last ones.
-            row: (K,) which of them.
+            states: (n, W) the encoder's last states.
+            row: (K,) rows of `states`.
         """
         torch.index_select(states, 0, row, out=self._state)
         c = self._summary(self._state[:, : self._hidden])
@@ -288,11 +288,11 @@ class Steps:
         """Return the decoder's states (K, W) after a word, and G_r s (K, R) of the next one.
 
         Args:
-            states: (n, W) before it.
-            sources: of the source phrases.
-            parent: (K,) which of the states each row goes on from.
-            word: (K,).
-            source: (K,) which of the source phrases each row belongs to.
+            states: (n, W) the states before the word.
+            sources: the source phrases.
+            parent: (K,) the row of `states` that each row continues.
+            word: (K,) the word.
+            source: (K,) the source phrase of each row.
         """
         network, state = self._network, self._state
         torch.index_select(states, 0, parent, out=state)
@@ -312,7 +312,7 @@ class Steps:
 
         Args:
             features: (K, R) G_r s.
-            row: (edges,) which of the rows each word comes next in.
-            word: (edges,).
+            row: (edges,) the row of `features` from which each word is predicted.
+            word: (edges,) the words.
         """
         return self._output(features, row, word)

@@ -1,4 +1,4 @@
-"""What the users of a model need to know of it, and how tokens of a table become its words.
+"""The interface of a model for its users, and how the tokens of a table become its words.
 
 A model is one network or several; free of torch.
 """
@@ -15,7 +15,7 @@ from moses_feature.runtime.files import Json
 
 
 class AnyModel(Protocol):
-    """A network, or several, as their users see them."""
+    """One network or several, as their users see them."""
 
     @property
     def source(self) -> Vocabulary:
@@ -27,7 +27,7 @@ class AnyModel(Protocol):
 
     @property
     def words(self) -> WordOptions:
-        """How tokens became words when it was trained."""
+        """How tokens became words in training."""
 
     @property
     def training(self) -> Json:
@@ -35,15 +35,15 @@ class AnyModel(Protocol):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all that decides the scores."""
+        """SHA-256 of everything that determines the scores."""
 
     @property
     def seed(self) -> int | None:
-        """The seed that it was trained with."""
+        """The seed of training."""
 
     @property
     def reading(self) -> Reading:
-        """The direction in which it reads and writes pairs."""
+        """The direction in which the model reads and writes pairs."""
 
     @property
     def escaped(self) -> bool:
@@ -55,9 +55,9 @@ class TableWords:
     """How the tokens of a table become words of a model's vocabularies.
 
     Attributes:
-        escaped: whether the table's tokens are escaped; `auto` takes them as Moses does (`yes`).
+        escaped: whether the table's tokens are escaped; `auto` assumes so, like Moses (`yes`).
         source_factor, target_factor: factors to score; None for those of the model.
-        hierarchical: score hierarchical rules too.
+        hierarchical: also score hierarchical rules.
     """
 
     escaped: Literal["auto", "yes", "no"] = "auto"
@@ -66,7 +66,7 @@ class TableWords:
     hierarchical: bool = False
 
     def words(self, model: AnyModel) -> WordOptions:
-        """Return what makes words of the model out of the table's tokens."""
+        """Return how the table's tokens become words of the model."""
         options = replace(
             model.words,
             escaping=self._escaping(model),
@@ -79,7 +79,7 @@ class TableWords:
         return options
 
     def _escaping(self, model: AnyModel) -> Literal["as-is", "unescape", "escape"]:
-        """Return what to do to tokens that are escaped or not, for the model that reads them."""
+        """Return how to change the escaping of the table's tokens for the model."""
         if self.escaped == "no":
             return "escape" if model.escaped else "as-is"
         return "as-is" if model.escaped else "unescape"

@@ -46,12 +46,12 @@ def train(
     Args:
         data: the tables and how to read them.
         settings: how to train.
-        directory: the model directory; must not hold a model unless the run goes on.
-        device: where to train.
-        control: see there.
+        directory: the model directory; must not hold a model unless the run is resumed.
+        device: the device to train on.
+        control: stopping, resuming and reporting; see `RunControl`.
 
     Returns:
-        The reason for stopping; `interrupted` when `control.stop` said so.
+        The reason for stopping; `interrupted` if `control.stop` asked for it.
 
     Raises:
         UsageError: `directory` holds a model already and is not to be resumed.
@@ -68,7 +68,7 @@ def train(
         ranks.from_first(lambda: stack.enter_context(lock))
         material = cache(
             lambda: _Material(data, control.command)
-        )  # read in the first process alone
+        )  # only the first process reads the data
         folds = Folds(data.folds, settings.seed) if data.folds > 1 else None
         if folds is not None:
             ranks.from_first(lambda: save_folds(directory, folds, material().source_hashes()))
@@ -77,7 +77,7 @@ def train(
                 logger.info("network %d of %d", fold + 1, folds.count)
             learnt = ranks.from_first(partial(_training_set, material, settings, folds, fold))
             if part is parts[-1]:
-                material.cache_clear()  # numbered pairs are all that is needed from now on
+                material.cache_clear()  # from now on only the numbered pairs are needed
             objective = PhraseObjective(learnt.data, settings, device)
             trainer = Trainer(objective, settings, part, device, learnt.provenance, ranks)
             if (
@@ -88,7 +88,7 @@ def train(
 
 
 def _check(data: TrainingData, directory: Path, parts: Sequence[Path], resume: bool) -> None:
-    """Check that there is something to train, and that it would not overwrite anything."""
+    """Check that there is something to train and nothing to overwrite."""
     if STANDARD_STREAM in (*data.tables, data.source_text, data.target_text):
         raise UsageError("training reads from files: expected a file name, found -")
     if (directory / FOLDS).exists() and data.folds == 1:
@@ -101,7 +101,7 @@ def _check(data: TrainingData, directory: Path, parts: Sequence[Path], resume: b
 
 @dataclass(frozen=True)
 class _TrainingSet:
-    """What one network is trained on, and where it comes from."""
+    """The data of one network, and its provenance."""
 
     data: PhraseData
     provenance: Json
@@ -114,9 +114,9 @@ def _training_set(
 
 
 class _Material:
-    """The phrase pairs and shortlists of a run, whatever the number of networks.
+    """The phrase pairs and shortlists of a run, for one or more networks.
 
-    What the networks read is the source here, in either direction.
+    "Source" is the side that the networks read, in either direction.
 
     Attributes:
         collection: all pairs.
@@ -163,7 +163,7 @@ class _Material:
     def training_set(
         self, settings: TrainingSettings, folds: Folds | None, fold: int
     ) -> _TrainingSet:
-        """Return all pairs, or all but those of a fold, as a network learns them."""
+        """Return the data of one network: all pairs, or all but those of a fold."""
         pairs = self.collection.pairs(
             self._source,
             self._target,

@@ -1,1 +1,1 @@
-"""What networks write by themselves: samples, beam search."""
+"""Generating targets with a network: sampling and beam search."""

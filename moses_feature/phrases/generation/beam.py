@@ -15,15 +15,15 @@ from moses_feature.runtime.arrays import Floats, Integers
 def likeliest(
     empty: Prefixes, longest: Sequence[int], beam: int, banned: Sequence[int] = ()
 ) -> list[list[Written]]:
-    """Return for each source phrase the likeliest targets that were found, `beam` at most.
+    """Return for each source phrase the likeliest targets found, at most `beam`.
 
-    A prefix that is no better than as many whole targets is given up: it can only become worse.
+    A prefix is dropped if `beam` finished targets are as likely: it can only become less likely.
 
     Args:
         empty: an empty prefix for each source phrase.
-        longest: the words of its targets at most.
-        beam: how many prefixes of a source phrase go on.
-        banned: words that no target may have.
+        longest: the longest target in words, for each source phrase.
+        beam: prefixes of a source phrase that are extended.
+        banned: words that no target may contain.
     """
     searches = [_Search(beam, most) for most in longest]
     prefixes, owners = empty, list(range(len(searches)))
@@ -50,8 +50,8 @@ class _Search:
     """The search for the targets of one source phrase.
 
     Attributes:
-        ended: whole targets, likeliest first.
-        live: prefixes that go on.
+        ended: finished targets, likeliest first.
+        live: prefixes to extend.
     """
 
     beam: int
@@ -60,11 +60,11 @@ class _Search:
     live: list[Written] = field(default_factory=lambda: [Written((), 0.0)])
 
     def advance(self, words: Integers, log_probs: Floats, ends: Floats) -> list[tuple[int, int]]:
-        """Go on with the best words after the live prefixes; return which prefix and which word.
+        """Extend the live prefixes by the best next words; return (prefix, word) of each.
 
         Args:
-            words: (live, n) those that may come next.
-            log_probs: (live, n) of them.
+            words: (live, n) candidates for the next word.
+            log_probs: (live, n) their log p.
             ends: (live,) log p of END.
         """
         before = np.array([prefix.log_prob for prefix in self.live])

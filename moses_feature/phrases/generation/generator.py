@@ -1,4 +1,4 @@
-"""A network of a model directory that writes targets, and the words that it writes."""
+"""A network of a model directory as a generator of targets, and the words of its targets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Generator:
     """A network that writes targets of source phrases, or of sentences.
 
     Attributes:
-        model: whose network it is.
+        model: the model of the network.
         empty: returns empty prefixes for the ids of source phrases.
     """
 
@@ -66,14 +66,14 @@ class Generator:
     def looked_at(
         self, sources: Sequence[Ids], targets: Sequence[Written]
     ) -> list[list[int]] | None:
-        """Return the place of the source word that each target word looks at most.
+        """Return the place of the source word to which each target word is aligned best.
 
         Args:
             sources: ids of the words of source phrases, which are not empty.
-            targets: one of each.
+            targets: a target of each.
 
         Returns:
-            places, first word first; None if the network looks at none.
+            Places for each target, first word first; None if the network has no attention.
         """
         found: list[list[int]] = []
         for first in range(0, len(sources), PAIRS_TOGETHER):
@@ -94,7 +94,7 @@ class Generator:
         return words[::-1] if self.model.reading.right_to_left else words
 
     def _parts(self, sources: Sequence[Ids], prefixes: int) -> Iterator[Sequence[Ids]]:
-        """Yield some source phrases at a time, of which each has so many prefixes at most."""
+        """Yield source phrases in groups that fit memory, at most `prefixes` prefixes for each."""
         together = max(1, LOG_PROBS_TOGETHER // (prefixes * len(self.model.target)))
         for first in range(0, len(sources), together):
             yield sources[first : first + together]
@@ -104,7 +104,7 @@ def generator_of(directory: Path) -> Generator:
     """Read a network for phrases, or RNNsearch.
 
     Raises:
-        UsageError: there are several networks, one for each fold.
+        UsageError: the model is cross-fitted.
         MosesFeatureError: a file is missing, or of a newer version of this program.
         FormatError: a file is damaged, or the files do not belong together.
     """
@@ -120,12 +120,12 @@ def generator_of(directory: Path) -> Generator:
 def _looked_at(
     prefixes: Prefixes, lengths: Sequence[int], targets: Sequence[Sequence[int]]
 ) -> list[list[int]] | None:
-    """Return the place of the source word that each target word looks at most, if at any.
+    """Return the best aligned source place of each target word; None without attention.
 
     Args:
-        prefixes: empty ones of some source phrases.
+        prefixes: an empty prefix for each source phrase.
         lengths: words of the source phrases, one at least.
-        targets: ids of the words of a target of each, in the order in which they are written.
+        targets: a target of each, word ids in the order in which they are written.
     """
     found: list[list[int]] = [[] for _ in targets]
     going_on = list(range(len(targets)))

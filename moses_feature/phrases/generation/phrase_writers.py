@@ -1,7 +1,6 @@
-"""Networks for phrases that write targets, on the CPU.
+"""Networks for phrases as generators of targets, on the CPU.
 
-All work on rows is done in blocks that are always as large, so that no row depends on those beside
-it.
+All work on rows is done in blocks of the same size, so that no row depends on those beside it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ ROWS = 64
 
 
 def in_blocks(work: Callable[[Tensor], tuple[Tensor, ...]], count: int) -> tuple[Tensor, ...]:
-    """Work on ROWS rows at a time, the last ones repeated; return what comes of all of them."""
+    """Run `work` on blocks of ROWS row numbers, the last one padded; join the results."""
     blocks = [
         work(torch.arange(first, first + ROWS).clamp(max=count - 1))
         for first in range(0, count, ROWS)
@@ -42,7 +41,7 @@ CPU = torch.device("cpu")
 
 
 class PhraseWriter:
-    """An encoder-decoder that writes targets, on the CPU."""
+    """An encoder-decoder as a generator of targets, on the CPU."""
 
     def __init__(self, network: EncoderDecoder) -> None:
         output = network.output_words
@@ -53,7 +52,7 @@ class PhraseWriter:
 
     @torch.inference_mode()
     def summaries(self, sources: Sequence[Sequence[int]]) -> Sources:
-        """Read source phrases, given as ids."""
+        """Encode source phrases, given as ids."""
         phrases = Phrases.pack(sources)
         lengths = np.diff(phrases.offsets)
         words, _ = phrases.padded(np.arange(len(sources)), END)
@@ -67,7 +66,7 @@ class PhraseWriter:
                 ended = torch.from_numpy(lengths[rows] == place)
                 last[ended] = states[ended]
             read = self.steps.summarise(last, torch.arange(ROWS))
-            # the steps write their next results to the same place
+            # clone: the next step writes its results into the same memory
             return read.start.clone(), read.state.clone(), read.maxout.clone()
 
         return Sources(*in_blocks(read, len(sources)))
@@ -83,12 +82,12 @@ class PhrasePrefixes:
     """N prefixes of targets; see `Prefixes`.
 
     Attributes:
-        writer: whose they are.
-        sources: the source phrases.
-        states: (n, W) of the decoder before the last words.
+        writer: the generator.
+        sources: the encoded source phrases.
+        states: (n, W) decoder states before the last words.
         state: (N,) the state of each prefix.
-        source: (N,) the source phrase of each.
-        last: (N,) the last words, END of an empty prefix.
+        source: (N,) the source phrase of each prefix.
+        last: (N,) the last words, END for an empty prefix.
     """
 
     writer: PhraseWriter
@@ -120,7 +119,7 @@ class PhrasePrefixes:
 
     @torch.inference_mode()
     def _of_logits(self, work: Callable[[Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
-        """Return what comes of the logits (ROWS, V) of the next words, block by block."""
+        """Return the results of `work` on the logits (ROWS, V) of the next words, by blocks."""
         writer, features = self.writer, self._decoded[1]
         return in_blocks(
             lambda rows: work(torch.addmm(writer.output_bias, features[rows], writer.output)),
@@ -130,7 +129,7 @@ class PhrasePrefixes:
     @cached_property
     @torch.inference_mode()
     def _decoded(self) -> tuple[Tensor, ...]:
-        """The states (N, H) after the last words, and G_r s (N, R) of the next ones."""
+        """The states (N, W) after the last words, and G_r s (N, R) of the next ones."""
         writer = self.writer
 
         def decode(rows: Tensor) -> tuple[Tensor, ...]:
@@ -142,7 +141,7 @@ class PhrasePrefixes:
         return in_blocks(decode, len(self.last))
 
     def grown(self, prefix: Integers, word: Integers) -> PhrasePrefixes:
-        """Return longer prefixes: some of these, and a word after each."""
+        """Return longer prefixes: the given ones of these, each with a word appended."""
         rows, states = torch.from_numpy(prefix), self._decoded[0]
         last = torch.from_numpy(word)
         return PhrasePrefixes(self.writer, self.sources, states, rows, self.source[rows], last)
@@ -153,10 +152,10 @@ class FeedForwardPrefixes:
     """N prefixes of targets, all of the same length; see `Prefixes`.
 
     Attributes:
-        network: what writes them.
-        features: (n, R) its last layer but one, for each source phrase.
+        network: the network that writes them.
+        features: (n, R) the units of the last layer before the softmax, for each source phrase.
         source: (N,) the source phrase of each prefix.
-        position: the words of each.
+        position: the number of words of each prefix.
     """
 
     network: FeedForwardNetwork
@@ -194,7 +193,7 @@ class FeedForwardPrefixes:
         return chosen, found.values.numpy()[row], log_probs[:, END].numpy()[row]
 
     def grown(self, prefix: Integers, word: Integers) -> FeedForwardPrefixes:
-        """Return longer prefixes: some of these, and a word after each, whatever it is."""
+        """Return longer prefixes; the appended words have no influence on the next ones."""
         del word
         return replace(self, source=self.source[prefix], position=self.position + 1)
 
@@ -210,13 +209,13 @@ class FeedForwardPrefixes:
 
 
 def encoder_decoder_writer(directory: Path) -> tuple[PhraseModel, EmptyPrefixes]:
-    """Read an encoder-decoder; return it with what makes empty prefixes."""
+    """Read an encoder-decoder; return it with a function that makes empty prefixes."""
     model = load_model(directory)
     return model, PhraseWriter(cast(EncoderDecoder, model.network)).empty
 
 
 def feed_forward_writer(directory: Path) -> tuple[PhraseModel, EmptyPrefixes]:
-    """Read a feed-forward network; return it with what makes empty prefixes."""
+    """Read a feed-forward network; return it with a function that makes empty prefixes."""
     model = load_model(directory)
     network = cast(FeedForwardNetwork, model.network)
     return model, partial(FeedForwardPrefixes.empty, network)

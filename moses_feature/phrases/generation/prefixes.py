@@ -1,4 +1,4 @@
-"""Prefixes of targets that a network is writing, and what may come next; free of torch."""
+"""Prefixes of targets that a network is writing, and their next words; free of torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MORE_WORDS = 10
 
 
 def longest_translation(source_words: int) -> int:
-    """Return how many words a target has at most."""
+    """Return the longest target, in words, for a source of `source_words` words."""
     return MORE_WORDS + WORDS_PER_SOURCE_WORD * source_words
 
 
@@ -23,9 +23,9 @@ class Written:
     """A target that a network wrote.
 
     Attributes:
-        ids: of its words in the order in which they were written, END not included.
+        ids: its words in the order in which they were written, without END.
         log_prob: natural log of p(target | source), END included.
-        count: how often it was drawn; 1 if it was searched for.
+        count: how often it was drawn; 1 from beam search.
     """
 
     ids: tuple[int, ...]
@@ -36,29 +36,29 @@ class Written:
 class Prefixes(Protocol):
     """N prefixes of targets that a network is writing.
 
-    What is computed of a prefix does not depend on those beside it, to the bit.
+    The values of a prefix do not depend on the other prefixes, to the bit.
     """
 
     @property
     def alignments(self) -> Floats32 | None:
-        """(N, longest source + 1) what each next word is aligned to, if the network aligns.
+        """(N, longest source + 1) alignment of each next word, None without attention.
 
-        Probabilities of the words of its source and END; 0 behind it.
+        Probabilities of the source words and END; 0 behind END.
         """
 
     def log_probs(self) -> Floats:
         """Return log p (N, V), natural logs, of each word and END after each prefix."""
 
     def best(self, count: int) -> tuple[Integers, Floats, Floats]:
-        """Return the likeliest next words, END not among them, and log p of END.
+        """Return the likeliest next words (END excluded), their log p, and log p of END.
 
         Returns:
-            (N, count) words in any order, fewer if there are no more; (N, count) their log p; and
-            (N,) that of END.
+            (N, count) words in any order, fewer if the vocabulary is smaller; (N, count) their log
+            p; (N,) log p of END.
         """
 
     def grown(self, prefix: Integers, word: Integers) -> Prefixes:
-        """Return longer prefixes: some of these, and a word after each."""
+        """Return longer prefixes: the given ones of these, each with a word appended."""
 
 
 EmptyPrefixes = Callable[[Sequence[Sequence[int]]], Prefixes]

@@ -1,6 +1,6 @@
 """Targets drawn from p(target | source), word after word (section 4.4 of Cho et al. 2014).
 
-Samples of a source phrase that begin alike share what is computed of their beginnings.
+Samples of a source phrase with a common prefix share its computation.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ def draw(
     temperature: float = 1.0,
     seed: int = 1,
 ) -> list[list[Written]]:
-    """Return the different targets that were drawn for each source phrase, likeliest first.
+    """Return the distinct targets that were drawn for each source phrase, likeliest first.
 
-    What is drawn for a phrase depends on the phrase, the seed and the temperature alone.
+    The draws for a phrase depend only on the phrase, the seed and the temperature.
 
     Args:
         empty: an empty prefix for each source phrase.
         sources: the ids of their words.
-        longest: the words of a target at most; a longer one ends there, which is likely only for
-            a network that has not learnt to end.
-        samples: how many are drawn for each source phrase.
-        temperature: logs of probabilities are divided by it; 1 draws from the network's own.
-        seed: of the random numbers.
+        longest: the longest target in words, for each source phrase; a longer one is cut there,
+            which is likely only for a network that has not learnt to end.
+        samples: draws for each source phrase.
+        temperature: log probabilities are divided by it; 1 samples the network's distribution.
+        seed: seed of the random numbers.
     """
     randoms = [np.random.default_rng([seed, *source]) for source in sources]
     drawn: list[list[Written]] = [[] for _ in sources]

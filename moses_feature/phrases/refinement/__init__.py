@@ -1,1 +1,1 @@
-"""A trained network that learns from n-best lists (expected BLEU)."""
+"""Refining a trained network on n-best lists (expected BLEU)."""

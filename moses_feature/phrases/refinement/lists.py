@@ -1,4 +1,4 @@
-"""N-best lists as the phrase pairs of which their translations are made; free of torch."""
+"""N-best lists as phrase pairs and translations, for refinement; free of torch."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from moses_feature.runtime.files import Json
 
 @dataclass(frozen=True)
 class RefineData:
-    """What to refine a network on.
+    """The data for refining a network.
 
     Attributes:
         model: the directory of the network.
-        source: a text that was decoded, tokenised.
-        references: its translations.
+        source: the decoded text, tokenised.
+        references: its reference translations.
         lists: n-best lists with segmentation, of a system that has the network's column.
-        features: of that system, with their weights.
-        column: the network's log p among the tuneable features.
-        digest: of the network that made the column.
+        features: the features of that system, with their weights.
+        column: the index of the network's log p among the tuneable features.
+        digest: the digest of the network that made the column.
         words: how the tokens of the table become words.
     """
 
@@ -61,13 +61,13 @@ class PhraseLists:
     """The n-best lists of some sentences.
 
     Attributes:
-        path: of the file, for error messages.
-        source, target: the different phrase pairs, as word ids.
-        phrases: (phrases of all translations,) the pair of each.
+        path: the file, for error messages.
+        source, target: the distinct phrase pairs, as word ids.
+        phrases: (phrases of all translations,) the phrase pair of each.
         translations: (translations + 1,) where the phrases of each begin.
         sentences: (sentences + 1,) where the translations of each begin; a sentence may have none.
-        scores: (translations,) of the log-linear model without the network's column.
-        column: (translations,) what the column was when the lists were made.
+        scores: (translations,) log-linear scores without the network's column.
+        column: (translations,) the value of the column when the lists were made.
         bleu: (translations,) BLEU of the sentence, 0 to 1, with one added to the counts of n-grams
             of two words and more.
     """
@@ -83,7 +83,7 @@ class PhraseLists:
     bleu: Floats
 
     def with_several(self) -> Integers:
-        """Return the sentences that have two translations and more, of different BLEU."""
+        """Return the sentences that have translations of different BLEU."""
         bounds = zip(self.sentences[:-1].tolist(), self.sentences[1:].tolist(), strict=True)
         of_sentences = (self.bleu[first:last] for first, last in bounds)
         found = [n for n, bleu in enumerate(of_sentences) if len(bleu) and np.ptp(bleu) > 0]
@@ -94,11 +94,11 @@ class ListReader:
     """Reads n-best lists.
 
     Args:
-        features: of the lists, with their weights.
-        column: the network's among the tuneable features.
-        words: what makes words of the network out of tokens.
-        source: the network's source words.
-        target: its target words.
+        features: the features of the lists, with their weights.
+        column: the index of the network's log p among the tuneable features.
+        words: how tokens become words of the network.
+        source: the network's source vocabulary.
+        target: the network's target vocabulary.
     """
 
     def __init__(
@@ -124,13 +124,13 @@ class ListReader:
         """Read the lists of a text.
 
         Args:
-            lists: of the whole text, or of its first sentences.
+            lists: n-best lists of the whole text, or of its first sentences.
             source: the text.
-            references: its translations.
+            references: its reference translations.
 
         Raises:
-            FormatError: a line that is not one of an n-best list with segmentation and these
-                features, or texts of different lengths.
+            FormatError: a line without segmentation or with other features, or texts of different
+                lengths.
         """
         texts = self._texts([source, *references])
         bleu: list[np.ndarray] = []
@@ -168,7 +168,7 @@ class ListReader:
         return list(zip(*texts, strict=True))
 
     def _add(self, line: NbestLine, source: Words) -> Words:
-        """Keep a translation; return its words."""
+        """Add a translation; return its words."""
         values = line.values(self._features)
         if line.segmentation is None:
             expected = (

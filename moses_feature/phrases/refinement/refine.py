@@ -1,10 +1,10 @@
-"""From a trained network and n-best lists to a network that is better at telling them apart.
+"""Refine a trained network on n-best lists so that it prefers the better translations.
 
-It learns expected BLEU (Gao, He, Yih and Deng 2014; He and Deng 2012). The translations e of a list
-have p(e) ∝ exp(γ s(e)), where s is the score of the log-linear model with the network's column in
-it: w Σ log p(target phrase | source phrase) over the phrases of e. Σ p(e) BLEU(e) is maximised, the
-mean over the sentences. A phrase pair is scored once for all translations of an update that have
-it.
+The objective is expected BLEU (Gao, He, Yih and Deng 2014; He and Deng 2012). The translations e of
+a list have p(e) ∝ exp(γ s(e)), where s is the log-linear score, including the network's column:
+w Σ log p(target phrase | source phrase) over the phrases of e. The mean over the sentences of
+Σ p(e) BLEU(e) is maximised. A phrase pair is scored once for all translations of an update that
+contain it.
 """
 
 from __future__ import annotations
@@ -53,14 +53,15 @@ class ExpectedBleu:
     """The expected BLEU of n-best lists; see `Objective`.
 
     Args:
-        model: its network learns.
-        lists: with a column of this network.
-        weight: of the column.
-        settings: batches, seed, and how peaked the distribution of a list is.
-        device: where the network is.
+        model: the model to refine.
+        lists: n-best lists with the column of this network.
+        weight: the weight of the column.
+        settings: batches, seed, and perplexity of a list's distribution.
+        device: the device of the network.
 
     Raises:
-        DataError: too few lists have anything to choose from, or the column is not the network's.
+        DataError: too few lists have translations of different BLEU, or the column is not the
+            network's.
     """
 
     norm_penalty = 0.0
@@ -100,7 +101,7 @@ class ExpectedBleu:
         self.sharpness = self._sharpness(settings.perplexity)
 
     def batch(self, update: int) -> Rows:
-        """Return the sentences of an update: an epoch is a random order of all."""
+        """Return the sentences of an update; an epoch is a random order of all."""
         epoch, index = divmod(update, self.updates_per_epoch)
         order = np.random.default_rng([self._seed, epoch]).permutation(self._rows)
         return order[index * self._batch_size : (index + 1) * self._batch_size]
@@ -134,7 +135,7 @@ class ExpectedBleu:
         save_model(directory, PhraseModel(of.network, *words, training, of.escaped, of.reading))
 
     def identity(self) -> Json:
-        """Return what the network was, and what it learns from."""
+        """Return what identifies the run: the network and its data."""
         return {
             "model": self._model.digest,
             "weight": self._weight,
@@ -142,7 +143,7 @@ class ExpectedBleu:
         }
 
     def _translations(self, rows: Rows) -> tuple[Integers, Integers, Integers]:
-        """Return the translations of some sentences, which of these, and which of its list."""
+        """Return the translations of `rows`, the row of each, and its place in its list."""
         begin, end = self._lists.sentences[rows], self._lists.sentences[rows + 1]
         translations = np.concatenate([np.arange(b, e) for b, e in zip(begin, end, strict=True)])
         sentence = np.repeat(np.arange(len(rows)), end - begin)
@@ -181,9 +182,10 @@ class ExpectedBleu:
 
     @torch.no_grad()
     def _check_column(self) -> None:
-        """Compare the column of the lists with the network, but for what a list has in common.
+        """Check that the lists' column is the network's log p, up to a constant for each list.
 
-        A word that no table has is no phrase pair, though the lists name it as one.
+        The lists name an unknown word as a phrase pair, but the table has no column for it; it is
+        in all translations of a list.
         """
         self.network.eval()
         rows = self._rows[:CHECKED]
@@ -203,7 +205,7 @@ class ExpectedBleu:
             )
 
     def _sharpness(self, perplexity: float) -> float:
-        """Return γ for which the translations of a list have this perplexity at the start."""
+        """Return γ with which the translations of a list have this mean perplexity at the start."""
         translations, sentence, place = self._translations(self._rows)
         scores = self._lists.scores + self._weight * self._lists.column
         table = np.full((len(self._rows), int(place.max()) + 1), -np.inf)
@@ -224,7 +226,7 @@ class ExpectedBleu:
 
 
 def _entropy(scores: Floats) -> float:
-    """Return the mean entropy, nats, of the distributions in rows of scores, -inf for none."""
+    """Return the mean entropy, in nats, of rows of log-linear scores; -inf pads a row."""
     shifted = np.where(np.isfinite(scores), scores - scores.max(axis=1, keepdims=True), -np.inf)
     p = np.exp(shifted)
     p /= p.sum(axis=1, keepdims=True)
@@ -245,13 +247,13 @@ def refine(
 
     Args:
         data: the network and the lists.
-        settings: how.
-        directory: a model directory; must not hold a model unless the run goes on.
-        device: where to train.
-        control: see there.
+        settings: the settings of the run.
+        directory: a model directory; must not hold a model unless the run is resumed.
+        device: the device to train on.
+        control: stopping, resuming and reporting; see `RunControl`.
 
     Returns:
-        The reason for stopping; `interrupted` when `control.stop` said so.
+        The reason for stopping; `interrupted` if `control.stop` asked for it.
 
     Raises:
         UsageError: `directory` holds a model already and is not to be resumed, or the network is
@@ -293,7 +295,7 @@ def _check(data: RefineData, directory: Path, resume: bool) -> None:
 
 
 def _read(data: RefineData, model: PhraseModel, command: str) -> tuple[PhraseLists, Json]:
-    """Return the lists, and what is to be known of their origin."""
+    """Return the lists, and their provenance."""
     words = data.words.words(model)
     reader = ListReader(data.features, data.column, words, model.source, model.target)
     lists = reader.read(data.lists, data.source, data.references)
