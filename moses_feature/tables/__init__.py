@@ -1,1 +1,1 @@
-"""Phrase tables with the network's columns: written, described, checked."""
+"""Phrase tables with the network's columns: writing, describing and checking them."""

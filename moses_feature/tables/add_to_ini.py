@@ -38,18 +38,18 @@ def add_to_ini(
     """Write an ini that reads the augmented `table`, and return the weights of its new scores.
 
     Args:
-        ini_path: an ini that reads the table without the new scores, or does not count them.
+        ini_path: an ini that reads the table without the new scores, or with too few scores.
         output: where to write the changed ini; may be `ini_path`.
-        table: the augmented table; None for that which the ini reads, of which it says too few
-            scores.
-        name: of the phrase table in the ini, if it has several.
-        weights: start weights of the new scores, 0.1 each if empty; one of 0 is not tuned.
+        table: the augmented table; None for the one that the ini names, whose number of scores in
+            the ini is too small.
+        name: the name of the phrase table in the ini, if it has several.
+        weights: start weights of the new scores, 0.1 each if empty; a weight of 0 is not tuned.
         binary: the augmented table in the binary format of the ini's table; None for text.
 
     Raises:
-        FormatError: the ini is one that Moses would refuse, or the table has not as many scores
-            as its `*.features.json` says.
-        UsageError: the ini's table cannot be told, or the number of weights is wrong.
+        FormatError: Moses would refuse the ini, or the number of scores in the table is not the
+            one in its `*.features.json`.
+        UsageError: several tables of the ini may be meant, or the number of weights is wrong.
     """
     ini = MosesIni.read(ini_path)
     ini.check_names()
@@ -79,7 +79,7 @@ def add_to_ini(
 
 
 def _own_table(ini: MosesIni, feature: Feature) -> Path:
-    """Return the file of a table; Moses reads one with .gz at its end where there is no other."""
+    """Return the file of a table; like Moses, add `.gz` if there is no file of that name."""
     path = feature.path
     for place in with_or_without_gz(path), with_or_without_gz(ini.path.parent / path):
         if place.is_file():
@@ -90,19 +90,19 @@ def _own_table(ini: MosesIni, feature: Feature) -> Path:
 
 
 def add_models(ini_path: Path, output: Path, models: Sequence[str], weight: float) -> list[str]:
-    """Write an ini with more features, a neural model each, and return their names.
+    """Write an ini with new features, one for each neural model, and return their names.
 
     Args:
         ini_path: an ini.
         output: where to write the changed ini; may be `ini_path`.
-        models: `[NAME=]MODEL` each, a model directory, for the embedded decoder; of a language
-            model also a file in NPLM's format, for Moses, too (`moses-feature model export-nplm`
-            writes it).
-        weight: start weight of each.
+        models: `[NAME=]MODEL` each. MODEL is a model directory, for the embedded decoder, or for a
+            language model also a file in NPLM's format, for Moses too
+            (`moses-feature model export-nplm` writes it).
+        weight: the start weight of each.
 
     Raises:
         MosesFeatureError: a model cannot be read, or Moses could not read its path.
-        UsageError: a name that cannot be, or a model that the ini has already.
+        UsageError: an invalid name, or a model that the ini has already.
     """
     if not math.isfinite(weight):
         raise UsageError(f"expected a finite weight, found {weight}")
@@ -119,7 +119,7 @@ def add_models(ini_path: Path, output: Path, models: Sequence[str], weight: floa
 
 
 def _line_of(ini: MosesIni, given: str, model: Path) -> tuple[str, str]:
-    """Return the name of a new feature, the given one or a free one, and its line."""
+    """Return the name of a new feature, given or unused, and its line."""
     kind = architecture_of(model) if model.is_dir() else LM_ARCHITECTURE
     if kind not in MODELS:
         raise FormatError(model / CONFIG, f"architecture {' or '.join(MODELS)}", kind)
@@ -165,9 +165,9 @@ def first_line_scores(table: Path) -> int:
 
 
 def _check_description(table: Path, old: int, added: int) -> None:
-    """Check that the table's `*.features.json`, where there is one, names the last columns.
+    """Check that the last columns are those of the table's `*.features.json`, if there is one.
 
-    That of a table that was augmented twice names those of the second time alone.
+    For a table that was augmented twice, it names only the columns of the second time.
     """
     path = features_json(table)
     if not path.is_file():

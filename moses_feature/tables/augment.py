@@ -1,4 +1,4 @@
-"""Write the network's scores into a phrase table as new columns; `columns.py` says which."""
+"""Write the network's scores into a phrase table as new columns (see `columns.py`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LINES_PER_PART = 1 << 14
 
 @dataclass
 class AugmentProgress:
-    """What an augmentation has done so far.
+    """The progress of an augmentation.
 
     Attributes:
         parts, lines: parts and lines read.
@@ -39,9 +39,9 @@ class AugmentProgress:
         clipped: log probabilities that were below -100.
         unknown_source_words, unknown_target_words: words outside the shortlists of the first
             model.
-        scores: scores in each line of the input; None before the first line.
+        scores: the number of scores in each line of the input; None before the first line.
         digest: SHA-256 of the lines read.
-        sizes: bytes of each part that was written, of a shard only.
+        sizes: bytes of each part that was written; only for a shard.
     """
 
     parts: int = 0
@@ -55,7 +55,7 @@ class AugmentProgress:
     sizes: list[int] = field(default_factory=list)
 
     def add(self, part: Part, scored: ScoredPart) -> None:
-        """Count a part that is done."""
+        """Add a finished part."""
         self.parts = part.number + 1
         self.lines = part.lines_read
         self.digest = part.digest
@@ -83,19 +83,19 @@ def augment(
     Args:
         table: a phrase table, `-` for the standard input.
         output: where to write it, `-` for the standard output (then without `*.features.json`).
-        models: whose columns are appended.
-        open_pool: opens what scores with the same models.
-        settings: what to keep and what to append.
-        shard: which of the table's parts to write; None for all of them.
-        resume: go on with what a killed run left.
-        command: what the user typed, kept in `*.features.json`.
-        report: told after each batch the progress and the share of the file read, None for a
-            stream.
+        models: the models whose columns are appended.
+        open_pool: opens a pool that scores with the same models.
+        settings: which lines to keep, which columns to append.
+        shard: the parts of the table to write; None for all.
+        resume: continue an interrupted run.
+        command: the command line, recorded in `*.features.json`.
+        report: called after each batch with the progress and the share of the file read, None for
+            a stream.
 
     Raises:
         FormatError: a line that is not one of a phrase table, with its number.
         MosesFeatureError: a file cannot be read or written.
-        UsageError: settings that make no sense together.
+        UsageError: settings that contradict each other.
     """
     settings.check()
     kept, input_digests = phrases_in_texts(settings.inputs)
@@ -122,7 +122,7 @@ def augment(
         try:
             with open_pool(columns) as pool:
                 _score(own, pool, finish)
-        except DataError:  # else what has been written is good: --resume goes on with it
+        except DataError:  # after other errors the written part is good: --resume continues it
             writer.discard()
             raise
         progress.lines, progress.digest = reader.line_number, reader.digest()
@@ -137,7 +137,7 @@ def augment(
 
 
 def _begin(writer: TableWriter, identity: Json, output: str, resume: bool) -> AugmentProgress:
-    """Begin a new file, or go on with one; return what is done already."""
+    """Begin a new file, or continue one; return the progress so far."""
     if resume:
         done = writer.resume(identity)
         return record(AugmentProgress, done, Path(output), "the progress of a run")
@@ -152,7 +152,7 @@ def _identity(
     input_digests: Sequence[str],
     shard: Shard | None,
 ) -> Json:
-    """Return what must be the same for a run to go on."""
+    """Return the facts that must be the same for a run to be resumed."""
     return {
         "models": _digests(models),
         "dtype": settings.scoring_dtype,
@@ -165,14 +165,14 @@ def _identity(
 
 
 def _digests(models: Sequence[ColumnModels]) -> list[list[str]]:
-    """Return the name of each column's models, and their digests."""
+    """Return the names and digests of the models of each column."""
     return [[of.name, *(model.digest for model in of.models)] for of in models]
 
 
 def _score(
     parts: Iterable[Part], pool: ScoringPool, finish: Callable[[Part, ScoredPart], None]
 ) -> None:
-    """Send part after part to the pool, and finish them in the same order."""
+    """Send the parts to the pool, and finish them in the same order."""
     waiting: deque[tuple[Part, Future[ScoredPart]]] = deque()
     for part in parts:
         waiting.append((part, pool.submit(part)))

@@ -1,4 +1,4 @@
-"""Find what would poison Moses in a phrase table, and say what Moses would do.
+"""Find lines of a phrase table that Moses would reject or misread, and say what it would do.
 
 Follows `moses/TranslationModel/RuleTable/LoaderStandard.cpp` (scores), `moses/PP/Factory.cpp`
 (properties) and the sorting that `processPhraseTableMin` and `CreateProbingPT2` rely on.
@@ -43,13 +43,13 @@ _PROPERTY = re.compile(rb"\{\{([^ }]*)")
 
 @dataclass
 class TableFault:
-    """Something found in a table.
+    """A fault found in a table.
 
     Attributes:
-        what: what is wrong, and what Moses would do.
-        lines: how many lines have it; 0 if it is not about single lines.
-        examples: the numbers of the first of them, 1-based, with what was found there.
-        harmless: it does not hinder Moses.
+        what: the fault, and what Moses would do.
+        lines: the number of lines that have it; 0 if it is not about single lines.
+        examples: numbers (1-based) and contents of the first of these lines.
+        harmless: whether Moses works in spite of it.
         last: the number of the last line that has it.
     """
 
@@ -61,7 +61,7 @@ class TableFault:
 
     @property
     def places(self) -> str:
-        """How many lines have it, and which; empty if it is not about single lines."""
+        """The number of lines, and examples; empty if it is not about single lines."""
         if not self.lines:
             return ""
         more = ", …" if self.lines > len(self.examples) else ""
@@ -73,10 +73,10 @@ class TableFault:
 
 
 def check_table(path: str | Path, ini_path: str | Path | None = None) -> list[TableFault]:
-    """Return what was found in a phrase table, and in the ini that is to read it.
+    """Return the faults of a phrase table, and of the ini that will read it.
 
     Raises:
-        MosesFeatureError: a file cannot be read, or the ini is one that Moses would refuse.
+        MosesFeatureError: a file cannot be read, or Moses would refuse the ini.
     """
     checker = TableChecker(path)
     with LineReader(path) as reader:
@@ -91,10 +91,10 @@ def check_table(path: str | Path, ini_path: str | Path | None = None) -> list[Ta
 
 
 class TableChecker:
-    """Looks at one line of a table after the other.
+    """Checks a table line by line.
 
     Attributes:
-        columns: scores of the first line; None before there is one.
+        columns: scores of the first line; None before it.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -109,7 +109,7 @@ class TableChecker:
         self._sorted = True
 
     def check(self, line: bytes, number: int) -> None:
-        """Look at the next line."""
+        """Check the next line."""
         self._lines += 1
         try:
             fields = split_fields(line, self._path, number)
@@ -177,7 +177,7 @@ class TableChecker:
 
     def _add(self, what: str, number: int, found: str = "") -> None:
         finding = self._findings.setdefault(what, TableFault(what))
-        if finding.last == number:  # a line counts once
+        if finding.last == number:  # count a line only once
             return
         finding.last = number
         finding.lines += 1
@@ -185,7 +185,7 @@ class TableChecker:
             finding.examples.append(f"{number}: {found}" if found else str(number))
 
     def findings(self) -> list[TableFault]:
-        """Return what was found in the lines, and in the columns as a whole."""
+        """Return the faults of the lines, and of the columns as a whole."""
         findings = list(self._findings.values())
         if not self._lines:
             findings.append(TableFault("no lines: Moses would know no phrase"))
@@ -211,14 +211,14 @@ class TableChecker:
 
 
 def parse_score(text: bytes) -> float | None:
-    """Return a score as a number, or None where Moses would find no number."""
+    """Return a score as a number, or None if Moses would read no number."""
     if NUMBER.fullmatch(text):
         return float(text)
     return math.inf if text == b"inf" else None
 
 
 def _problem(value: float | None) -> str | None:
-    """Return what is wrong with a score, and what Moses would do."""
+    """Return the fault of a score and what Moses would do; None if there is none."""
     if value is None:
         return "score that is not a number: Moses stops with 'Bad score'"
     if value < 0:

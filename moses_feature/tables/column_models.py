@@ -1,4 +1,4 @@
-"""The models that score a table, and the columns that each of them appends."""
+"""The models that score a table, each with the columns that it appends."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Model = PhraseModel | CrossFittedModel
 
 @dataclass(frozen=True)
 class ColumnModels:
-    """A model, or several that are averaged, and what their columns are called.
+    """A model, or several that are averaged, and the name of its columns.
 
     Attributes:
-        name: of the columns; empty if there are no others.
-        models: with the same shortlists, words and direction.
+        name: the name in its columns; empty if there are no other models.
+        models: models with the same shortlists, word options and direction.
     """
 
     name: str
@@ -33,11 +33,11 @@ class ColumnModels:
 
     @property
     def first(self) -> Model:
-        """One of them, for what they have in common."""
+        """The first model, for the properties that all share."""
         return self.models[0]
 
     def columns(self, settings: AugmentSettings) -> ColumnsOfModel:
-        """Return what makes their columns."""
+        """Return the `ColumnsOfModel` that computes the columns."""
         reading, words = self.first.reading, settings.words(self.first)
         probability = INVERSE_COLUMN if reading.reverse else PROBABILITY_COLUMN
         prefix = f"{self.name}: " if self.name else ""
@@ -47,7 +47,7 @@ class ColumnModels:
     def scorer(
         self, device: torch.device, dtype: Dtype = "float32", threads: int | None = None
     ) -> AnyScorer:
-        """Return what scores pairs with them."""
+        """Return a scorer of pairs for the models."""
         scorers = [scorer_of(model, device, dtype, threads) for model in self.models]
         return scorers[0] if len(scorers) == 1 else Ensemble(scorers)
 
@@ -56,7 +56,7 @@ def load_column_models(given: Sequence[tuple[str, Sequence[Path]]]) -> list[Colu
     """Read models.
 
     Raises:
-        UsageError: some of one name cannot be averaged.
+        UsageError: models of one name cannot be averaged.
         MosesFeatureError: a model cannot be read.
     """
     found = []

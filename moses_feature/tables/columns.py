@@ -1,11 +1,11 @@
 """Parts of a table on their way to the scorer and back: packed, then with the new columns.
 
-The columns stand at the end of the score field, as Moses reads scores (see
-`docs/reference/files.md`), those of one model after the other: exp(log p(target | source)), the
-natural log clipped to [-100, 0], and exp(-k) for k target words outside the shortlist. Moses takes
-the natural log of both (`moses/TranslationModel/RuleTable/LoaderStandard.cpp`).
+The columns are appended to the score field, where Moses reads scores (see
+`docs/reference/files.md`), model after model: exp(log p(target | source)), the natural log clipped
+to [-100, 0], and exp(-k) for k target words outside the shortlist. Moses takes the natural log of
+both (`moses/TranslationModel/RuleTable/LoaderStandard.cpp`).
 
-No torch here: this runs in light processes beside the one that scores.
+No torch here: this runs in light processes beside the scorer.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from moses_feature.tables.writer import compressed
 
 
 class WordTable:
-    """The shortlist of a vocabulary, for compiled code.
+    """The ids of a vocabulary's shortlist, for compiled code.
 
     Args:
-        vocabulary: whose ids are looked up.
+        vocabulary: the vocabulary.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -80,7 +80,7 @@ class ScoredPart:
 
     Attributes:
         content: the lines, compressed.
-        lines: how many.
+        lines: the number of lines.
         clipped: log probabilities that were below -100.
         unknown_source_words, unknown_target_words: words outside the shortlists of the first
             model.
@@ -97,9 +97,9 @@ class ScoredPart:
 class ColumnsOfModel:
     """The columns of a model: a probability, and penalties for unknown words.
 
-    Attributes:
-        names: of the columns.
-        packer: of the model.
+    names: names of the columns.
+    packer: the packer of the model.
+    words: how tokens become words.
         words: how tokens become words.
     """
 
@@ -124,9 +124,9 @@ class NewColumns:
     """Packs parts, and appends the columns to them in the same order.
 
     Args:
-        models: whose columns are appended, in this order.
+        models: the models whose columns are appended, in this order.
         table: the name of the table, for error messages.
-        output: the name of the file that is written, which says how to compress.
+        output: the name of the output file; its suffix determines the compression.
     """
 
     def __init__(self, models: Sequence[ColumnsOfModel], table: str, output: str) -> None:
@@ -138,7 +138,7 @@ class NewColumns:
         self._waiting: deque[tuple[Growing, list[Packed]]] = deque()
 
     def __getstate__(self) -> Json:
-        """Begin with nothing that waits in another process."""
+        """Leave out the parts that wait for their columns in this process."""
         return {**self.__dict__, "_waiting": deque(), "_words": []}
 
     def pack(self, part: Part) -> list[Packed]:
@@ -146,7 +146,7 @@ class NewColumns:
 
         Raises:
             FormatError: a line that is not one of a phrase table, with its number.
-            WordError: a phrase that cannot be turned into words.
+            WordError: a phrase cannot be turned into words.
         """
         scanned = scan(part.content, len(part.numbers), part.scores) if self._plain else None
         growing, packed = self._read(part) if scanned is None else self._looked_up(scanned)
@@ -154,7 +154,7 @@ class NewColumns:
         return packed
 
     def _looked_up(self, lines: ScannedLines) -> tuple[Growing, list[Packed]]:
-        """Pack usual lines."""
+        """Pack ordinary lines."""
         if not self._words:
             self._words = [
                 [WordTable(side) for side in model.packer.sides] for model in self._models
@@ -170,7 +170,7 @@ class NewColumns:
         return lines.grown, packed
 
     def _read(self, part: Part) -> tuple[Growing, list[Packed]]:
-        """Pack lines that may be wrong, or have words that must be made of the tokens."""
+        """Pack lines that may be bad, or whose tokens must be turned into words."""
         fields = [
             checked_fields(line, self._table, number, part.scores)
             for line, number in zip(part.lines, part.numbers, strict=True)
@@ -189,10 +189,10 @@ class NewColumns:
             raise WordError(f"{self._table} at line {number}: {error}") from None
 
     def append(self, log_probs: Sequence[Floats]) -> ScoredPart:
-        """Return the first part that was packed and is not scored yet, with its columns.
+        """Append the columns to the first packed part that has none yet, and return it.
 
         Args:
-            log_probs: of each model, (lines,) log p, natural logs.
+            log_probs: (lines,) log p, natural logs, for each model.
         """
         growing, packed = self._waiting.popleft()
         found = zip(self._models, log_probs, packed, strict=True)
@@ -208,7 +208,7 @@ class NewColumns:
 
 
 def _texts(columns: Sequence[Floats]) -> Iterator[bytes]:
-    """Yield the text of columns, six significant digits, line after line."""
+    """Yield the text of the columns line by line, with six significant digits."""
     text = " ".join(["%.6g"] * len(columns))
     for row in zip(*(column.tolist() for column in columns), strict=True):
         yield (text % row).encode()

@@ -21,7 +21,7 @@ class Favourites:
 
     Attributes:
         source: the phrase.
-        count: how often it was seen in the training corpus, where the table says so.
+        count: its count in the training corpus, if the table gives it.
         by_table, by_network: targets and p(target | source).
     """
 
@@ -37,10 +37,10 @@ def favourites(
     """Return the favourites for the given source phrases, in table order.
 
     Args:
-        table: an augmented table, lines of a source phrase together.
+        table: an augmented table, with the lines of a source phrase together.
         column: index of the network's probability in the score field.
         phrases: source phrases, one space between tokens.
-        best: how many targets.
+        best: the number of targets.
     """
     wanted = set(phrases)
     return [
@@ -56,12 +56,12 @@ def favourites_of_long_phrases(
     """Return the favourites for the most or least frequent long source phrases; see `LongPhrases`.
 
     Args:
-        table: an augmented table, lines of a source phrase together.
+        table: an augmented table, with the lines of a source phrase together.
         column: index of the network's probability in the score field.
-        kind: which.
-        phrases: how many.
-        words: of a source phrase at least.
-        best: how many targets.
+        kind: most or least frequent.
+        phrases: the number of source phrases.
+        words: the shortest source phrase in words.
+        best: the number of targets.
     """
     chosen = LongPhrases(kind, phrases, words)
     for source, lines in phrases_of_table(table, column):
@@ -72,8 +72,8 @@ def favourites_of_long_phrases(
 class LongPhrases:
     """The most or least frequent long source phrases of those that are added.
 
-    Only phrases of at least `words` words and with three or more targets are taken; of equally
-    frequent ones some, which depend on their spelling alone.
+    Only phrases of at least `words` words and with three or more targets count; among equally
+    frequent ones the choice depends only on their spelling.
     """
 
     def __init__(self, kind: Kind, phrases: int = 10, words: int = 4) -> None:
@@ -83,7 +83,7 @@ class LongPhrases:
         self._heap: list[tuple[tuple[float, int], bytes, list[ScoreLine]]] = []
 
     def add(self, source: bytes, lines: list[ScoreLine]) -> None:
-        """Look at a source phrase with its lines."""
+        """Consider a source phrase with its lines."""
         if len(lines) < FEWEST_TARGETS or source.count(b" ") + 1 < self._words:
             return
         rank = (self._sign * lines[0].source_count, zlib.crc32(source))
@@ -93,7 +93,7 @@ class LongPhrases:
             heapq.heapreplace(self._heap, (rank, source, lines))
 
     def favourites(self, best: int = 3) -> list[Favourites]:
-        """Return the favourites of the phrases that were chosen, their best first."""
+        """Return the favourites of the chosen phrases, the best targets first."""
         return [
             _favourites(source, lines, best)
             for _, source, lines in sorted(self._heap, key=lambda chosen: chosen[0], reverse=True)

@@ -1,4 +1,4 @@
-"""The file beside an augmented table that says what its new columns are."""
+"""The file `*.features.json` beside an augmented table, which describes its new columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write_features(table: str | Path, columns: Mapping[str, int | None], facts: 
 
 
 def read_features(table: str | Path) -> Json:
-    """Return all that the file says.
+    """Return the content of the file.
 
     Raises:
         MosesFeatureError: the table has no such file.
@@ -43,7 +43,7 @@ def read_features(table: str | Path) -> Json:
 
 
 def read_columns(table: str | Path) -> dict[str, int]:
-    """Return the new columns of a table: their names, and indices in the score field.
+    """Return the new columns of a table: names, and indices in the score field.
 
     Raises:
         MosesFeatureError: the table has no such file.
@@ -66,7 +66,7 @@ def read_columns(table: str | Path) -> dict[str, int]:
 
 
 def table_words(table: str | Path) -> TableWords:
-    """Return how the tokens of an augmented table became words when it was scored.
+    """Return how the tokens of an augmented table became words for its scores.
 
     Raises:
         MosesFeatureError: the table has no such file.
@@ -79,7 +79,7 @@ def table_words(table: str | Path) -> TableWords:
 
 
 def described_table(table: str | Path) -> str | None:
-    """Return the name of the table that the file beside `table` describes, if there is one."""
+    """Return the name of the table that the file beside `table` describes, if any."""
     try:
         output = read_features(table).get("output")
     except MosesFeatureError:

@@ -1,7 +1,7 @@
-"""Light processes that pack parts of a table, and append the columns, while another one scores.
+"""Light processes that pack parts of a table, and append the columns, beside the scorer.
 
-They import neither torch nor the commands: they start in less than a second, and each takes 160 MB
-and the parts that it works on.
+They import neither torch nor the commands: each starts in less than a second, and takes 160 MB plus
+the parts that it works on.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ Result = TypeVar("Result")
 
 
 class Helper(Protocol):
-    """Calls methods of `NewColumns`, one after the other, in the order of the calls."""
+    """Calls methods of `NewColumns` in the order of the calls."""
 
     def call(self, method: Callable[..., Result], *arguments: Any) -> Future[Result]:
         """Call a method of `NewColumns`, given as an attribute of the class."""
 
     def close(self) -> None:
-        """End it."""
+        """End the helper."""
 
 
 class HelperHere:
-    """A helper in this process, for tables that are not worth another one."""
+    """A helper in this process, for tables too small for another process."""
 
     def __init__(self, columns: NewColumns) -> None:
         self._columns = columns
@@ -44,7 +44,7 @@ class HelperHere:
         return future
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """Do nothing: there is no process to end."""
 
 
 def helper_process(columns: NewColumns) -> Helper:

@@ -1,4 +1,4 @@
-"""Parts of a table packed, scored and given their columns, several at a time."""
+"""Pack, score and append columns to parts of a table, several parts at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ScoringPool(Protocol):
     """Turns parts into parts with the new columns.
 
     Attributes:
-        room: parts that keep it busy.
+        room: the number of parts that keep it busy.
     """
 
     @property
@@ -31,10 +31,10 @@ class ScoringPool(Protocol):
         """See above."""
 
     def submit(self, part: Part) -> Future[ScoredPart]:
-        """Send a part on its way; the future raises what is wrong with it."""
+        """Start work on a part; the future raises its errors."""
 
     def close(self) -> None:
-        """End it, whatever it is doing."""
+        """End the pool, even if it is at work."""
 
 
 OpenPool = Callable[[NewColumns], closing[ScoringPool]]
@@ -43,7 +43,7 @@ OpenPool = Callable[[NewColumns], closing[ScoringPool]]
 class Pipeline:
     """Scores part after part while helpers pack others and append columns; see `ScoringPool`.
 
-    The helpers are started with the second part: many tables are not worth one.
+    The helpers are started with the second part: many tables are too small to need one.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class Pipeline:
         self.room = PARTS_PER_HELPER * helpers
 
     def submit(self, part: Part) -> Future[ScoredPart]:
-        """Send a part on its way.
+        """Start work on a part.
 
-        Helpers append the columns in the order in which they packed the parts, so that this must be
-        the order in which they are scored, too, whatever threads the parts come from.
+        Helpers append the columns in the order in which they packed the parts. Parts must therefore
+        be scored in this order too, even if they come from several threads.
         """
         with self._one_at_a_time:
             return self._submit(part)
@@ -88,11 +88,11 @@ class Pipeline:
                 for scorer, of_model in zip(self._scorers, packed.result(), strict=True)
             ]
             helper.call(NewColumns.append, log_probs).add_done_callback(_passed_on_to(scored))
-        except BaseException as error:  # raised by who waits for it
+        except BaseException as error:  # raised again by the future
             _fail(scored, error)
 
     def close(self) -> None:
-        """End the helpers and what is being scored."""
+        """End the helpers and the scoring."""
         for helper in self._helpers:
             helper.close()
         self._scoring.shutdown(cancel_futures=True)
@@ -100,7 +100,7 @@ class Pipeline:
 
 @contextmanager
 def local_pools(scorers: Sequence[AnyScorer]) -> Iterator[OpenPool]:
-    """Yield what opens a pool in this process."""
+    """Yield a function that opens a pool in this process."""
     yield lambda columns: closing(Pipeline(scorers, columns))
 
 

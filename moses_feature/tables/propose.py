@@ -1,13 +1,13 @@
 """Targets that a table does not have, proposed by the network (the paper's conclusion).
 
-No corpus has counted them: a stated rule fills their scores. A new column tells both kinds of pairs
-apart: e for proposed ones and 1 for all others, so that its weight, which tuning finds, is what a
-proposed pair gains or loses.
+No corpus has counted these pairs, so a fixed rule gives their scores. A new column distinguishes
+them: e for proposed pairs and 1 for all others. Its tuned weight is thus the bonus or penalty of a
+proposed pair.
 
 Lexical weights (Koehn et al. 2003) come from the files that Moses' training leaves. `PREFIX.f2e`
 has lines of target word, source word and p(target | source), `PREFIX.e2f` of source word, target
-word and p(source | target); the word NULL stands for nothing (`phrase-extract/score-main.cpp`,
-`LexicalTable::load` and `computeLexicalTranslation`).
+word and p(source | target); the word NULL stands for an unaligned word
+(`phrase-extract/score-main.cpp`, `LexicalTable::load` and `computeLexicalTranslation`).
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ Links = Sequence[tuple[int, int]]
 
 
 class LexicalTable:
-    """p(word | other word), from a file.
+    """p(word | other word), read from a file.
 
     Attributes:
-        path: of the file.
-        found: how often it had what was asked for.
+        path: the file.
+        found: how many look-ups succeeded.
 
     Raises:
         FormatError: a line that is not two words and a probability.
@@ -85,9 +85,9 @@ class LexicalTable:
         """Return the lexical weight of words, given others.
 
         Args:
-            words: those of one side.
-            others: those of the other side.
-            links: places of linked words, of `words` first.
+            words: the words of one side.
+            others: the words of the other side.
+            links: pairs of places of linked words, that of `words` first.
         """
         weight = 1.0
         for place, word in enumerate(words):
@@ -102,7 +102,7 @@ class LexicalWeights:
     """Both lexical weights of a phrase pair.
 
     Args:
-        prefix: of the two files.
+        prefix: the path of the two files without their suffixes.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -110,10 +110,10 @@ class LexicalWeights:
         self._of_source = LexicalTable(f"{prefix}.e2f")
 
     def check(self) -> None:
-        """Check that both files had something of what was asked for.
+        """Check that look-ups succeeded in both files.
 
         Raises:
-            DataError: one had nothing: it is empty, of other words, or the other one.
+            DataError: none did in one of them: it is empty, of other words, or the two are swapped.
         """
         for table in (self._of_target, self._of_source):
             if not table.found:
@@ -139,15 +139,15 @@ LEXICAL_COLUMNS = 1, 3
 
 
 class ProposedLines:
-    """Makes the lines.
+    """Makes the lines of proposed pairs.
 
-    The network's p(target | source) stands in all columns of probabilities, lexical weights in
-    theirs if they are known, e^0 for counts of unknown words, and the flag in the last one.
+    The network's p(target | source) fills all columns of probabilities; the columns of lexical
+    weights have these if known, those of unknown words e^0, the last one the flag.
 
     Args:
-        scores: of the lines of the table, without the flag.
+        scores: the number of scores in a line of the table, without the flag.
         augmented: the columns that a network has added to it, by name.
-        lexical: for the lexical weights; None if they are not known.
+        lexical: computes the lexical weights; None if they are not known.
     """
 
     def __init__(
@@ -161,10 +161,10 @@ class ProposedLines:
         """Return the line of a pair.
 
         Args:
-            source: one space between words.
-            target: one space between words.
+            source: the source phrase, one space between words.
+            target: the target phrase, one space between words.
             log_prob: natural log of the network's p(target | source).
-            links: places of linked words, of the source first.
+            links: pairs of places of linked words, the source place first.
         """
         probability = math.exp(log_prob)
         values = [probability if is_one else 1.0 for is_one in self._is_probability]
@@ -179,7 +179,7 @@ class ProposedLines:
 
 
 def diagonal(source: int, target: int) -> list[tuple[int, int]]:
-    """Return links along the diagonal, one at least for each of so many words on either side."""
+    """Return links along the diagonal, at least one for each of the words on either side."""
     steps = max(source, target)
     return [(k * source // steps, k * target // steps) for k in range(steps)]
 
@@ -190,13 +190,13 @@ PHRASES_TOGETHER = 1024
 
 @dataclass
 class Proposals:
-    """What came of it.
+    """The result of `propose`, in numbers.
 
     Attributes:
-        phrases: different phrases of the texts.
-        covered: those that the table has.
-        helped: those that got new targets.
-        added: those that the table has not, and that got targets.
+        phrases: distinct phrases of the texts.
+        covered: phrases that the table has.
+        helped: phrases that got new targets.
+        added: phrases that got targets but are not in the table.
         lines: new lines.
     """
 
@@ -208,7 +208,7 @@ class Proposals:
 
 
 class _New(NamedTuple):
-    """A pair that a table has not, as text and as the network has it."""
+    """A pair that a table does not have, as text and as the network wrote it."""
 
     source: bytes
     target: bytes
@@ -218,12 +218,12 @@ class _New(NamedTuple):
 
 @dataclass
 class _Table:
-    """What the first pass over a table finds.
+    """The result of the first pass over a table.
 
     Attributes:
-        lines: how many it has.
-        scores: how many each line has.
-        targets: those of the source phrases that are looked for.
+        lines: the number of lines.
+        scores: the number of scores in each line.
+        targets: the targets of the wanted source phrases.
     """
 
     lines: int = 0
@@ -244,17 +244,17 @@ def propose(
 
     Args:
         table: in the order of `LC_ALL=C sort`, as Moses' training leaves it; augmented or not.
-        generator: what proposes.
+        generator: the network that proposes targets.
         output: the new table.
         inputs: texts; their phrases get targets.
-        settings: how many.
-        command: what the user typed, for the file beside the table.
-        report: told how many phrases were looked at, and how many there are.
+        settings: limits of the proposals.
+        command: the command line, recorded in the file beside the table.
+        report: called with the number of phrases done, and of all phrases.
 
     Raises:
         UsageError: the network is of another direction, or of factors.
-        FormatError: a line that is none of a phrase table, or not in order; too few scores for
-            lexical weights; or their files hold something else.
+        FormatError: a bad line in the table, or one out of order; too few scores for lexical
+            weights; or a bad file of lexical weights.
     """
     _check(generator)
     lexical = LexicalWeights(settings.lexical) if settings.lexical else None
@@ -301,7 +301,7 @@ def _check(generator: Generator) -> None:
 
 
 def _read(table: str, wanted: set[bytes]) -> _Table:
-    """Read a table once; see that it is in order."""
+    """Read a table once, and check that it is in order."""
     found, last = _Table(), b""
     with LineReader(table) as reader:
         for line in reader:
@@ -329,7 +329,7 @@ def _new_pairs(
     settings: ProposeSettings,
     report: Callable[[int, int], None],
 ) -> Iterator[_New]:
-    """Yield new pairs, the targets of a source phrase together and the likeliest first."""
+    """Yield new pairs, those of a source phrase together, the likeliest first."""
     options = TableWords().words(generator.model)
     sources, ids = [], []
     for phrase in wanted:
@@ -358,7 +358,7 @@ def _new_pairs(
 
 
 def _links(generator: Generator, new: Sequence[_New]) -> Iterator[Links]:
-    """Yield the links of new pairs: what the network looks at, or those along the diagonal."""
+    """Yield the links of new pairs: the network's alignment, else the diagonal."""
     looked_at = generator.looked_at([pair.ids for pair in new], [pair.written for pair in new])
     if looked_at is None:
         yield from (diagonal(len(pair.ids), len(pair.written.ids)) for pair in new)
@@ -368,13 +368,13 @@ def _links(generator: Generator, new: Sequence[_New]) -> Iterator[Links]:
 
 
 def _text(generator: Generator, target: Written, unescaped: bool) -> bytes:
-    """Return a target as it stands in a table, where tokens are escaped."""
+    """Return a target as it is written in a table, where tokens are escaped."""
     words = generator.words(target)
     return b" ".join(map(escape, words) if unescaped else words)
 
 
 def _merged(table: str, scores: int, new: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield the lines of the table, a column wider, and new ones at their places."""
+    """Yield the lines of the table, a column wider, with the new lines sorted in."""
     waiting = iter([(_key(split_fields(line, table, 0)), line) for line in new])
     coming = next(waiting, None)
     with LineReader(table) as reader:
@@ -391,5 +391,5 @@ def _merged(table: str, scores: int, new: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def _key(fields: Sequence[bytes]) -> bytes:
-    """Return what decides the order of a line."""
+    """Return the sort key of a line."""
     return SEPARATOR.join([*fields[:2], b""])

@@ -1,4 +1,4 @@
-"""Parts of a table scored on a Ray cluster: a worker for each GPU, or for each few CPU cores."""
+"""Scoring parts of a table on a Ray cluster: a worker for each GPU, or for some CPU cores each."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ SPARE_PARTS = 2
 
 @dataclass(frozen=True)
 class WorkerKind:
-    """What a worker takes of the cluster.
+    """The resources of a worker.
 
     Attributes:
-        count: how many workers.
+        count: the number of workers.
         cores: CPU cores of each.
         gpus: GPUs of each.
-        helpers: processes that pack parts and append the columns beside the scorer.
+        helpers: processes of each that pack parts and append columns beside the scorer.
     """
 
     count: int
@@ -56,7 +56,7 @@ class WorkerKind:
         """Divide a cluster: a worker for each GPU, or for each `threads` cores.
 
         Raises:
-            UsageError: it has no GPU, or no machine with so many cores, as are wanted.
+            UsageError: the cluster has no GPU, or no machine with that many cores.
         """
         kind = device.partition(":")[0]
         with_gpus = [(cores, gpus) for cores, gpus in cluster.machines if gpus]
@@ -81,7 +81,7 @@ class WorkerKind:
 
 
 class PartWorker:
-    """What an actor does: parts in, parts with the new columns out."""
+    """The work of an actor: takes parts, returns them with the new columns."""
 
     def __init__(
         self,
@@ -96,12 +96,12 @@ class PartWorker:
         self._pipeline = Pipeline(scorers, columns, kind.helpers)
 
     def ready(self) -> None:
-        """Return when the model is there."""
+        """Return once the model is loaded."""
 
     def do(self, part: Part) -> ScoredPart | MosesFeatureError:
-        """Grow a part; return what is wrong with it.
+        """Append the columns to a part; return the error if that fails.
 
-        A worker that has lost a helper process ends, so that another one takes its place.
+        A worker that has lost a helper process ends, so that another one replaces it.
         """
         try:
             return self._pipeline.submit(part).result()
@@ -123,7 +123,7 @@ class RayPool:
         kind: WorkerKind,
     ) -> None:
         ray = cluster.ray
-        at_once = kind.helpers + 2  # each helper's, one that is scored, one on its way
+        at_once = kind.helpers + 2  # one for each helper, one being scored, one on its way
         actor = ray.remote(PartWorker).options(
             num_cpus=kind.cores, num_gpus=kind.gpus, max_concurrency=at_once + 1
         )
@@ -139,7 +139,7 @@ class RayPool:
         return self._pool.submit(lines, part)
 
     def close(self) -> None:
-        """Send no more parts."""
+        """Stop sending parts."""
         self._pool.close()
 
 
@@ -151,7 +151,7 @@ def ray_pools(
     device: str,
     threads: int | None,
 ) -> Iterator[OpenPool]:
-    """Connect to the cluster at an address, and yield what opens a pool there.
+    """Connect to the cluster at an address, and yield a function that opens a pool there.
 
     See `connection.connected` for addresses and errors.
     """

@@ -1,7 +1,7 @@
-"""The fields of many lines of a phrase table at once, in compiled code.
+"""Find the fields of many lines of a phrase table at once, in compiled code.
 
-It knows lines as Moses' training writes them. Of all else, be it wrong or only rare, it says that
-it does not know it; then `moses/phrase_table.py` reads the lines, and says what is wrong.
+It recognises lines as Moses' training writes them. Lines that are bad or only unusual are left to
+`moses/phrase_table.py`, which reads them and reports errors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PLUS, _MINUS, _POINT, _ZERO, _NINE, _E, _SMALL_E = 43, 45, 46, 48, 57, 69, 101
 
 @dataclass(frozen=True)
 class ScannedLines:
-    """Where things are in n lines.
+    """The positions of the fields in n lines.
 
     Attributes:
         content: the lines.
@@ -42,7 +42,7 @@ class ScannedLines:
     line_ends: Integers
 
     def grown(self, columns: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield pieces of the lines, with columns behind the last score of each."""
+        """Yield pieces of the lines, with `columns` behind the last score of each line."""
         begin = 0
         ends = self.score_ends.tolist(), self.line_ends.tolist()
         for score_end, line_end, column in zip(*ends, columns, strict=True):
@@ -60,15 +60,15 @@ class _Found(NamedTuple):
 
 
 def scan(content: bytes, lines: int, scores: int) -> ScannedLines | None:
-    """Return where things are in lines of a phrase table; None if a line is not a usual one.
+    """Find the fields in lines of a phrase table; return None if a line is unusual.
 
     Args:
         content: the lines, the last one with a line end or without.
-        lines: how many they are.
-        scores: how many scores each should have.
+        lines: the number of lines.
+        scores: the expected number of scores in each.
     """
     text = np.frombuffer(content, dtype=np.uint8)
-    room = len(content) // 2 + lines + 1  # a word takes a byte and a space
+    room = len(content) // 2 + lines + 1  # a word takes at least a byte and a space
     found = _Found(
         np.empty((2, room, 2), dtype=np.int64),
         np.zeros((2, lines + 1), dtype=np.int64),
@@ -112,7 +112,7 @@ def _scan(text: Bytes, scores: int, found: _Found) -> bool:
 
 @inner
 def _field_end(text: Bytes, first: int, end: int) -> int:
-    """Return where the next ||| begins; the end if there is none."""
+    """Return where the next ||| begins; `end` if there is none."""
     for place in range(first, end - 2):
         if text[place] == _BAR and text[place + 1] == _BAR and text[place + 2] == _BAR:
             return place
@@ -121,7 +121,7 @@ def _field_end(text: Bytes, first: int, end: int) -> int:
 
 @inner
 def _words(text: Bytes, first: int, last: int, side: int, line: int, found: _Found) -> bool:
-    """Note the words of a phrase."""
+    """Write the positions of the words of a phrase."""
     begun = found.offsets[side, line]
     count = begun
     place = first
@@ -143,7 +143,7 @@ def _words(text: Bytes, first: int, last: int, side: int, line: int, found: _Fou
 
 @inner
 def _scores_end(text: Bytes, first: int, last: int, scores: int) -> int:
-    """Return where the last score ends; -1 if there are not so many, or some are none."""
+    """Return where the last score ends; -1 if the number of scores is wrong or one is bad."""
     place, found, end = first, 0, first
     while place < last:
         if text[place] == _SPACE:
@@ -159,7 +159,7 @@ def _scores_end(text: Bytes, first: int, last: int, scores: int) -> int:
 
 @inner
 def _number_end(text: Bytes, place: int, last: int) -> int:
-    """Return where a number ends, if a space or the end of the field follows; else -1."""
+    """Return where a number ends, -1 if no space or end of the field follows it."""
     if text[place] == _PLUS or text[place] == _MINUS:
         place += 1
     whole = _digits_end(text, place, last)

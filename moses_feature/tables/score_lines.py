@@ -1,4 +1,4 @@
-"""The lines of an augmented table: what the table and what the network think of each pair."""
+"""The lines of an augmented table: the table's and the network's p(target | source)."""
 
 from __future__ import annotations
 
@@ -40,10 +40,9 @@ class ScoreLine:
     Attributes:
         source, target: one space between tokens.
         by_table, by_network: p(target | source).
-        known: whether the network knows all words of the target; else it scored a pair that stands
-            for many.
-        source_count: how often the source phrase was seen; 0 where the table does not say so.
-        line: all of it.
+        known: no target word is UNK, which would make one score stand for many pairs.
+        source_count: the count of the source phrase; 0 if the table does not give it.
+        line: the whole line.
     """
 
     source: bytes
@@ -56,23 +55,23 @@ class ScoreLine:
 
     @property
     def table_log_prob(self) -> float:
-        """The natural log of `by_table`, as low as Moses has it at least."""
+        """The natural log of `by_table`, not below Moses' lowest log score."""
         return _log(self.by_table)
 
     @property
     def network_log_prob(self) -> float:
-        """The natural log of `by_network`, as low as Moses has it at least."""
+        """The natural log of `by_network`, not below Moses' lowest log score."""
         return _log(self.by_network)
 
 
 def network_column(table: str | Path) -> int:
     """Return the index of the network's probability in the score field of an augmented table.
 
-    Of several networks it is that of the first one.
+    With several networks it is that of the first one.
 
     Raises:
-        MosesFeatureError: it is not one.
-        FormatError: what describes it is damaged, or names no such column.
+        MosesFeatureError: the table is not augmented.
+        FormatError: its `*.features.json` is damaged, or names no such column.
     """
     columns = read_columns(table)
     for name, column in columns.items():
@@ -83,14 +82,14 @@ def network_column(table: str | Path) -> int:
 
 
 def network_digests(table: str | Path) -> list[str]:
-    """Return the SHA-256 of the model whose column `network_column` is, or of those averaged.
+    """Return the SHA-256 of the model (or averaged models) of the column of `network_column`.
 
     Raises:
-        FormatError: what describes the table is damaged.
+        FormatError: the `*.features.json` of the table is damaged.
     """
     path, what = features_json(table), "the models of a table"
     facts = read_features(table)
-    if "models" not in facts:  # older tables have one
+    if "models" not in facts:  # files of older tables name one model
         return [member(facts, "model_sha256", str, path, what)]
     models: list[list[str]] = member(facts, "models", list[list[str]], path, what)
     columns = read_columns(table)
@@ -111,8 +110,8 @@ def phrases_of_table(table: str | Path, column: int) -> Iterator[tuple[bytes, li
         column: index of the network's probability in the score field.
 
     Raises:
-        FormatError: a line that is none of a phrase table, or has another number of scores than
-            the first one, or a probability that is none.
+        FormatError: a bad line, a number of scores that differs from the first line's, or a bad
+            probability.
         MosesFeatureError: the lines have too few scores.
     """
     names = {place: name for name, place in read_columns(table).items()}
@@ -161,7 +160,7 @@ def _probability(value: bytes, reader: LineReader) -> float:
 
 
 def _count(counts: list[bytes], reader: LineReader) -> float:
-    """Return the count of the source phrase, second in a table's counts field; 0 if it has none."""
+    """Return the source phrase's count, second in a table's counts field; 0 if there is none."""
     if len(counts) < 2:
         return 0.0
     if not NUMBER.fullmatch(counts[1]):

@@ -1,4 +1,4 @@
-"""How to augment a table, and to propose lines for it; free of torch."""
+"""Settings for augmenting a table and for proposing lines; free of torch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class AugmentSettings(TableWords):
         inputs: texts; only lines whose source phrase occurs in them are kept. All lines if empty.
         unknown_target: append exp(-unknown target words).
         unknown_source: also append exp(-unknown source words).
-        scoring_dtype: of the large matrix products.
+        scoring_dtype: the type of the large matrix products.
     """
 
     inputs: Sequence[str] = ()
@@ -40,10 +40,10 @@ class AugmentSettings(TableWords):
     scoring_dtype: Dtype = "float32"
 
     def check(self) -> None:
-        """Check that the settings make sense together, and that the input texts are there.
+        """Check that the settings do not contradict each other, and that the input texts exist.
 
         Raises:
-            UsageError: they do not.
+            UsageError: the settings contradict each other.
             MosesFeatureError: a text is missing.
         """
         if self.inputs and self.hierarchical:
@@ -55,10 +55,10 @@ class AugmentSettings(TableWords):
                 raise MosesFeatureError(f"{path}: No such file or directory")
 
     def penalties(self, reading: Reading) -> tuple[str, ...]:
-        """Return the columns of unknown words that a model has beside its probability.
+        """Return the columns for unknown words that a model has beside its probability.
 
-        All derivations of a sentence have the same unknown source words, and so would those of a
-        model of p(source | target).
+        A count of unknown source words, also of a model of p(source | target), is useless: it is
+        the same in all derivations of a sentence.
         """
         if reading.reverse:
             return ()
@@ -71,15 +71,15 @@ class AugmentSettings(TableWords):
 
 @dataclass(frozen=True)
 class ProposeSettings:
-    """What is proposed.
+    """The limits of proposals.
 
     Attributes:
-        best: new targets of a source phrase at most.
-        enough: a source phrase with so many targets gets no more.
-        longest: words of a source phrase at most.
-        least: natural log of p(target | source) for a word at least, the end being one.
-        beam: prefixes of the search.
-        lexical: files for the lexical weights, up to their ending; None for none.
+        best: the most new targets of a source phrase.
+        enough: a source phrase with this many targets gets no more.
+        longest: the longest source phrase in words.
+        least: the lowest mean log p(target | source) of a word (natural log), END counted.
+        beam: the beam of the search.
+        lexical: the files of lexical weights, without suffix; None for none.
     """
 
     best: int = 3

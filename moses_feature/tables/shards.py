@@ -1,8 +1,8 @@
 """A phrase table in parts of some thousand lines, and shards that separate runs augment.
 
-A part is scored, compressed and noted at once. Shard I of N has every N-th part of the table, from
-the I-th on. Its output is a table of its own, whose `*.features.json` says where its parts end;
-merged in turn, they are to the byte what one run would have written.
+A part is scored, compressed and recorded at once. Shard I of N has every N-th part of the table,
+from the I-th on. Its output is a table of its own, whose `*.features.json` says where its parts
+end. Merged in turn, the shards are to the byte what one run would have written.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ BYTES = 1 << 24
 
 @dataclass(frozen=True)
 class Part:
-    """Lines that are worked on together.
+    """Lines that are processed together.
 
     Attributes:
-        number: of the part, from 0.
-        content: the lines that are kept, with their line ends.
+        number: the number of the part, from 0.
+        content: the kept lines, with their line ends.
         numbers: their line numbers (1-based).
-        scores: how many scores each has.
+        scores: the number of scores in each.
         lines_read: lines of the table up to the end of the part.
-        digest: SHA-256 of them.
-        fraction: share of the file that they take, None for a stream.
+        digest: SHA-256 of these lines.
+        fraction: the share of the file up to the end of the part, None for a stream.
     """
 
     number: int
@@ -60,7 +60,7 @@ class Part:
 
     @property
     def lines(self) -> list[bytes]:
-        """The lines that are kept, with their line ends."""
+        """The kept lines, with their line ends."""
         *whole, rest = self.content.split(b"\n")
         lines = [line + b"\n" for line in whole]
         return [*lines, rest] if rest else lines
@@ -70,10 +70,10 @@ def checked_fields(line: bytes, path: str, number: int, scores: int) -> list[byt
     """Split a line into its fields.
 
     Args:
-        line: of a phrase table.
-        path: of the table, for error messages.
-        number: of the line.
-        scores: how many scores it should have.
+        line: a line of a phrase table.
+        path: the table, for error messages.
+        number: the number of the line.
+        scores: the expected number of scores.
 
     Raises:
         FormatError: it is not a line of a phrase table, or has another number of scores.
@@ -89,11 +89,11 @@ class PartReader:
     """Cuts a table into parts, where a source phrase ends.
 
     Args:
-        reader: of the table.
-        size: lines of a part, at least, but for the last one and for parts of many bytes; twice
-            as many at most, even if they are all of one source phrase.
+        reader: the reader of the table.
+        size: the least number of lines in a part (except the last one, and parts of many bytes); a
+            part has at most twice as many, even if they all have one source phrase.
         kept: the source phrases whose lines are kept; None for all lines.
-        scores: how many scores a line should have; None for as many as the first one.
+        scores: the expected number of scores in a line; None for that of the first line.
     """
 
     def __init__(
@@ -107,10 +107,10 @@ class PartReader:
         self.scores = scores
 
     def skip(self, parts: int, lines: int, digest: str) -> None:
-        """Read over the parts and their lines that an earlier run has done.
+        """Read over the parts and lines that an earlier run has done.
 
         Raises:
-            MosesFeatureError: they are not the same.
+            MosesFeatureError: the lines are not the same.
         """
         self._number = parts
         for _ in range(lines):
@@ -122,7 +122,7 @@ class PartReader:
             )
 
     def __iter__(self) -> Iterator[Part]:
-        """Yield the parts; where no line is kept, one without lines.
+        """Yield the parts; if no line is kept, one part without lines.
 
         Raises:
             FormatError: the first line is not one of a phrase table; with `kept`, any line is not.
@@ -146,7 +146,7 @@ class PartReader:
             yield self._part(lines, numbers)
 
     def _ends_here(self, line: bytes, filled: float) -> bool:
-        """Return whether a part ends with a line, given how full it is: 1 is what it should be."""
+        """Return whether a part ends with a line; `filled` is its size relative to `size`."""
         if filled < 1.0:
             return False
         return filled >= 2.0 or _source(self._reader.peek()) != _source(line)
@@ -160,7 +160,7 @@ class PartReader:
     def _part(self, lines: list[bytes], numbers: Sequence[int]) -> Part:
         reader = self._reader
         self._number += 1
-        if self._kept is None:  # smaller than so many numbers
+        if self._kept is None:  # a range takes less memory than the numbers
             numbers = range(reader.line_number - len(lines) + 1, reader.line_number + 1)
         return Part(
             self._number - 1,
@@ -180,7 +180,7 @@ def _source(line: bytes) -> bytes:
 def phrases_in_texts(paths: Iterable[str]) -> tuple[set[bytes], list[str]]:
     """Return all substrings of up to 10 tokens of the texts' lines, and the texts' SHA-256.
 
-    Tokens of a phrase are one space apart. The rule is that of Moses'
+    Tokens of a phrase are separated by one space. The rule is that of Moses'
     `scripts/training/filter-model-given-input.pl`.
     """
     phrases, digests = set(), []
@@ -201,17 +201,17 @@ OWN = ("output", "command", "shard", *SUMMED)
 
 @dataclass(frozen=True)
 class Shard:
-    """Which parts of a table a run augments: those whose number is `index` modulo `count`."""
+    """The parts of a table that a run augments: number modulo `count` is `index`."""
 
     index: int = 0
     count: int = 1
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Read `I/N`, I from 1 to N.
+        """Parse `I/N`, I from 1 to N.
 
         Raises:
-            UsageError: it is something else.
+            UsageError: another text.
         """
         match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
         index, count = map(int, match.groups()) if match else (0, 0)
@@ -220,7 +220,7 @@ class Shard:
         return cls(index - 1, count)
 
     def facts(self, sizes: list[int], digest: str) -> Json:
-        """Return what `merge` must know of the output.
+        """Return the description of the output for `merge`.
 
         Args:
             sizes: bytes of its parts.
@@ -229,7 +229,7 @@ class Shard:
         return {**asdict(self), "parts": sizes, "sha256": digest}
 
     def has(self, part: int) -> bool:
-        """Return whether a part, counted from 0, is of this shard."""
+        """Return whether a part (counted from 0) belongs to this shard."""
         return part % self.count == self.index
 
 
@@ -238,16 +238,16 @@ def merge(shards: Sequence[str], output: str, command: str = "") -> Json:
 
     Args:
         shards: the outputs of all N runs, in any order.
-        output: where to write; of the same suffix.
-        command: what the user typed.
+        output: where to write; with the suffix of the shards.
+        command: the command line, for the record.
 
     Returns:
-        what is written into `*.features.json`.
+        The content of `*.features.json`.
 
     Raises:
-        UsageError: the names make no sense.
-        MosesFeatureError: a shard is missing or twice there, or its file is not whole.
-        FormatError: they are not of the same table, model and settings.
+        UsageError: bad file names.
+        MosesFeatureError: a shard is missing or given twice, or its file is not whole.
+        FormatError: shards of different tables, models or settings.
     """
     suffix = Path(shards[0]).suffix
     if output == STANDARD_STREAM or {Path(p).suffix for p in (*shards, output)} != {suffix}:
@@ -282,9 +282,9 @@ class _ShardParts:
     """The output of one run.
 
     Attributes:
-        path: of the file.
-        facts: what is said of it.
-        shard: which one it is.
+        path: the file.
+        facts: its description.
+        shard: which shard it is.
         sizes: bytes of its parts.
         digest: SHA-256 of the file.
     """
@@ -333,7 +333,7 @@ def _check_same(parts: Sequence[_ShardParts]) -> None:
 
 
 def _check_turns(shards: Sequence[_ShardParts]) -> None:
-    """Check that the shards have the parts that they should, and their files the right size."""
+    """Check that each shard has the right parts, and its file the right size."""
     parts = sum(len(shard.sizes) for shard in shards)
     for shard in shards:
         expected = len(range(shard.shard.index, parts, shard.shard.count))
@@ -364,7 +364,7 @@ def _interleave(shards: Sequence[_ShardParts], output: Path) -> None:
 
 
 class _Content:
-    """What a shard's file holds, part by part."""
+    """The content of a shard's file, read part by part."""
 
     def __init__(self, shard: _ShardParts) -> None:
         self._shard = shard

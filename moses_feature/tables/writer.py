@@ -1,4 +1,4 @@
-"""Write a table in independent compressed parts, so that a killed run can go on."""
+"""Write a table in independent compressed parts, so that a killed run can be resumed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,24 @@ JOURNAL = {"bytes": int, "sha256": str, "progress": dict[str, Any], "identity": 
 
 
 class TableWriter:
-    """A text file, compressed by its suffix, that takes its final name only when it is whole.
+    """A text file, compressed by its suffix, that gets its final name only when it is complete.
 
-    Every `write` adds an independently compressed part (a gzip member; bzip2, xz and Zstandard
-    files may be joined in the same way) to `NAME.partial`, and notes in `NAME.journal` what has
-    been written. A run that was killed goes on from the journal; the bytes are the same as those
-    of a run that was not. The file is locked while it is written. For `-`, parts go to the
-    standard output uncompressed, and nothing is noted.
+    Each `write` appends an independently compressed part (a gzip member; bzip2, xz and Zstandard
+    files can be joined in the same way). What a crash leaves after each step:
+
+    1. Append the part to `NAME.partial`: the journal does not count it, so `resume` cuts it off.
+    2. fsync `NAME.partial`: the same. The journal never counts bytes that are not on disk.
+    3. Replace `NAME.journal` (size, SHA-256, progress; by renaming, so that it is the old or the
+       new one): `resume` continues behind the part. The journal itself is not synced: after a loss
+       of power it may be older, and a damaged one is detected by its checksum.
+    4. `finish` renames `NAME.partial` to `NAME`: the file is complete, and `resume`, which still
+       finds the journal, checks it and takes it back as `NAME.partial`.
+    5. `finish` removes the journal: nothing is left to resume.
+
+    A file of that name from before is replaced only in step 4. A crash before the first journal
+    leaves a `NAME.partial` that `start` overwrites. The file of a resumed run has the same bytes as
+    that of an uninterrupted one. `NAME.partial` is locked while it is written. For `-`, parts go to
+    the standard output uncompressed, and nothing is recorded.
     """
 
     def __init__(self, path: str) -> None:
@@ -47,14 +58,14 @@ class TableWriter:
         return self._path.with_name(self._path.name + ".journal")
 
     def files(self) -> list[Path]:
-        """Return the files that are written; empty for the standard output."""
+        """Return the names of all files that are written; empty for the standard output."""
         return [] if self._to_stdout else [self._path, self._partial, self._journal]
 
     def refuse_unfinished(self) -> None:
         """Check that no unfinished run would be overwritten.
 
         Raises:
-            UsageError: an unfinished run left its part of the file.
+            UsageError: the journal of an unfinished run exists.
         """
         if not self._to_stdout and self._journal.exists():
             raise UsageError(
@@ -66,7 +77,7 @@ class TableWriter:
         """Check that there is something to resume, or nothing yet.
 
         Raises:
-            UsageError: the file is whole.
+            UsageError: the file is complete.
         """
         if not self._to_stdout and not self._journal.exists() and self._path.exists():
             raise UsageError(f"{self._path} is whole: nothing to resume")
@@ -75,7 +86,7 @@ class TableWriter:
         """Begin a new file.
 
         Raises:
-            UsageError: an unfinished run left its part of the file.
+            UsageError: the journal of an unfinished run exists.
             OutputError: the file cannot be written, or another run is writing it.
         """
         if self._to_stdout:
@@ -88,11 +99,11 @@ class TableWriter:
         self._truncate(0)
 
     def resume(self, identity: Json) -> Json:
-        """Go on with what an unfinished run left, and return its progress; {} where none did.
+        """Continue an unfinished run, and return its progress; {} if there was none.
 
         Raises:
             FormatError: it was another run, or its files are damaged.
-            UsageError: the file is whole.
+            UsageError: the file is complete.
             OutputError: the file cannot be written, or another run is writing it.
         """
         if self._to_stdout:
@@ -106,10 +117,10 @@ class TableWriter:
             expected = f"a run with {other.key} {other.expected}"
             raise FormatError(self._journal, expected, other.found)
         if not self._partial.exists() and self._path.exists():
-            with self._path.open("rb") as file:  # killed between the last two steps of `finish`?
+            with self._path.open("rb") as file:  # killed between the two steps of `finish`?
                 self._check_content(file, self._path, journal)
             self._path.replace(self._partial)
-        # What stands behind the last noted part is half a part: it is written again.
+        # Bytes behind the last recorded part are part of an unrecorded one: it is written again.
         self._hash = self._check_content(self._open(), self._partial, journal)
         self._truncate(journal["bytes"])
         progress: Json = journal["progress"]
@@ -132,7 +143,7 @@ class TableWriter:
 
     @staticmethod
     def _check_content(file: BinaryIO, path: Path, journal: Json) -> Any:
-        """Check that a file begins with what the unfinished run wrote; return the hash of it."""
+        """Check that a file begins with the journal's bytes; return their hash."""
         hashed = hashlib.sha256()
         left = journal["bytes"]
         while left and (block := file.read(min(left, 1 << 20))):
@@ -144,14 +155,14 @@ class TableWriter:
         return hashed
 
     def _open(self) -> BinaryIO:
-        """Open the partial file, and keep other runs from it as long as it is open."""
+        """Open the partial file, and lock it as long as it is open."""
         try:
             self._file = file = self._partial.open("r+b" if self._partial.exists() else "w+b")
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not (
                 self._partial.exists()
                 and os.path.samestat(os.fstat(file.fileno()), self._partial.stat())
-            ):  # another run has finished it in between
+            ):  # another run has finished it in the meantime
                 raise BlockingIOError  # noqa: TRY301
         except BlockingIOError:
             self.close()
@@ -166,7 +177,7 @@ class TableWriter:
         self._file.truncate()
 
     def write(self, content: bytes, identity: Json, progress: Json) -> None:
-        """Add a part, which is `compressed`, and note the progress that it stands for.
+        """Append a part (the result of `compressed`), and record the progress.
 
         Raises:
             OutputError: the disk is full, or the file cannot be written for another reason.
@@ -198,33 +209,33 @@ class TableWriter:
             ) from error
 
     def digest(self) -> str:
-        """Return the SHA-256 of what has been written, in hexadecimal."""
+        """Return the SHA-256 of the bytes written, in hexadecimal."""
         return self._hash.hexdigest()
 
     def finish(self) -> None:
-        """Give the file its final name."""
+        """Give the file its final name, and remove the journal."""
         if not self._to_stdout:
             self._partial.replace(self._path)
             self._journal.unlink(missing_ok=True)
         self.close()
 
     def discard(self) -> None:
-        """Remove what has been written."""
+        """Remove the partial file and the journal."""
         if not self._to_stdout:
             self._partial.unlink(missing_ok=True)
             self._journal.unlink(missing_ok=True)
         self.close()
 
     def close(self) -> None:
-        """Close the unfinished file and leave it where it is."""
+        """Close the unfinished file, and leave it for `resume`."""
         if self._file is not None and not self._to_stdout:
-            with suppress(OSError):  # what a full disk did not take is tried, and fails, again
+            with suppress(OSError):  # closing fails again on a full disk
                 self._file.close()
         self._file = None
 
 
 def compressed(content: bytes, path: str) -> bytes:
-    """Return an independently compressed part of the file with this name, which says how."""
+    """Return `content` as an independently compressed part; the suffix of `path` says how."""
     if path == STANDARD_STREAM or not is_compressed(path):
         return content
     suffix = Path(path).suffix.lower()
