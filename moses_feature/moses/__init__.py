@@ -1,1 +1,1 @@
-"""What Moses reads and writes: phrase tables, texts, and moses.ini."""
+"""The file formats of Moses: phrase tables, texts, n-best lists and moses.ini."""

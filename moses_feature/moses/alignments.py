@@ -15,16 +15,16 @@ PLACES = 20
 
 
 def links_of(alignment: bytes, source: int, target: int) -> Integers:
-    """Return the links as numbers, each once, in the order of target and then source places.
+    """Return the links as numbers, each once, sorted by target and then source place.
 
     Args:
         alignment: links such as `0-0 1-2`, source and target place, in any order.
-        source: how many source words there are.
-        target: how many target words.
+        source: the number of source words.
+        target: the number of target words.
 
     Raises:
-        ValueError: it is something else or names other places; the message is what was expected
-            and what was found, as two arguments.
+        ValueError: the text is bad or names other places; its two arguments are the expected and
+            the found content.
     """
     links = np.empty(len(alignment) // 3 + 1, np.int64)
     count = _read(np.frombuffer(alignment, dtype=np.uint8), source, target, links)
@@ -34,12 +34,12 @@ def links_of(alignment: bytes, source: int, target: int) -> Integers:
 
 
 def places_of(links: Integers) -> tuple[Integers, Integers]:
-    """Return the source and the target places of links that are numbers."""
+    """Return the source and the target places of links given as numbers."""
     return links & ((1 << PLACES) - 1), links >> PLACES
 
 
 def what_is_wrong(result: int, alignment: bytes, source: int, target: int) -> tuple[str, str]:
-    """Return what was expected and what was found when `read_links` failed."""
+    """Return the expected and the found content when `read_links` failed."""
     if result == MALFORMED:
         return "word alignments, such as 0-0 1-1", shown(alignment)
     return f"links between {source} source and {target} target words", shown(alignment)
@@ -52,14 +52,14 @@ def _read(text: Bytes, source: int, target: int, links: Integers) -> int:
 
 @part
 def read_links(text: Bytes, begin: int, end: int, source: int, target: int, links: Integers) -> int:
-    """Write links as numbers, in the order of the text; return how many, below 0 if it is bad.
+    """Write links as numbers, in the order of the text; return their count, negative if bad.
 
     Args:
-        text: in which the links stand.
-        begin: where they begin …
-        end: … and end.
-        source: how many source words there are.
-        target: how many target words.
+        text: contains the links.
+        begin: where they begin.
+        end: where they end.
+        source: the number of source words.
+        target: the number of target words.
         links: (bytes of the text // 3 + 1,) or more, overwritten.
     """
     count = 0
@@ -83,7 +83,7 @@ def read_links(text: Bytes, begin: int, end: int, source: int, target: int, link
 
 @part
 def _read_place(text: Bytes, place: int, end: int) -> tuple[int, int]:
-    """Return a number, -1 if there is none, and where it ends."""
+    """Return a number (-1 if there is none), and where it ends."""
     first = place
     number = 0
     while place < end and ZERO <= text[place] <= NINE:

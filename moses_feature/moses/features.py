@@ -1,4 +1,4 @@
-"""The dense features of a log-linear model, named and ordered as Moses does in n-best lists."""
+"""The dense features of a log-linear model, with the names and order of Moses' n-best lists."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class FeatureFunction:
     """A feature function with one or more values.
 
     Attributes:
-        name: as in the ini.
-        weights: of its values.
-        tuneable: which of them may be tuned, as long as `weights`.
+        name: its name in the ini.
+        weights: the weights of its values.
+        tuneable: whether each weight may be tuned, as long as `weights`.
     """
 
     name: str
@@ -44,7 +44,7 @@ class FeatureSet:
 
     @classmethod
     def of_ini(cls, ini: MosesIni) -> FeatureSet:
-        """Return the features of an ini: those of `STATEFUL` classes first, else as they stand.
+        """Return the features of an ini: `STATEFUL` classes first, otherwise in its order.
 
         Raises:
             FormatError: a feature has no weights.
@@ -60,7 +60,7 @@ class FeatureSet:
 
     @property
     def tuneable(self) -> NDArray[np.bool_]:
-        """(all features,) bool, 1 for those that may be tuned and stand in n-best lists."""
+        """(all features,) bool, True for those that may be tuned and are in n-best lists."""
         return np.array([flag for function in self.functions for flag in function.tuneable])
 
     @property
@@ -73,7 +73,7 @@ class FeatureSet:
         )
 
     def columns(self, name: str) -> range:
-        """Return where the values of a function stand among all features."""
+        """Return the indices of a function's values among all features."""
         first = 0
         for function in self.functions:
             if function.name == name:
@@ -100,7 +100,7 @@ class FeatureSet:
         )
 
     def with_weights_of(self, ini: MosesIni) -> FeatureSet:
-        """Return the features with the weights that an ini has for them."""
+        """Return the features with their weights in an ini."""
         return FeatureSet(
             tuple(
                 replace(function, weights=tuple(ini.weights[function.name].values))
@@ -111,7 +111,7 @@ class FeatureSet:
         )
 
     def by_name(self) -> dict[str, tuple[float, ...]]:
-        """Return all weights by the name of their function."""
+        """Return all weights, by the name of the function."""
         return {function.name: function.weights for function in self.functions}
 
     def template(self) -> bytes:
@@ -126,7 +126,7 @@ class FeatureSet:
         """Return the values of the tuneable features from a labelled text, in any order.
 
         Raises:
-            MosesFeatureError: features are missing, unknown, or of another number of values.
+            MosesFeatureError: features are missing, unknown, or have another number of values.
             ValueError: a value is not a number.
         """
         words = text.split()
@@ -139,7 +139,7 @@ class FeatureSet:
 
     @cached_property
     def _form(self) -> tuple[list[tuple[int, bytes]], list[int]]:
-        """Where labels and values stand in a text in the usual order."""
+        """The places of labels and values in a text in the usual order."""
         labels: list[tuple[int, bytes]] = []
         places: list[int] = []
         for function in self.functions:
@@ -167,7 +167,7 @@ def log_score(text: bytes | str) -> float:
     """Return the natural log of a score as Moses takes it, not below -100.
 
     Raises:
-        ValueError: it is not a number, or below zero (of which Moses would make nan).
+        ValueError: the score is not a number, or negative (its log in Moses would be nan).
     """
     value = float(text)
     if not 0.0 <= value < math.inf:
@@ -176,10 +176,10 @@ def log_score(text: bytes | str) -> float:
 
 
 def log_scores(field: bytes) -> Floats:
-    """Return the natural logs of the scores of a table's line as Moses takes them.
+    """Return the natural logs of the scores in a table's line, as Moses takes them.
 
     Raises:
-        ValueError: one is not a number, or below zero.
+        ValueError: a score is not a number, or negative.
     """
     return np.array([log_score(score) for score in field.split()])
 

@@ -1,4 +1,4 @@
-"""Read moses.ini, change only what must change, and refuse what Moses would refuse.
+"""Read and change moses.ini, and refuse what Moses would refuse.
 
 Follows `moses/Parameter.cpp` (sections, `#` comments), `moses/FF/FeatureFunction.cpp` (feature
 lines) and `moses/StaticData.cpp` (weights must belong to features). Everything that is not
@@ -58,9 +58,9 @@ class Feature:
     """A line of the [feature] section.
 
     Attributes:
-        line_number: where it stands, 1-based.
+        line_number: its line, 1-based.
         kind: the class, such as `KENLM`.
-        name: as given by `name=`, else the class and a running index.
+        name: the value of `name=`, else the class and a running index.
         arguments: the other keys and their values.
     """
 
@@ -71,12 +71,12 @@ class Feature:
 
     @property
     def is_table(self) -> bool:
-        """Whether it is a phrase table, in text or in any binary format."""
+        """Whether it is a phrase table, in text or in a binary format."""
         return self.kind.startswith(_TABLE_CLASSES)
 
     @property
     def path(self) -> str:
-        """Its file or folder, empty if it has none."""
+        """Its file or folder, empty if none is given."""
         return self.arguments.get("path", "")
 
     @property
@@ -86,7 +86,7 @@ class Feature:
 
     @property
     def tuneable_components(self) -> tuple[bool, ...] | None:
-        """Which of its weights may be tuned, where the ini says so of each."""
+        """Whether each of its weights may be tuned, if the ini gives this for each."""
         values = self.arguments.get("tuneable-components")
         if values is None:
             return None
@@ -94,7 +94,7 @@ class Feature:
 
     @property
     def score_count(self) -> int:
-        """How many scores it has (`num-features`, 1 if that is not given)."""
+        """The number of its scores (`num-features`, 1 if not given)."""
         return int(self.arguments.get("num-features", "1"))
 
 
@@ -110,13 +110,13 @@ class MosesIni:
     """A moses.ini.
 
     Attributes:
-        path: where it was read.
-        features: its feature functions, in order.
+        path: the file.
+        features: the feature functions, in order.
         weights: the weights by the name of their feature.
         settings: the lines of all other sections, by the section's name.
 
     Raises:
-        FormatError: something that Moses would refuse, with the line.
+        FormatError: a line that Moses would refuse; with its number.
     """
 
     def __init__(self, path: Path, content: bytes) -> None:
@@ -137,10 +137,10 @@ class MosesIni:
             raise MosesFeatureError(f"{path}: {error.strerror}") from error
 
     def check_names(self) -> None:
-        """Check that `mert-moses.pl` can carry the names of the features; Moses itself takes more.
+        """Check that `mert-moses.pl` can parse the names of the features; Moses itself allows more.
 
         Raises:
-            FormatError: a name that is not of letters and digits, a letter first.
+            FormatError: a name that is not a letter followed by letters and digits.
         """
         for feature in self.features:
             if not _NAME.fullmatch(feature.name):
@@ -151,7 +151,7 @@ class MosesIni:
                 )
 
     def content(self) -> bytes:
-        """Return the file as it stands now."""
+        """Return the current content of the file."""
         return b"\n".join(self._lines)
 
     def files(self) -> list[Path]:
@@ -160,7 +160,7 @@ class MosesIni:
         return [with_or_without_gz(value) for value in values if value]
 
     def write(self, path: Path) -> None:
-        """Write the file as it stands now."""
+        """Write the current content to a file."""
         write_whole(path, self.content())
 
     def tables(self) -> list[Feature]:
@@ -171,7 +171,7 @@ class MosesIni:
         """Return the phrase table of that name, or the only one.
 
         Raises:
-            UsageError: there is no such table, or a name is needed to tell several apart.
+            UsageError: there is no such table, or there are several and no name is given.
         """
         tables = self.tables()
         names = ", ".join(table.name for table in tables) or "none"
@@ -187,12 +187,12 @@ class MosesIni:
         raise UsageError(f"{self.path}: no phrase table {name!r}, only {names}")
 
     def with_table(self, table: Feature, kind: str, path: Path) -> MosesIni:
-        """Return an ini in which a phrase table is read from another file by another class.
+        """Return an ini in which another class reads a phrase table from another file.
 
         Args:
             table: one of `tables()`.
             kind: the class, such as `ProbingPT`.
-            path: of the file or folder.
+            path: the file or folder.
 
         Raises:
             MosesFeatureError: Moses could not read the path.
@@ -210,14 +210,14 @@ class MosesIni:
 
         Args:
             table: one of `tables()`.
-            path: of the new file, in the format that the table has in the ini.
-            weights: start weights of the added scores; one of 0 is not tuned, so that the score
-                takes no part.
-            binary: the format is a binary one.
+            path: the new file, in the format that the table has in the ini.
+            weights: start weights of the added scores; a score of weight 0 is not tuned and has no
+                effect.
+            binary: whether `path` is in a binary format.
 
         Raises:
-            MosesFeatureError: the table is in a binary format and `path` is not, or the other way
-                round; it has no weights, or Moses could not read the path.
+            MosesFeatureError: only one of `path` and the table is in a binary format, the table has
+                no weights, or Moses could not read the path.
         """
         count = table.score_count + len(weights)
         if binary == (table.kind == TABLE_CLASS):
@@ -249,16 +249,16 @@ class MosesIni:
         return MosesIni(self.path, b"\n".join(lines))
 
     def with_feature(self, line: str, name: str, weights: Sequence[float]) -> MosesIni:
-        """Return an ini with one more feature function, behind those that are there.
+        """Return an ini with one more feature function, behind the existing ones.
 
         Args:
-            line: of the [feature] section, `name=` included.
-            name: of the feature.
-            weights: of its values.
+            line: its line of the [feature] section, with `name=`.
+            name: the name of the feature.
+            weights: the weights of its values.
 
         Raises:
             FormatError: there is a feature of this name.
-            MosesFeatureError: the ini has no features or no weights to put it behind.
+            MosesFeatureError: the ini has no [feature] or no [weight] lines to put it behind.
         """
         if not self.features or not self.weights:
             raise MosesFeatureError(f"{self.path}: expected features and weights, found none")
@@ -281,8 +281,8 @@ class MosesIni:
         """Return an ini with other weights, six significant digits; all else stays.
 
         Args:
-            weights: by the name of their feature; features that are not named keep theirs, and
-                features that have none in the ini get none.
+            weights: by the name of their feature; features not named keep theirs, and features
+                without weights in the ini get none.
             comments: lines to put at the top.
         """
         lines = self._lines.copy()
@@ -298,7 +298,7 @@ class MosesIni:
         return MosesIni(self.path, b"\n".join([*top, *lines]))
 
     def with_paths(self, paths: Mapping[str, Path]) -> MosesIni:
-        """Return an ini in which features, given by name, read other files."""
+        """Return an ini in which the named features read other files."""
         lines = self._lines.copy()
         for feature in self.features:
             if feature.name in paths:
@@ -362,7 +362,7 @@ class MosesIni:
             if unknown:
                 raise self.error(line_number, f"keys of {TABLE_CLASS}", ", ".join(unknown))
         if feature.is_table:
-            combined = "components" in arguments  # PhraseDictionaryMultiModel: of other tables
+            combined = "components" in arguments  # PhraseDictionaryMultiModel combines other tables
             for key in ("num-features",) if combined else ("num-features", "path"):
                 if key not in arguments:
                     raise self.error(line_number, f"{key}=… for {feature.name}", "none")
@@ -399,7 +399,7 @@ class MosesIni:
         self.weights[name] = Weights(line_number, values)
 
     def _check_weights(self) -> None:
-        """Check that weights and features belong together; either section may come first."""
+        """Check that weights and features match; either section may come first."""
         by_name = {feature.name: feature for feature in self.features}
         for name, weights in self.weights.items():
             if name not in by_name:
@@ -419,10 +419,10 @@ class MosesIni:
 
 
 def moses_path(path: Path) -> str:
-    """Return a path as it stands in an ini: absolute.
+    """Return a path as an ini needs it: absolute.
 
     Raises:
-        MosesFeatureError: Moses could not read it.
+        MosesFeatureError: Moses could not read the path.
     """
     absolute = str(path.absolute())
     if re.search(r"[#\s]", absolute):

@@ -1,4 +1,4 @@
-"""KenLM models: read, once it is known that they can be."""
+"""Reading KenLM models safely."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ kenlm.Model(sys.argv[1], config).score("a b c d e f g")
 def load_kenlm(path: str | Path, *, lazy: bool = False) -> Any:
     """Read a model, ARPA or binary.
 
-    A binary file is mapped into memory as it is, and a damaged one can end the process: it is first
-    tried in another one.
+    A binary file is mapped into memory unchecked, and a damaged one can crash the process, so it
+    is first loaded in another process.
 
     Args:
-        path: of the model.
-        lazy: read of a binary one only what is asked for, when it is.
+        path: the model.
+        lazy: read the parts of a binary model only when they are needed.
 
     Raises:
         MosesFeatureError: the file cannot be read, or is no model.
@@ -62,9 +62,9 @@ def load_kenlm(path: str | Path, *, lazy: bool = False) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """Return what KenLM says, in one line."""
+    """Return KenLM's error message, in one line."""
     text = str(error)
-    if isinstance(error, UnicodeDecodeError):  # it cites the file
+    if isinstance(error, UnicodeDecodeError):  # its message would quote the file
         text = f"({error.object.decode(errors='replace')})"
     if said := _REASON.search(text):
         text = said[1]
@@ -75,7 +75,7 @@ def is_binary(path: Path) -> bool:
     """Return whether a file begins like a binary model.
 
     Raises:
-        MosesFeatureError: it cannot be read.
+        MosesFeatureError: the file cannot be read.
     """
     try:
         with path.open("rb") as file:

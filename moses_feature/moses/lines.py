@@ -1,6 +1,6 @@
-"""The lines of text files as bytes, compressed or not, and texts with a sentence on each line.
+"""The lines of text files as bytes, compressed or not, and texts with one sentence per line.
 
-gzip, bzip2, xz and Zstandard, of one member or of several.
+Compression is gzip, bzip2, xz or Zstandard, with one member or several.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ BLOCK = 1 << 22
 class LineReader:
     r"""The lines of a text file, compressed or not, as bytes with their line ends.
 
-    Lines end in a line feed alone. The compression is recognised by content, else by suffix; `-`
+    Only a line feed ends a line. The compression is recognised by content, else by suffix; `-`
     is the standard input. `line_number` is that of the last line read (1-based), `digest()` the
     SHA-256 of the uncompressed lines read so far, `fraction()` the share of the file's bytes
     consumed.
 
     Raises:
         DataError: while lines are read, the file is damaged or ends too early.
-        MosesFeatureError: it cannot be opened, or the device fails while it is read.
+        MosesFeatureError: the file cannot be opened, or the device fails while it is read.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -96,9 +96,9 @@ class LineReader:
             yield line
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield blocks of whole lines, in place of single ones, and without a digest.
+        """Yield blocks of whole lines instead of single ones, and without a digest.
 
-        While a block is at work, `line_number` is that of the line before it.
+        While a block is processed, `line_number` is that of the line before it.
         """
         left = b""
         while content := self._read(BLOCK):
@@ -120,13 +120,13 @@ class LineReader:
             raise self._failed(error) from error
 
     def _check_length(self, line: bytes) -> None:
-        """Check the line after the last one."""
+        """Check the length of the line after the last one read."""
         if len(line) > LONGEST_LINE:
             expected = f"lines of at most {LONGEST_LINE:,} bytes"
             raise FormatError(self.path, expected, "a longer one", self.line_number + 1)
 
     def peek(self) -> bytes:
-        """Return the line after the last one that was read, empty at the end of the file."""
+        """Return the line after the last one read, empty at the end of the file."""
         self._ahead = self._ahead or self._read_line()
         return self._ahead
 
@@ -140,13 +140,13 @@ class LineReader:
 
     def _failed(self, error: Exception) -> MosesFeatureError:
         where = f"{self.path} after line {self.line_number}"
-        if isinstance(error, OSError) and error.errno is not None:  # of the device, not of the data
+        if isinstance(error, OSError) and error.errno is not None:  # the device, not the data
             return MosesFeatureError(f"{where}: cannot be read: {error.strerror}")
         found = f"a damaged or truncated file ({error})"
         return DataError(f"{where}: expected more data, found {found}")
 
     def provenance(self, role: str) -> Json:
-        """Return what was read, as JSON for a model's config."""
+        """Return the provenance of the file as JSON for a model's config."""
         return {
             "role": role,
             "path": self.path,
@@ -159,12 +159,12 @@ class LineReader:
         return self._hash.hexdigest()
 
     def fraction(self) -> float | None:
-        """Return the share of the file that has been read, 0 to 1, or None for a stream."""
+        """Return the share of the file read so far, 0 to 1, or None for a stream."""
         return self._raw.tell() / self._size if self._size else None
 
 
 def lines_in(block: bytes) -> int:
-    """Return how many lines end in a block."""
+    """Return the number of line ends in a block."""
     return int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")))
 
 
@@ -180,8 +180,8 @@ _MAGIC = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
 class _Members(io.RawIOBase):
     """Decompresses bzip2 or xz members one after the other.
 
-    The standard library takes what follows a member and is damaged for the end of the file, so
-    that the rest of a table would be lost without a word.
+    The standard library takes a damaged second member for the end of the file, so the rest of a
+    table would be lost silently.
     """
 
     def __init__(
@@ -230,14 +230,14 @@ def read_text(path: str | Path) -> tuple[Text, str]:
 
 
 def parallel_lines(readers: Sequence[LineReader], of: str) -> Iterator[tuple[bytes, ...]]:
-    """Yield the lines of several files that belong together.
+    """Yield the parallel lines of several files.
 
     Args:
-        readers: of the files.
-        of: what they are, for the message.
+        readers: the readers of the files.
+        of: what the files are, for the message.
 
     Raises:
-        FormatError: one ends before another.
+        FormatError: one file ends before another.
     """
     for lines in zip_longest(*readers):
         if None in lines:
@@ -249,10 +249,10 @@ def parallel_lines(readers: Sequence[LineReader], of: str) -> Iterator[tuple[byt
 
 
 def read_parallel(paths: Sequence[str | Path]) -> tuple[list[Text], list[str]]:
-    """Return texts whose lines belong together, and the SHA-256 of each.
+    """Return parallel texts, and the SHA-256 of each.
 
     Raises:
-        DataError: one has another number of lines than the first, or no word.
+        DataError: a text has another number of lines than the first, or no word.
     """
     read = [read_text(path) for path in paths]
     texts = [text for text, _ in read]

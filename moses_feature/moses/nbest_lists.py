@@ -1,7 +1,7 @@
-"""N-best lists as Moses writes them (`moses/Manager.cpp`, `OutputNBest`).
+"""N-best lists in Moses' format (`moses/Manager.cpp`, `OutputNBest`).
 
 A line is `sentence ||| words  ||| Name= value value Name= value ||| total`, two spaces after the
-words, and may go on after that; sentences are counted from 0, values are natural logs or minus
+words, optionally with more fields. Sentences are counted from 0, values are natural logs or minus
 counts.
 """
 
@@ -41,10 +41,10 @@ _SEPARATOR = re.compile(rb"(?<= )\|\|\|(?= |$)")
 
 
 def named(text: str, default: str = "") -> tuple[str, str]:
-    """Split `NAME=PATH`; without a name, it is the default one.
+    """Split `NAME=PATH`; without `NAME=`, the name is `default`.
 
     Raises:
-        UsageError: a name that Moses' tools could not carry.
+        UsageError: a name that Moses' tools could not parse.
     """
     name, equals, path = text.partition("=")
     if not equals:
@@ -59,14 +59,14 @@ class NbestLine:
 
     Args:
         line: with its line end or without.
-        path: of the file that it stands in.
-        line_number: where it stands there, 1-based.
+        path: the file, for errors.
+        line_number: its line number in the file, 1-based.
 
     Attributes:
-        sentence: its number, from 0.
+        sentence: the number of the sentence, from 0.
         words: target words.
         total: the log-linear score.
-        fields: what stands between the separators, with the spaces around.
+        fields: the text between the separators, with the spaces around.
 
     Raises:
         FormatError: it is not a line of an n-best list.
@@ -79,7 +79,7 @@ class NbestLine:
         text = line.rstrip(b"\r\n")
         self._end = line[len(text) :]
         fields = text.split(b"|||")
-        if len(fields) != TOTAL + 1:  # a word that has bars in it, or more fields
+        if len(fields) != TOTAL + 1:  # a word that contains |||, or more fields
             fields = _SEPARATOR.split(text)
         try:
             total, sentence = float(fields[TOTAL]), fields[SENTENCE].strip()
@@ -94,9 +94,9 @@ class NbestLine:
 
     @property
     def links(self) -> bytes | None:
-        """The word alignment (`-print-alignment-info-in-n-best`), source and target place.
+        """The word alignment (`-print-alignment-info-in-n-best`), source and target places.
 
-        It stands behind the total, and behind the segmentation, whose parts have a `=`; None if
+        It comes behind the total, and behind the segmentation, whose parts contain a `=`; None if
         there is none.
         """
         behind = [field.strip() for field in self.fields[TOTAL + 1 :]]
@@ -106,16 +106,16 @@ class NbestLine:
     def segmentation(self) -> bytes | None:
         """The phrases (`-include-segmentation-in-n-best`); see `moses_feature.moses.segmentation`.
 
-        They stand behind the total; None if the list has none.
+        They come behind the total; None if there are none.
         """
         behind = [field.strip() for field in self.fields[TOTAL + 1 :]]
         return next((field for field in behind if b"=" in field or not field), None)
 
     def phrases(self, source_words: int) -> list[PhrasePlace]:
-        """Return the places of the phrases; none if the list has no segmentation.
+        """Return the places of the phrases; empty if the list has no segmentation.
 
         Raises:
-            FormatError: they are not those of so many source words.
+            FormatError: the phrases do not cover `source_words` words.
         """
         if self.segmentation is None:
             return []
@@ -128,7 +128,7 @@ class NbestLine:
         """Return the values of features by name.
 
         Raises:
-            FormatError: a value that is not a finite number, or one without a name.
+            FormatError: a value is not a finite number, or has no name.
         """
         try:
             return labelled_values(self.fields[VALUES])
@@ -139,7 +139,7 @@ class NbestLine:
         """Return the values of tuneable features, in their order.
 
         Raises:
-            MosesFeatureError: they are not there.
+            MosesFeatureError: values are missing.
         """
         try:
             return np.array(features.values(self.fields[VALUES]))
@@ -150,12 +150,12 @@ class NbestLine:
 
     @property
     def where(self) -> str:
-        """File and line."""
+        """The file and the line number, for messages."""
         path, line_number = self._where
         return f"{path} at line {line_number}"
 
     def content(self) -> bytes:
-        """Return the line, with what was changed in its fields."""
+        """Return the line with the current content of its fields."""
         return b"|||".join(self.fields) + self._end
 
     def error(self, expected: str, found: str) -> FormatError:
@@ -168,11 +168,12 @@ def nbest_lines(reader: NbestReader, sentences: int | None = None) -> Iterator[N
     """Yield the lines of n-best lists.
 
     Args:
-        reader: of the file.
-        sentences: how many there must be at most; their lists are then in order.
+        reader: the reader of the file.
+        sentences: the number of sentences of the text, an upper bound; with it the lists must be
+            in order.
 
     Raises:
-        FormatError: a line that is not one of these lists.
+        FormatError: a line that does not belong to these lists.
     """
     last = 0
     for content in reader:
@@ -188,7 +189,7 @@ def labelled_values(text: bytes) -> dict[str, list[float]]:
     """Return the values of features by name, from `Name= value value Name= value`.
 
     Raises:
-        ValueError: a value that is not a finite number, or one without a name.
+        ValueError: a value is not a finite number, or has no name.
     """
     values: dict[str, list[float]] = {}
     current: list[float] | None = None
@@ -210,8 +211,8 @@ class Hypothesis:
         words: target words.
         features: (tuneable features,) natural logs or minus counts.
         score: the log-linear score, all features weighted.
-        segmentation: the phrases, if they were asked for; see `moses_feature.moses.segmentation`.
-        links: word alignments, source and target place, if they were asked for.
+        segmentation: the phrases, if requested; see `moses_feature.moses.segmentation`.
+        links: word alignments, source and target places, if requested.
     """
 
     words: tuple[bytes, ...]
@@ -222,12 +223,12 @@ class Hypothesis:
 
 
 def format_nbest(sentence: int, hypotheses: Sequence[Hypothesis], features: FeatureSet) -> bytes:
-    """Return the lines of a sentence's n-best list, six significant digits, as Moses has them."""
+    """Return the lines of a sentence's n-best list, six significant digits, like Moses."""
     template = features.template()
     lines = []
     for hypothesis in hypotheses:
         words = b"".join(word + b" " for word in hypothesis.words)
-        values = template % tuple((hypothesis.features + 0.0).tolist())  # no minus zero
+        values = template % tuple((hypothesis.features + 0.0).tolist())  # + 0.0: no minus zero
         line = b"%d ||| %b ||| %b ||| %.6g" % (sentence, words, values, hypothesis.score)
         if hypothesis.segmentation is not None:
             line += b" ||| %b" % hypothesis.segmentation
@@ -240,16 +241,16 @@ def format_nbest(sentence: int, hypotheses: Sequence[Hypothesis], features: Feat
 def read_nbest(
     path: str | Path, features: FeatureSet, sentences: int, form: str = MOSES
 ) -> Iterator[list[Hypothesis]]:
-    """Yield the n-best list of each sentence, an empty list where there is none.
+    """Yield the n-best list of each sentence, empty for a sentence without translations.
 
     Args:
         path: the file, text or compressed.
-        features: whose values stand there.
-        sentences: how many there must be at most.
-        form: of the file; see `moses_feature.moses.nbest_formats.reader`.
+        features: the features in the file.
+        sentences: the number of sentences of the text.
+        form: the format of the file; see `moses_feature.moses.nbest_formats.reader`.
 
     Raises:
-        FormatError: a line that is not as described above, or sentences that are not in order.
+        FormatError: a bad line, or sentences that are not in order.
     """
     sentence = 0
     hypotheses: list[Hypothesis] = []
@@ -266,9 +267,9 @@ def read_nbest(
 
 
 def first_translations(path: str | Path, sentences: int) -> list[tuple[bytes, ...]]:
-    """Return the words of each sentence's first translation, none where there is no list.
+    """Return the words of each sentence's first translation, empty without translations.
 
-    Of the other lines nothing but the number of the sentence is read.
+    Only the sentence number is read of the other lines.
 
     Raises:
         FormatError: a line that is not one of an n-best list of so many sentences.

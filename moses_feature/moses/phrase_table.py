@@ -1,10 +1,10 @@
-"""The lines of Moses phrase tables as bytes: one field grown, nothing else touched.
+"""The lines of Moses phrase tables as bytes; only the score field is ever changed.
 
 A line is `source ||| target ||| scores ||| alignment ||| counts ||| sparse ||| properties`, the
 fields after the scores optional (Moses: `phrase-extract/consolidate-main.cpp`). Fields are split
-on `|||`, tokens on space and tab alone, as in Moses
-(`moses/TranslationModel/RuleTable/LoaderStandard.cpp`), so that other bytes that Unicode counts
-as white space, and bytes that are not UTF-8 at all, pass through.
+on `|||`, tokens on space and tab only, as in Moses
+(`moses/TranslationModel/RuleTable/LoaderStandard.cpp`). Other white space of Unicode, and bytes
+that are not UTF-8, are thus parts of tokens.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SCORES = re.compile(rb"[ \t]*%b(?:[ \t]+%b)*[ \t\r\n]*" % (NUMBER.pattern, NUMB
 
 
 def split_fields(line: bytes, path: str | Path, line_number: int) -> list[bytes]:
-    """Split a line of a phrase table into its 3 to 7 fields, the line end left on the last.
+    """Split a line of a phrase table into its 3 to 7 fields; the last one keeps the line end.
 
     Raises:
         FormatError: another number of fields.
@@ -40,7 +40,7 @@ def split_fields(line: bytes, path: str | Path, line_number: int) -> list[bytes]
 
 
 def link_outside(fields: Sequence[bytes]) -> bytes | None:
-    """Return the first alignment point of a line's fields that is none of its phrases, if any."""
+    """Return the first alignment point of a line that is outside its phrases, if any."""
     if len(fields) <= ALIGNMENT:
         return None
     source, target = len(tokens(fields[SOURCE])), len(tokens(fields[TARGET]))
@@ -52,10 +52,10 @@ def link_outside(fields: Sequence[bytes]) -> bytes | None:
 
 
 def count_scores(score_field: bytes, path: str | Path, line_number: int) -> int:
-    """Return how many scores a score field holds.
+    """Return the number of scores in a score field.
 
     Raises:
-        FormatError: anything in it is not a finite decimal number, or it is empty.
+        FormatError: it is empty, or contains anything but finite decimal numbers.
     """
     if _SCORES.fullmatch(score_field) is None:
         raise FormatError(path, "scores (finite numbers)", shown(score_field), line_number)
@@ -65,7 +65,7 @@ def count_scores(score_field: bytes, path: str | Path, line_number: int) -> int:
 def append_scores(fields: list[bytes], columns: bytes) -> bytes:
     """Return the line of `fields` with `columns` added at the end of its score field.
 
-    White space and the line end that follow the last score stay where they were.
+    White space and a line end behind the last score are kept, behind the new columns.
     """
     scores = fields[SCORES]
     kept = scores.rstrip(b" \t\r\n")
@@ -74,7 +74,7 @@ def append_scores(fields: list[bytes], columns: bytes) -> bytes:
 
 
 def tokens(field: bytes) -> list[bytes]:
-    """Split a field into its tokens, on space and tab alone, the line end left out."""
+    """Split a field into its tokens, on space and tab only, without the line end."""
     text = field.rstrip(b"\r\n")
     if b"\t" in text:
         text = text.replace(b"\t", b" ")

@@ -1,4 +1,4 @@
-"""Moses' own programs: where they are, how they are run, and what they said when they failed."""
+"""Find and run Moses' own programs, and report their errors."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def find_program(names: Sequence[str], place: str | None = None) -> Path:
     """Return the path of a program of Moses.
 
     Args:
-        names: what it may be called.
-        place: the `moses` binary beside it, or a folder, if the user said so; else it is looked for
-            in `MOSES_HOME` and on the PATH.
+        names: its possible names.
+        place: the `moses` binary beside it, or a folder, if the user gave one; else the program is
+            searched for in `MOSES_HOME` and on the PATH.
 
     Raises:
-        UsageError: there is none; says where it was looked for.
+        UsageError: the program was not found; says where it was searched for.
     """
     looked = []
     candidates: list[Path] = []
@@ -54,7 +54,7 @@ def find_program(names: Sequence[str], place: str | None = None) -> Path:
 
 
 def _is_program(path: Path, names: Sequence[str], *, given: bool) -> bool:
-    """Return whether it can be run; a binary that the user named may be `moses` alone."""
+    """Return whether a path can be run; a binary given by the user may also be `moses`."""
     usable = path.is_file() and os.access(path, os.X_OK)
     return usable and (path.name in names or (given and "moses" in names))
 
@@ -70,12 +70,12 @@ def run_program(
 
     Args:
         command: the program, and its arguments.
-        log: a file in which what it says on the standard error is kept.
+        log: a file for its standard error.
         seconds: time limit; None for none.
-        environment: more variables.
+        environment: additional variables.
 
     Raises:
-        MosesFeatureError: it cannot be run, fails, or takes too long; with its last lines.
+        MosesFeatureError: the program cannot be run, fails, or takes too long; with its last lines.
     """
     program = command[0]
     try:
@@ -104,7 +104,7 @@ def run_program(
 
 
 def last_lines(log: Path) -> str:
-    """Return the last lines of what a program said, without progress bars."""
+    """Return the last lines of a program's output, without progress bars."""
     lines = log.read_text(errors="replace").splitlines()
     kept = [line for line in lines if not re.fullmatch(r"[\s*\-0-9.]*", line)]
     return "\n".join(kept[-LINES_SHOWN:])

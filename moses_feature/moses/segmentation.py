@@ -1,8 +1,8 @@
 """The phrases of a translation as text (`-include-segmentation-in-n-best`; `moses/Manager.cpp`).
 
 `0-1=0-2 2=3` says that source words 0 and 1 became target words 0 to 2, and source word 2 target
-word 3. Phrases stand in the order of the translation. A phrase ends where the next one starts: one
-without target words is written as if it had one (or, at the start, a number of words that has
+word 3. Phrases are in the order of the translation. A phrase ends where the next one starts; Moses
+writes a phrase without target words as if it had one (or, at the start, with an index that has
 wrapped around).
 """
 
@@ -16,11 +16,11 @@ _PHRASE = re.compile(rb"(\d{1,9})(?:-(\d{1,9}))?=(\d{1,9})(?:-\d+)?")
 
 
 class PhrasePlace(NamedTuple):
-    """Where a phrase pair stands in a sentence pair.
+    """The place of a phrase pair in a sentence pair.
 
     Attributes:
-        source, source_end: its source words, the end left out.
-        target, target_end: its target words, the end left out.
+        source, source_end: its source words, the end excluded.
+        target, target_end: its target words, the end excluded.
     """
 
     source: int
@@ -33,12 +33,12 @@ def read_segmentation(text: bytes, source_words: int, target_words: int) -> list
     """Return the phrases of a translation, in its order.
 
     Args:
-        text: as Moses writes it.
-        source_words: how many there are.
-        target_words: how many there are.
+        text: in Moses' format.
+        source_words: the number of source words.
+        target_words: the number of target words.
 
     Raises:
-        ValueError: the phrases are not those of such a sentence pair; says what was expected, and
+        ValueError: the phrases are not those of such a sentence pair; says what was expected and
             what was found.
     """
     matches = [(part, _PHRASE.fullmatch(part)) for part in text.split()]
@@ -58,7 +58,7 @@ def read_segmentation(text: bytes, source_words: int, target_words: int) -> list
 
 
 def write_segmentation(places: Iterable[PhrasePlace]) -> bytes:
-    """Return the phrases as Moses writes them."""
+    """Return the phrases in Moses' format."""
     return b" ".join(
         _span(source, source_end) + b"=" + _span(target, target_end)
         for source, source_end, target, target_end in places

@@ -1,7 +1,7 @@
 """From the tokens of a phrase to the words that the network sees.
 
 A token of a phrase table may be escaped (`&apos;`), factored (`word|POS`) or a non-terminal
-(`[X][X]`). The table itself is never rewritten; only the network's view of it is made here.
+(`[X][X]`). The table itself is never rewritten; these changes are only made for the network.
 Escapes are those of Moses' `scripts/tokenizer/escape-special-chars.perl`.
 """
 
@@ -41,7 +41,7 @@ _LEFT_HAND_SIDE = re.compile(rb"\[[^\[\]]+\]")
 
 
 class WordError(DataError):
-    """A phrase that cannot be turned into words as asked."""
+    """A phrase cannot be turned into words as requested."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class WordOptions:
     """How the tokens of a phrase pair become words.
 
     Attributes:
-        source_factor: index of the factor that is the word, None for the whole token.
-        target_factor: the same on the target side.
+        source_factor: index of the factor to use as the word, None for the whole token.
+        target_factor: the same for the target side.
         hierarchical: accept hierarchical rules: the left-hand side is left out, and each
             non-terminal counts as one symbol, numbered in the order of the source side.
-        escaping: whether tokens are escaped or unescaped before they are looked up.
+        escaping: whether to escape or unescape tokens before they are looked up.
     """
 
     source_factor: int | None = None
@@ -70,7 +70,7 @@ class WordOptions:
 
     @property
     def plain(self) -> bool:
-        """Whether tokens are words as they are, but for rules."""
+        """Whether tokens are words as they are, except in rules."""
         return self.source_factor is self.target_factor is None and self.escaping == "as-is"
 
     def pair(
@@ -115,7 +115,7 @@ def escape(token: bytes) -> bytes:
 
 
 def unescape(token: bytes) -> bytes:
-    """Return the token with Moses' escapes, the legacy ones too, turned into characters."""
+    """Return the token with Moses' escapes, including legacy ones, replaced by characters."""
     return _ESCAPE.sub(lambda match: _UNESCAPES[match[0]], token)
 
 
@@ -138,7 +138,7 @@ def _is_rule(source_tokens: list[bytes]) -> bool:
 def _rule_words(
     source: list[bytes], target: list[bytes], alignment: bytes
 ) -> tuple[list[bytes], list[bytes]]:
-    """Leave out the left-hand sides; number the non-terminals, linked ones alike."""
+    """Leave out the left-hand sides; number the non-terminals, linked ones with the same number."""
     numbers: dict[int, bytes] = {}
     for position, token in enumerate(source[:-1]):
         if _NON_TERMINAL.fullmatch(token):

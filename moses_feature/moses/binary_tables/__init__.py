@@ -1,1 +1,1 @@
-"""Phrase tables made binary by Moses' programs, and asked back."""
+"""Writing phrase tables in Moses' binary formats, and checking them."""

@@ -1,10 +1,10 @@
-"""A binary table, asked for some phrases through the very decoder that will read it.
+"""Check a binary table by looking up some phrases with the decoder that will read it.
 
-The phrases are drawn at random from the text table. All its lines are looked at: what Moses'
-programs would write into a binary table without a word, and what they stumble over, is an error.
+The source phrases are drawn at random from the text table. All of its lines are checked for content
+that Moses' programs silently mangle, or fail on.
 
-The decoder translates each phrase by an ini of the table alone, where a penalty makes the
-translations of one phrase the best ones; their scores stand in the n-best list.
+The decoder translates each phrase with an ini of this table alone. A penalty there ranks the
+one-phrase translations first; their scores are read from the n-best list.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ Phrase = tuple[bytes, ...]
 
 @dataclass
 class TableSample:
-    """Of a table.
+    """A random sample of a table.
 
     Attributes:
-        scores: of each line.
-        lines: in all.
-        drawn: the lines of the source phrases drawn, as they stand in the table, in its order.
-        targets: of the source phrases drawn, for each target the scores of its lines, natural
-            logs as Moses takes them.
+        scores: the number of scores in each line.
+        lines: the number of lines of the table.
+        drawn: the lines of the drawn source phrases, as in the table and in its order.
+        targets: for each drawn source phrase and each target, the scores of its lines, natural logs
+            as Moses reads them.
     """
 
     scores: int = 0
@@ -63,13 +63,13 @@ class TableSample:
 
 
 def sample_table(path: str | Path, count: int, seed: int = 1) -> TableSample:
-    """Draw source phrases, each with the same probability; the lines of one stand together.
+    """Draw source phrases with equal probability; the lines of a phrase stand together.
 
     Raises:
-        FormatError: a damaged line, another number of scores, one that Moses cannot take, an empty
-            phrase, rules, factors, an alignment outside the phrases, or lines that are not in the
-            order of `LC_ALL=C sort`.
-        DataError: no line, or none that can be asked for.
+        FormatError: a damaged line, another number of scores, a score that Moses cannot read, an
+            empty phrase, rules, factors, an alignment outside the phrases, or lines that are not in
+            the order of `LC_ALL=C sort`.
+        DataError: the table has no line, or none that can be looked up.
     """
     generator = random.Random(seed)  # noqa: S311  # nothing secret
     sample = TableSample()
@@ -160,7 +160,7 @@ Targets = Mapping[Phrase, Sequence[Floats]]
 
 
 def table_line(feature: str, path: Path, scores: int, name: str) -> str:
-    """Return the line of a table in moses.ini."""
+    """Return the moses.ini line of a table."""
     return f"{feature} name={name} num-features={scores} path={path} input-factor=0 output-factor=0"
 
 
@@ -171,13 +171,13 @@ def ask(
 
     Args:
         moses: the decoder.
-        line: of the table in moses.ini, named `TABLE`.
-        scores: of the table.
-        targets: what is expected; says how many to ask for.
-        scratch: a folder for files.
+        line: the moses.ini line of the table, named `TABLE`.
+        scores: the number of scores of the table.
+        targets: the expected targets, which determine how many to ask for.
+        scratch: a folder for temporary files.
 
     Raises:
-        MosesFeatureError: the decoder fails; with its last words.
+        MosesFeatureError: the decoder fails; with the end of its output.
     """
     ini, text, lists = scratch / "ask.ini", scratch / "ask.txt", scratch / "ask.nbest"
     weights = " ".join(["0"] * scores)
@@ -215,7 +215,7 @@ def _one_phrase_translations(lists: Path) -> Iterator[tuple[int, Phrase, Floats]
 
 
 def differences(expected: Mapping[Phrase, Targets], found: Mapping[Phrase, Targets]) -> list[str]:
-    """Say which lines of the text table the binary one does not have, or with other scores."""
+    """Describe the lines of the text table that the binary one lacks, or has with other scores."""
     said = []
     for source, targets in expected.items():
         for target, lines in targets.items():

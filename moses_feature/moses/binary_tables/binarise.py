@@ -1,4 +1,4 @@
-"""Write a text table in one of Moses' binary formats, and see that Moses reads it alike."""
+"""Write a text table in one of Moses' binary formats, and check that Moses reads it back."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ DEFAULT_NAME = "TranslationModel0"
 
 @dataclass(frozen=True)
 class Binarised:
-    """What was done.
+    """The result of `binarise`.
 
     Attributes:
-        path: of the binary table, as it stands in an ini.
-        line: of an ini.
-        scores: of each line.
-        asked: source phrases that were asked for.
-        pairs: of them, with their targets; all were found with the same scores.
-        ini: that reads it, if one was given.
+        path: the binary table, as named in an ini.
+        line: its line for an ini.
+        scores: the number of scores in each line.
+        asked: the number of source phrases looked up.
+        pairs: the number of their phrase pairs, all found with the same scores.
+        ini: an ini that reads the binary table, if one was given.
     """
 
     path: Path
@@ -64,18 +64,18 @@ def binarise(
 
     Args:
         table: a text table, plain or compressed by gzip.
-        output: a new file or folder; compact tables get their `.minphr`.
+        output: a new file or folder; the suffix `.minphr` is added for compact tables.
         kind: one of `KINDS`.
         moses: the decoder's binary, or a folder of Moses.
-        asked: source phrases that are asked for afterwards; 0 for none.
-        threads: of the program, where it has any.
-        ini: that reads the text table, to be changed.
-        name: of the table in the ini, if it has several.
+        asked: the number of source phrases to look up afterwards; 0 for none.
+        threads: threads of the program, if it has any.
+        ini: an ini that reads the text table, to be changed.
+        name: the name of the table in the ini, if it has several.
 
     Raises:
-        UsageError: no such program, or the output is there already.
-        FormatError: the table is damaged, or the ini's has another number of scores.
-        DataError: the binary table gives back other scores; it is not kept.
+        UsageError: the program is missing, or the output exists.
+        FormatError: the table is damaged, or has another number of scores in the ini.
+        DataError: the binary table gives other scores; it is not kept.
         MosesFeatureError: a program of Moses fails.
     """
     form = KINDS[kind]
@@ -105,7 +105,7 @@ def binarise(
 
 
 def _table_of(ini: MosesIni, name: str | None, table: Path, scores: int) -> Feature:
-    """Return the ini's table, which must be this one, where its file is there."""
+    """Return the ini's table; if its file exists, it must be `table`."""
     feature = ini.table(name)
     if feature.score_count != scores:
         expected = f"num-features={scores} as in {table}"
@@ -125,7 +125,7 @@ def _program(kind: Kind, moses: str | None) -> Path:
 
 @dataclass(frozen=True)
 class _Maker:
-    """Runs the program and asks what it has written back; see `binarise`."""
+    """Runs the program and looks up phrases in its output; see `binarise`."""
 
     kind: Kind
     program: Path
@@ -135,7 +135,7 @@ class _Maker:
     threads: int
 
     def try_small(self) -> None:
-        """Make a table of the sample alone: what is wrong with the programs shows in a second."""
+        """Make a table of the sample alone first: faults of the programs show within a second."""
         if self.decoder is not None:
             small = self.scratch / "small.txt"
             lines = [line if line.endswith(b"\n") else line + b"\n" for line in self.sample.drawn]
@@ -143,7 +143,7 @@ class _Maker:
             self.make(small, f"small{self.kind.suffix}")
 
     def make(self, table: Path, name: str) -> Path:
-        """Return the binary table."""
+        """Make and return the binary table."""
         written = self.scratch / name
         job = Job(table, self.sample.scores, written, self.scratch, self.threads)
         command = [str(self.program), *self.kind.options(job)]
@@ -167,7 +167,7 @@ class _Maker:
 
 
 def _move(written: Path, path: Path) -> None:
-    """Put what was written in its place, whole."""
+    """Move the written table to its place, in one step."""
     if written.is_dir():
         for folder, _, files in os.walk(written):
             for file in files:

@@ -1,4 +1,4 @@
-"""Moses' binary formats of phrase tables: who writes them, and what a table says of itself.
+"""Moses' binary formats of phrase tables: their programs, and the metadata in the tables.
 
 | kind | program | source |
 |---|---|---|
@@ -29,21 +29,21 @@ PROBING_VERSION = 15
 
 
 def probing_version(folder: Path) -> int | None:
-    """Return the API_VERSION of a probing table, None where it does not say."""
+    """Return the API_VERSION of a probing table, None if it gives none."""
     content = (folder / "config").read_text(errors="replace")
     said = re.search(r"^API_VERSION\t([0-9]{1,9})$", content, re.MULTILINE)
     return int(said[1]) if said else None
 
 
 def score_count(feature: str, path: Path) -> int | None:
-    """Return how many scores a binary table has; None where it does not say so.
+    """Return the number of scores of a binary table; None if it does not give it.
 
     Args:
         feature: the class in moses.ini that reads it.
-        path: of the file or folder.
+        path: the file or folder.
 
     Raises:
-        FormatError: it is no such table.
+        FormatError: the path is no such table.
     """
     if feature in DESCRIPTIONS:
         name, pattern = DESCRIPTIONS[feature]
@@ -73,7 +73,7 @@ def is_text_table(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Job:
-    """What a program is to do: the table, how many scores it has, and where to write."""
+    """A job for a program: the table, its number of scores, and where to write."""
 
     table: Path
     scores: int
@@ -87,13 +87,13 @@ class Kind:
     """A binary format.
 
     Attributes:
-        name: as users give it.
+        name: its name for users.
         feature: the class in moses.ini.
-        programs: names of the one that writes it.
-        options: its arguments.
-        suffix: that it appends to the name of the output.
-        missing: how Moses is built with the program.
-        dropped: what of a table it does not keep.
+        programs: possible names of the program that writes it.
+        options: the arguments of the program.
+        suffix: the suffix that the program appends to the output's name.
+        missing: how to build Moses with the program.
+        dropped: the fields of a table that it drops.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Kind:
 
 
 def _probing(job: Job) -> list[str]:
-    # --num-scores is 4 by default. With --log-prob, logs are taken and floored once, here.
+    # --num-scores is 4 by default. With --log-prob, logs are taken and floored here, once.
     return [
         *("--input-pt", str(job.table), "--output-dir", str(job.output)),
         *("--num-scores", str(job.scores), "--log-prob"),
@@ -114,7 +114,7 @@ def _probing(job: Job) -> list[str]:
 
 
 def _compact(job: Job) -> list[str]:
-    # The rank score is p(target | source), column 2: the columns of a network stand behind it.
+    # The rank score is p(target | source), column 2; the network's columns come behind it.
     return [
         *("-in", str(job.table), "-out", str(job.output), "-nscores", str(job.scores)),
         *("-rankscore", str(min(2, job.scores - 1)), "-T", str(job.temporary)),
@@ -123,7 +123,7 @@ def _compact(job: Job) -> list[str]:
 
 
 def _on_disk(job: Job) -> list[str]:
-    # One factor on either side; no limit of targets (0), sorted by column 2.
+    # One factor on either side; no limit on targets (0), sorted by column 2.
     sort_by = str(min(2, job.scores - 1))
     return ["1", "1", str(job.scores), "0", sort_by, str(job.table), str(job.output)]
 

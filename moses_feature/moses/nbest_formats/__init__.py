@@ -1,1 +1,1 @@
-"""N-best lists of other decoders, as Moses writes them."""
+"""N-best lists of other decoders, converted to lines of Moses' format."""

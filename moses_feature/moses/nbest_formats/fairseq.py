@@ -1,9 +1,9 @@
-r"""What fairseq-generate and fairseq-interactive print.
+r"""The output of fairseq-generate and fairseq-interactive.
 
-Lines `H-7<TAB>score<TAB>words`, one for each translation, and below each `P-7<TAB>…`, the log
+Each translation has a line `H-7<TAB>score<TAB>words` and below it a line `P-7<TAB>…`, with the log
 probability of each of its subwords. Sentences come in any order. The score is the mean of these
-log probabilities, divided by a length penalty; their sum is what a log-linear model wants. They are
-logs to the base 2 in newer versions, natural ones in older ones, which a weight makes up for.
+log probabilities, divided by a length penalty; a log-linear model needs their sum. The logs have
+base 2 in newer versions and base e in older ones; the feature's weight absorbs the difference.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _SCORES = re.compile(rb"%b(?: %b)*" % (_NUMBER, _NUMBER))
 def fairseq(reader: LineReader) -> Iterator[ListedTranslation]:
     """Yield the translations of all sentences in order; they are held in memory.
 
-    Lines of other kinds (sources, references, detokenised text, what the program says of itself)
-    are left out.
+    Lines of other kinds (sources, references, detokenised text, messages of the program) are
+    skipped.
 
     Raises:
         FormatError: a line that is not as described above, or a translation without its P- line.

@@ -1,4 +1,4 @@
-"""JSON of Sockeye and of OpenNMT's server: a line for each sentence, in the order of the text."""
+"""JSON of Sockeye and of OpenNMT's server: one line per sentence, in the order of the text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moses_feature.runtime.errors import FormatError, shown
 
 
 def sockeye(reader: LineReader) -> Iterator[ListedTranslation]:
-    """Yield the translations that `sockeye.translate --output-type json` has written.
+    """Yield the translations in the output of `sockeye.translate --output-type json`.
 
     Its scores are costs (minus log probabilities, divided by the length penalty), negated here.
 
@@ -31,7 +31,7 @@ def sockeye(reader: LineReader) -> Iterator[ListedTranslation]:
 
 
 def opennmt(reader: LineReader) -> Iterator[ListedTranslation]:
-    """Yield the translations of responses of OpenNMT-py's server, one sentence each.
+    """Yield the translations in responses of OpenNMT-py's server, one sentence per response.
 
     A response is a list of lists of objects with `tgt` and `pred_score`, a log probability.
 
@@ -76,7 +76,7 @@ def _translation(reader: LineReader, text: Any, score: Any, content: Any) -> Lis
 
 
 def _first(score: Any) -> Any:
-    """Return a score, which newer versions put into a list (with those of target factors)."""
+    """Return a score, which newer versions put into a list (with the scores of target factors)."""
     return score[0] if isinstance(score, list) and score else score
 
 

@@ -1,7 +1,7 @@
 """N-best lists of Marian (`src/translator/output_printer.h`).
 
-`sentence ||| words [||| alignment] [||| WordScores= …] ||| F0= value … ||| total`; Marian leaves
-the space behind `F0=` out where there is one scorer.
+`sentence ||| words [||| alignment] [||| WordScores= …] ||| F0= value … ||| total`; with a single
+scorer, Marian omits the space behind `F0=`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PER_WORD = b"WordScores="
 
 
 def marian(reader: LineReader) -> Iterator[ListedTranslation]:
-    """Yield the translations of Marian's lists, without scores of words and soft alignments.
+    """Yield the translations of Marian's lists, without word scores and soft alignments.
 
     Raises:
         FormatError: a line that is not as described above.
@@ -46,7 +46,7 @@ def _parsed(line: bytes, number: int) -> ListedTranslation:
     named = _FEATURE.findall(features)
     values = {name.decode(): _number(value) for name, value in named}
     if len(values) != len(named) or {TOTAL, LENGTH} & values.keys():
-        raise ValueError(line)  # a feature twice, or one that is added here
+        raise ValueError(line)  # a repeated feature, or one with a name that is added here
     if not values or not sentence.isdigit() or _FEATURE.sub(b"", features).strip():
         raise ValueError(line)
     links = [f for f in between if not f.startswith(_PER_WORD) and not _SOFT.fullmatch(f)]

@@ -1,4 +1,4 @@
-"""N-best lists in any format that we know, as lines of Moses' format."""
+"""N-best lists in any known format, as lines of Moses' format."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ FORMATS = (MOSES, *OTHERS)
 
 
 class NbestReader:
-    """Lists of translations, line by line as Moses writes them.
+    """N-best lists, line by line in Moses' format.
 
-    `line_number` is where in the file the last one stands (1-based), `fraction()` the share of the
-    file that has been read.
+    `line_number` is the line of the file (1-based) of the last translation, `fraction()` the share
+    of the file that has been read.
 
     Args:
-        path: of the file, text or compressed; `-` is the standard input.
+        path: the file, text or compressed; `-` is the standard input.
         form: one of `FORMATS`.
 
     Raises:
         UsageError: there is no such format; lists the names.
-        FormatError: while lines are read, one that is not of the format, or no translation.
-        MosesFeatureError: as of `LineReader`.
+        FormatError: while lines are read, a line not of the format, or no translation.
+        MosesFeatureError: as for `LineReader`.
     """
 
     def __init__(self, path: str | Path, form: str = MOSES) -> None:
@@ -66,9 +66,9 @@ class NbestReader:
             raise FormatError(self.path, f"translations in the format of {self._form}", "none")
 
     def provenance(self, role: str) -> Json:
-        """Return what the file is, once it has been read; see `LineReader.provenance`."""
+        """Return the provenance of the file, once it has been read; see `LineReader.provenance`."""
         return self._reader.provenance(role)
 
     def fraction(self) -> float | None:
-        """Return the share of the file that has been read, 0 to 1, or None for a stream."""
+        """Return the share of the file read so far, 0 to 1, or None for a stream."""
         return self._reader.fraction()

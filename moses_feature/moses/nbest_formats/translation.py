@@ -1,4 +1,4 @@
-"""A translation in the list of another decoder, and the line that Moses would write of it."""
+"""A translation in another decoder's list, and its line in Moses' format."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ LENGTH = "WordPenalty0"
 
 @dataclass(frozen=True)
 class ListedTranslation:
-    """A translation that stands in a list.
+    """A translation in another decoder's list.
 
     Attributes:
-        line_number: where, 1-based.
-        sentence: its number, from 0.
+        line_number: its line in the file, 1-based.
+        sentence: the number of the sentence, from 0.
         text: target words.
         values: of the decoder's features by name, natural logs.
-        total: by which the decoder has ordered the list, more is better.
-        links: the word alignment as Moses writes it; None if there is none.
+        total: the score by which the decoder ranked the list, higher is better.
+        links: the word alignment in Moses' format; None if there is none.
     """
 
     line_number: int
@@ -42,7 +42,7 @@ class ListedTranslation:
         """Return the line of an n-best list; `path` is named in errors.
 
         Raises:
-            FormatError: a number that is not finite, or words that no such line can hold.
+            FormatError: a number that is not finite, or words that Moses' format cannot represent.
         """
         values = {**self.values, LENGTH: 0.0 - len(tokens(self.text))}
         for value in (self.total, *values.values()):
