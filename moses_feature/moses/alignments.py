@@ -11,7 +11,7 @@ from moses_feature.runtime.errors import shown
 MALFORMED, OUTSIDE = -2, -3
 SPACE, TAB, HYPHEN, ZERO, NINE = b" \t-09"
 PLACES = 20
-"""Bits for the place of a source word in a link that is one number; above stands the target's."""
+"""A link is one number: its lowest bits are the source place, the bits above the target place."""
 
 
 def links_of(alignment: bytes, source: int, target: int) -> Integers:

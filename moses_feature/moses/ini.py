@@ -47,7 +47,7 @@ _SINGLE_SCORES = frozenset(
     )
 )
 _TRUE, _FALSE = ("yes", "y", "true", "1"), ("no", "n", "false", "0")
-"""In any case of letters (`Scan<bool>` in `moses/Util.cpp`)."""
+"""In upper or lower case (`Scan<bool>` in `moses/Util.cpp`)."""
 _NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 _VERSION_1 = frozenset(("ttable-file", "lmodel-file", "weight-t", "weight-d", "weight-l"))
 _SECTION = re.compile(rb"\[([^\]]*)\]")

@@ -14,11 +14,11 @@ import kenlm
 from moses_feature.runtime.errors import DataError, MosesFeatureError
 
 BINARY = b"mmap lm http://kheafield.com/code"
-"""How a binary model begins."""
+"""The first bytes of a binary model."""
 LOG_10 = math.log(10.0)
 """KenLM's scores are logs to the base 10."""
 _REASON = re.compile(r"\(\S+:[0-9]+ in .* threw \w+(?: because `[^']*')?\.\s(.*)\)", re.DOTALL)
-"""Of an error of KenLM, what is left without the place in its source."""
+"""Captures the message of a KenLM error, without the place in its source."""
 _TRIAL = """
 import kenlm, sys
 config = kenlm.Config()

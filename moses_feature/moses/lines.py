@@ -23,9 +23,9 @@ from moses_feature.runtime.errors import DataError, FormatError, MosesFeatureErr
 from moses_feature.runtime.files import STANDARD_STREAM, Json, is_compressed
 
 LONGEST_LINE = 1 << 20
-"""Bytes of a line, its end counted: more than sentences and scores take."""
+"""The most bytes of a line, its end counted: more than sentences and scores need."""
 BLOCK = 1 << 22
-"""Bytes of a block of lines, about."""
+"""The approximate size of a block of lines, in bytes."""
 
 
 class LineReader:

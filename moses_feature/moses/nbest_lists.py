@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from moses_feature.moses.features import FeatureSet
 
 NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
-"""Of a feature, as Moses' tools can carry it."""
+"""A feature's name that Moses' tools can parse."""
 EXPECTED = "sentence ||| words ||| Name= value … ||| total"
-"""What a line should look like, for error messages."""
+"""The form of a line, for error messages."""
 SENTENCE, WORDS, VALUES, TOTAL = range(4)
 _SEPARATOR = re.compile(rb"(?<= )\|\|\|(?= |$)")
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 
 LINES_SHOWN = 12
-"""Last lines of what a program said that an error shows."""
+"""The number of a program's last output lines that an error shows."""
 FOLDERS = ("bin", "", "moses-cmd")
-"""Where programs may be under MOSES_HOME."""
+"""The folders under MOSES_HOME that may contain programs."""
 
 
 def find_program(names: Sequence[str], place: str | None = None) -> Path:

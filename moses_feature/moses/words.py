@@ -19,7 +19,7 @@ Escaping = Literal["as-is", "unescape", "escape"]
 ESCAPINGS: tuple[Escaping, ...] = get_args(Escaping)
 
 LONGEST_PHRASE = 1000
-"""Words of a phrase; of tables the longest have ten or so, of sentences some hundreds."""
+"""The most words of a phrase; in tables the longest have about ten, sentences some hundreds."""
 
 _ESCAPES = {
     b"&": b"&amp;",

@@ -1,1 +1,1 @@
-"""What all networks share: vocabularies, model directories, cells, output layer, kernels."""
+"""The common parts of all networks: vocabularies, model files, cells, output layer, kernels."""

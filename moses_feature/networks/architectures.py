@@ -1,6 +1,6 @@
 """The architectures of networks for pairs of phrases or sentences; free of torch.
 
-Loading, training, scoring and generating ask this registry: none of them imports a network. A new
+Loading, training, scoring and generating use this registry and import no network. A new
 architecture is a package of its own and an entry here.
 """
 
@@ -11,14 +11,14 @@ from importlib import import_module
 from typing import Any, Literal
 
 Dtype = Literal["float32", "bfloat16"]
-"""Of the large matrix products; weights are float32 either way."""
+"""The type of the large matrix products; weights are always float32."""
 
 LARGEST_SIZE = 1 << 15
 
 
 @dataclass(frozen=True)
 class PairSizes:
-    """Layer sizes of a network for pairs; each architecture has a kind of its own."""
+    """Layer sizes of a network for pairs; each architecture has its own subclass."""
 
     def __post_init__(self) -> None:
         for name, size in vars(self).items():
@@ -28,13 +28,13 @@ class PairSizes:
 
 @dataclass(frozen=True)
 class Architecture:
-    """Where the parts of a network are: MODULE:NAME each, in this package, loaded when asked for.
+    """The parts of a network, MODULE:NAME each in this package, imported on demand.
 
     Attributes:
-        sizes: its kind of `PairSizes`.
-        network: the `PairNetwork`, made of sizes, source words, target words and dropout.
-        scorer: what scores pairs on the CPU, made of a network and a `Computation`.
-        writer: what writes targets, made of a model directory; see `generation.generator`.
+        sizes: its subclass of `PairSizes`.
+        network: its `PairNetwork`, made of sizes, source words, target words and dropout.
+        scorer: scores pairs on the CPU, made of a network and a `Computation`.
+        writer: generates targets, made of a model directory; see `generation.generator`.
     """
 
     sizes: str
@@ -43,7 +43,7 @@ class Architecture:
     writer: str
 
     def load(self, part: str) -> Any:
-        """Return a part, by the name of its attribute."""
+        """Import and return a part, by the name of its attribute."""
         module, _, name = getattr(self, part).partition(":")
         return getattr(import_module(f"moses_feature.{module}"), name)
 
@@ -73,5 +73,5 @@ ARCHITECTURES = {
 
 
 def architecture_with(sizes: PairSizes) -> str:
-    """Return the name of the architecture that has such sizes."""
+    """Return the name of the architecture of some sizes."""
     return next(name for name, kind in ARCHITECTURES.items() if type(sizes) is kind.load("sizes"))

@@ -1,4 +1,4 @@
-"""How networks are computed on the CPU: threads, products of blocks of rows, what follows them."""
+"""How networks are computed on the CPU: threads, matrix products of blocks, compiled kernels."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Computation:
     """How the networks of a scorer are computed on the CPU.
 
     Attributes:
-        dtype: of the large products; all else is float32.
+        dtype: the type of the large products; all else is float32.
         normalised: whether log Z is subtracted.
-        workers: threads, each with a block of rows of its own.
-        executor: that has them.
+        workers: the number of threads, each with its own blocks of rows.
+        executor: the pool of these threads.
     """
 
     dtype: torch.dtype
@@ -34,19 +34,19 @@ class Computation:
 
     @classmethod
     def by(cls, threads: int | None, dtype: Dtype, normalised: bool) -> Computation:
-        """Return that by some threads, None for as many as PyTorch uses; see `Scorer`."""
+        """Return one with some threads, None for as many as PyTorch uses; see `Scorer`."""
         workers = threads or torch.get_num_threads()
         executor = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
         return cls(getattr(torch, dtype), normalised, workers, executor)
 
 
 def matrix(layer: nn.Linear, dtype: torch.dtype) -> Tensor:
-    """Return the weights (in, out) of a layer, which rows are multiplied with from the left."""
+    """Return the weights (in, out) of a layer, to be multiplied by rows from the left."""
     return layer.weight.detach().t().to(dtype)
 
 
 class Product:
-    """x W + b for blocks of K rows, b optional; the result is float32 and overwritten each time."""
+    """x W + b for blocks of K rows, b optional; each call overwrites the float32 result."""
 
     def __init__(self, weight: Tensor, rows: int, bias: Tensor | None = None) -> None:
         self._weight = weight
@@ -59,7 +59,7 @@ class Product:
             self._short_result = weight.new_empty(shape)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Multiply (K, ·), float32, with the weights in their own type."""
+        """Multiply (K, ·), float32, by the weights in the type of the weights."""
         if self._short:
             self._operand.copy_(x)
             torch.mm(self._operand, self._weight, out=self._short_result)

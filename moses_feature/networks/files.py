@@ -28,17 +28,17 @@ T = TypeVar("T")
 FORMAT_VERSION = 1
 WEIGHTS = "model.safetensors"
 FOLDS = "folds.json"
-"""In the directory of cross-fitted networks."""
+"""The file that marks a directory of cross-fitted networks."""
 CONFIG = "config.json"
 
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """What a model directory holds.
+    """The content of a model directory.
 
     Attributes:
-        config: the content of `config.json` but for version and architecture.
-        vocabularies: by the name of their file.
+        config: the content of `config.json` without version and architecture.
+        vocabularies: by file name.
         weights: float32 arrays by name.
     """
 
@@ -58,7 +58,7 @@ class ModelFiles:
 
 
 def write_model_files(directory: Path, architecture: str, files: ModelFiles) -> None:
-    """Write a model; each file appears whole, the weights last.
+    """Write a model; each file appears complete, the weights last.
 
     Raises:
         MosesFeatureError: the directory cannot be written.
@@ -82,13 +82,13 @@ def read_model_files(
 
     Args:
         directory: the model directory.
-        architecture: that the network must have.
-        keys: of the config, that must be objects or numbers.
-        vocabularies: names of their files.
+        architecture: the expected architecture.
+        keys: keys of the config that must be objects or numbers.
+        vocabularies: the file names of the vocabularies.
 
     Raises:
         MosesFeatureError: a file is missing, or of a newer version of this program.
-        FormatError: a file is damaged, or the network is of another architecture.
+        FormatError: a file is damaged, or the network has another architecture.
     """
     if not directory.is_dir():
         raise MosesFeatureError(f"{directory}: expected a model directory, found none")
@@ -108,19 +108,19 @@ def read_model_files(
 
 
 def file_identity(path: str | Path) -> list[int]:
-    """Return size and time of change of a file, or of weights and config of a model directory."""
+    """Return size and modification time of a file, or of a model's weights and config."""
     path = Path(path)
     files = [path / WEIGHTS, path / CONFIG] if is_model_directory(path) else [path]
     return [n for file in files for n in (file.stat().st_size, file.stat().st_mtime_ns)]
 
 
 def is_model_directory(directory: Path) -> bool:
-    """Return whether a directory holds a network."""
+    """Return whether a directory holds one network."""
     return (directory / CONFIG).is_file() and (directory / WEIGHTS).is_file()
 
 
 def is_cross_fitted(directory: Path) -> bool:
-    """Return whether a directory holds networks that are cross-fitted, each in its own one."""
+    """Return whether a directory holds cross-fitted networks, each in a directory of its own."""
     return (directory / FOLDS).is_file()
 
 
@@ -135,10 +135,10 @@ def architecture_of(directory: Path) -> str:
 
 
 def settings_of(kind: type[T], config: Json, name: str, path: Path) -> T:
-    """Make an object of a member of a config, such as the sizes of a network.
+    """Make an object from a member of a config, such as the sizes of a network.
 
     Raises:
-        FormatError: a value is missing, not known, or none that it can be.
+        FormatError: a value is missing, unknown or invalid.
     """
     try:
         return record(kind, config[name], path, f"{name} of a model")
@@ -149,10 +149,10 @@ def settings_of(kind: type[T], config: Json, name: str, path: Path) -> T:
 def check_weights(
     path: Path, weights: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]
 ) -> None:
-    """Check that weights have the shapes that they should have.
+    """Check the shapes of weights.
 
     Raises:
-        FormatError: they have not; the directory's files do not belong together.
+        FormatError: the shapes differ; the directory's files do not belong together.
     """
     found = {name: array.shape for name, array in weights.items()}
     if found == dict(shapes):
@@ -169,13 +169,13 @@ def check_weights(
 
 
 def trained_self_normalised(training: Json) -> bool:
-    """Return whether a model, by what is known of its training, has log Z near 0."""
+    """Return whether a model's training kept log Z near 0."""
     settings = training.get("settings")
     return isinstance(settings, dict) and bool(settings.get("self_normalisation"))
 
 
 def pair_model_digest(files: ModelFiles) -> str:
-    """Return the SHA-256 of all that decides the scores of a network for pairs."""
+    """Return the SHA-256 of everything that determines the scores of a network for pairs."""
     digest = files.digest("sizes", "words", "escaped", "reading")
     if trained_self_normalised(files.config["training"]):
         digest = hashlib.sha256(f"{digest}, self-normalised".encode()).hexdigest()

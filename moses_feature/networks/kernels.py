@@ -1,10 +1,10 @@
-"""What a step of a network computes beside its matrix products, compiled for the CPU.
+"""The parts of a network's step that are not matrix products, compiled for the CPU.
 
-A product leaves its result in the cache of a core. What follows it, the sums of its rows with
-those of some tables and the functions of these sums, is done here in one pass over each row,
-where a chain of array operations would go through memory once for each of them.
+A product leaves its result in the cache of a core. The sums of its rows with rows of tables, and
+the functions of these sums, are computed here in one pass over each row; a chain of array
+operations would pass through memory once for each of them.
 
-Every row is worked on by itself and in the same order, whatever stands beside it.
+Each row is computed independently and in the same order, whatever the other rows are.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ F = np.float32
 _LOWEST, _HIGHEST = F(-87.0), F(88.0)
 _ONE, _TWO = F(1.0), F(2.0)
 _LOG2_E = F(1.44269504)
-_TO_INTEGER = F(3 << 22)  # added, it leaves the nearest integer in the lowest bits
+_TO_INTEGER = F(3 << 22)  # adding it leaves the nearest integer in the lowest bits
 # 2**x on [-1/2, 1/2]: the polynomial with the least relative error, 7.5e-8.
 _P0, _P1, _P2 = F(1.000000072), F(6.931469671e-1), F(2.402211972e-1)
 _P3, _P4, _P5 = F(5.550713274e-2), F(9.675541333e-3), F(1.327647178e-3)
 _NO_LOGIT = F(-1e30)
 _LEAST = np.int32(-(2**31))
-_RUN = 128  # logits that are looked at together
+_RUN = 128  # logits that are processed together
 
-# Contraction (a b + c in one rounding) is safe; a sum may be reordered only where it is one.
+# Contraction (a b + c in one rounding) is safe; reordering is allowed only in sums.
 _exact = compiler(nogil=True, fastmath={"contract"}, error_model="numpy")
 _summing = compiler(nogil=True, fastmath={"contract", "reassoc", "nsz"})
 
@@ -40,7 +40,7 @@ def exp(x: np.float32) -> np.float32:
 
 @_exact
 def _exp_of_low(x: np.float32) -> np.float32:
-    """Return e**x of an x up to 88, clipped to -87."""
+    """Return e**x for x up to 88, clipped to -87."""
     x = max(x, _LOWEST)
     shifted = x * _LOG2_E + _TO_INTEGER
     rest = x * _LOG2_E - (shifted - _TO_INTEGER)
@@ -146,7 +146,7 @@ def leaky_state(
     rate: Floats32,
     state: Floats32,
 ) -> None:
-    """Turn the state of leaky units, or of tanh units, into that after the word.
+    """Turn the state of leaky or tanh units into the state after the word.
 
     Args:
         products: (K, H) U h.
@@ -154,7 +154,7 @@ def leaky_state(
         word: (K,) the word.
         summaries: (n, H) C c.
         source: (K,) the source phrase.
-        rate: (H,) how far a unit goes to its new value.
+        rate: (H,) the share of the new value that each unit adopts.
         state: (K, H) h.
     """
     for row in range(len(state)):
@@ -173,13 +173,13 @@ def lstm_state(
     source: Integers,
     state: Floats32,
 ) -> None:
-    """Turn the state of LSTM into that after the word.
+    """Turn the state of LSTM units into the state after the word.
 
     Args:
-        products: (K, 4 H) of h: input gate, forget gate, output gate, new content.
+        products: (K, 4 H) products of h: input gate, forget gate, output gate, new content.
         inputs: (V, 4 H) the words' products.
         word: (K,) the word.
-        summaries: (n, 4 H) of c.
+        summaries: (n, 4 H) products of c.
         source: (K,) the source phrase.
         state: (K, 2 H) h, then the memory cells.
     """
@@ -206,7 +206,7 @@ def maxout(
     source: Integers,
     units: Floats32,
 ) -> None:
-    """Write the larger of each two neighbours of s' to `units`.
+    """Write the larger of each pair of neighbours in s' to `units`.
 
     Args:
         pieces: (K, 2 S) O_h h'.
@@ -227,7 +227,7 @@ def maxout(
 
 @_exact
 def tanh_in_place(x: Floats32) -> None:
-    """Turn x (K, H) into its hyperbolic tangent."""
+    """Replace x (K, H) by its hyperbolic tangent."""
     for row in range(len(x)):
         own = x[row]
         for k in range(len(own)):
@@ -236,10 +236,10 @@ def tanh_in_place(x: Floats32) -> None:
 
 @_exact
 def add_exps(logits: Floats32, bias: Floats32, top: Floats32, total: Floats32) -> None:
-    """Add a part of a sum of exponentials.
+    """Add the exponentials of some words' logits to a running sum.
 
     Args:
-        logits: (K, V) of a part of the words, without the bias; may be overwritten.
+        logits: (K, V) logits of these words, without the bias; may be overwritten.
         bias: (V,).
         top: (K,) the largest logit so far.
         total: (K,) the sum of exp(logit - top) so far.
@@ -271,12 +271,12 @@ def add_exps_of_most(
     best: Floats32,
     best_word: Integers,
 ) -> None:
-    """Add a part of a sum of exponentials, and keep the words with the largest logits.
+    """Add some words' exponentials to a running sum, and keep the words with the largest logits.
 
     Args:
-        logits: (K, V) of a part of the words, without the bias, in bfloat16, as their bits.
+        logits: (K, V) logits of these words, without the bias: bfloat16 bits.
         bias: (V,).
-        first: number of the first word of the part.
+        first: the number of the first of these words.
         top: (K,) the largest logit so far.
         total: (K,) the sum of exp(logit - top) so far.
         best: (K, kept) the largest logits so far, largest first.
@@ -315,7 +315,7 @@ def _raise_top(top: Floats32, total: Floats32, row: int, highest: np.float32) ->
 
 @_exact
 def _sum_of_exps(x: Floats32, shift: np.float32) -> np.float32:
-    """Return the sum of exp(x - shift), no x being larger than shift; x is overwritten."""
+    """Return the sum of exp(x - shift), where shift >= x; x is overwritten."""
     for k in range(len(x)):
         x[k] = _exp_of_low(x[k] - shift)
     return sum_of(x)
@@ -325,9 +325,9 @@ def _sum_of_exps(x: Floats32, shift: np.float32) -> np.float32:
 def sum_of(x: Floats32) -> np.float32:
     """Return the sum of x, which is overwritten.
 
-    Halves are added up, in this order whoever calls: a compiler that may choose the order can
-    choose another one for each copy of the code, and which copy runs depends on what else the
-    process has compiled or read from the cache.
+    Halves are added up, always in this order: if the compiler chose the order, it could choose
+    another one for each compiled copy, and which copy runs depends on what else the process has
+    compiled or loaded from the cache.
     """
     count = len(x)
     while count > 1:
@@ -342,7 +342,7 @@ def sum_of(x: Floats32) -> np.float32:
 
 @_exact
 def _keep_best(logits: Floats32, first: int, best: Floats32, best_word: Integers) -> None:
-    """Put large logits in their places among the best, largest first."""
+    """Insert large logits among the best ones, largest first."""
     for k in range(len(logits)):
         if logits[k] > best[-1]:
             place = len(best) - 1
@@ -354,7 +354,7 @@ def _keep_best(logits: Floats32, first: int, best: Floats32, best_word: Integers
 
 @_exact
 def _ordered(bits: np.int32) -> np.int32:
-    """Return an integer in the order of the float with these bits, and back.
+    """Map the bits of a float to an integer of the same order, and back.
 
     The largest integer is found faster than the largest float.
     """

@@ -1,4 +1,4 @@
-"""Whether a model and a text are of the same language, by the words that the model knows."""
+"""Check by the share of known words that a model and a text have the same language."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.runtime.errors import MosesFeatureError
 
 LEAST_KNOWN = 0.5
-"""Share of running words; shortlists hold nine tenths and more of their own language."""
+"""The least share of known running words; shortlists have 0.9 or more in their own language."""
 MORE_KNOWN = 0.1
-"""By how much the other side of a model must know more to be the one of this language.
+"""A model is refused if its other side knows a share of the words larger by this much.
 
-Of European laws each side knows 0.98 of its own language, and 0.70 and 0.79 of the other: names,
-numbers, points and what is quoted.
+On European laws each side knows 0.98 of its own language, and 0.70 and 0.79 of the other: names,
+numbers, punctuation and quotations.
 """
 FEWEST, ENOUGH = 50, 500
-"""Words by which a text is judged at its end, and before."""
+"""The fewest words to judge a text by, at its end and before its end."""
 
 
 class KnownWords:
@@ -24,9 +24,9 @@ class KnownWords:
 
     Args:
         model: its path or name.
-        text: what the words are of, for the error.
-        vocabulary: that should know them.
-        other: of the other language of a model for two.
+        text: a description of the text, for the error.
+        vocabulary: the vocabulary of the text's language.
+        other: for a model of two languages, the vocabulary of the other one.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class KnownWords:
         """Count the words of a sentence.
 
         Raises:
-            MosesFeatureError: of many words too few are known.
+            MosesFeatureError: too few of many words are known.
         """
         self._words += len(words)
         self._known += sum(word in self._vocabulary.index for word in words)
@@ -53,16 +53,16 @@ class KnownWords:
 
     @property
     def share(self) -> float:
-        """Of the words that are known, 0 to 1."""
+        """The share of known words, 0 to 1."""
         return self._known / max(self._words, 1)
 
     def check(self) -> None:
         """Check that most words are known, and that the other side does not know more.
 
-        Very few words are not judged.
+        A text of very few words always passes.
 
         Raises:
-            MosesFeatureError: it is of another language.
+            MosesFeatureError: the model is of another language.
         """
         if self._words < FEWEST:
             return
@@ -86,7 +86,7 @@ class KnownPairs:
 
     Args:
         model: its path or name.
-        texts: what the words of source and target are of, for the errors.
+        texts: descriptions of the source and target texts, for the errors.
         vocabularies: of source and target.
     """
 
@@ -103,7 +103,7 @@ class KnownPairs:
         """Count the words of a pair.
 
         Raises:
-            MosesFeatureError: of many words too few are known.
+            MosesFeatureError: too few of many words are known.
         """
         for side, words in zip(self._sides, (source, target), strict=True):
             side.add(words)

@@ -1,10 +1,10 @@
 """log p of single words under a softmax over all words, without storing all the logits.
 
-The logits of a part of the words are computed, their exponentials summed, and the next part
-overwrites them. In a short format (bfloat16) each logit has an error of up to one in 256, and a
-logit of 30 is no rarity; so the words with the largest logits, which make up most of the sum, are
-computed again in float32, and so are the words that are asked for. What error is left is that of
-many small summands, which largely cancel.
+The vocabulary is processed in parts: the logits of a part are computed, their exponentials summed,
+and the next part overwrites them. In a short format (bfloat16) each logit has a relative error of
+up to 1/256, and logits of 30 are common. So the words with the largest logits, which make up most
+of the sum, are computed again in float32, as are the requested words. The remaining errors are
+those of many small summands, and largely cancel.
 
 Axes: K rows of a block, R output rank, V words.
 """
@@ -19,10 +19,10 @@ from torch import Tensor
 from moses_feature.networks import computation as elementwise
 
 BEST = 4
-"""Words with the largest logits that are computed again in float32."""
+"""The number of words with the largest logits, which are computed again in float32."""
 NO_LOGIT = -1e30
 WORDS_TOGETHER = 1024
-"""Words whose logits are computed at once, and stay in the cache of a core."""
+"""The number of words whose logits are computed at once and stay in the cache of a core."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class OutputWeights:
         bias: (V,) float32.
         parts: (R, part of V) in the type of the products.
         biases: (part of V,) float32.
-        normalised: whether log Z is subtracted; a network that was trained to have it near 0 needs
-            no other logits than those of the words that are asked for.
+        normalised: whether log Z is subtracted; if not (log Z is near 0 by training), only the
+            logits of the requested words are computed.
     """
 
     words: Tensor
@@ -53,7 +53,7 @@ class OutputWeights:
         normalised: bool = True,
         together: int = WORDS_TOGETHER,
     ) -> OutputWeights:
-        """Cut weights (V, R) and a bias (V,) into parts of `together` words, the last one smaller.
+        """Split weights (V, R) and a bias (V,) into parts of `together` words, or fewer.
 
         Products whose width is a multiple of 16 are about a tenth faster than others.
         """
@@ -84,7 +84,7 @@ class OutputLayer:
 
         Args:
             features: (K, R) G_r s.
-            row: (edges,) the rows that the words come next in.
+            row: (edges,) the row of `features` from which each word is predicted.
             word: (edges,) the words.
         """
         logits = self._logits_at(features, row, word)
@@ -103,7 +103,7 @@ class OutputLayer:
         return total.log_().add_(top)
 
     def _short_log_sum(self, features: Tensor) -> Tensor:
-        """Return the same with short products, the largest logits from float32."""
+        """Return the same from short products, with the largest logits in float32."""
         top, total = self._top.fill_(NO_LOGIT), self._total.zero_()
         best, best_word = self._best.fill_(NO_LOGIT), self._best_word.zero_()
         weights = self._weights
@@ -114,7 +114,7 @@ class OutputLayer:
             elementwise.add_exps_of_most(logits, bias, first, top, total, best, best_word)
             first += len(bias)
         better = self._logits_at(features, self._best_row, best_word.view(-1)).view_as(best)
-        better[best == NO_LOGIT] = NO_LOGIT  # of a vocabulary with fewer words
+        better[best == NO_LOGIT] = NO_LOGIT  # the vocabulary has fewer words
         highest = torch.maximum(top, better.amax(1))
         total *= torch.exp(top - highest)
         error = torch.exp(better - highest[:, None]) - torch.exp(best - highest[:, None])

@@ -1,4 +1,4 @@
-"""What all networks for pairs have in common, and how their weights are drawn."""
+"""The common base of all networks for pairs, and their initial weights."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def draw_weights(
     target_embedding: nn.Embedding,
     generator: torch.Generator,
 ) -> None:
-    """Draw the weights as section 4.1.1 of Cho et al. 2014 has it; biases are zero.
+    """Draw the weights as in section 4.1.1 of Cho et al. 2014; biases are zero.
 
-    Gaussian with standard deviation 0.01; each square (H, H) of the recurrent matrices: the left
-    singular vectors of a Gaussian matrix. The embedding of END as a target word is zero.
+    Weights are Gaussian with standard deviation 0.01; each square (H, H) of the recurrent matrices
+    is the left singular vectors of a Gaussian matrix. The embedding of END as a target is zero.
     """
     with torch.no_grad():
         for name, parameter in network.named_parameters():
@@ -41,15 +41,15 @@ def draw_weights(
 
 
 def begin_with_frequencies(network: nn.Module, counts: Integers) -> None:
-    """Let the biases of `output_words` be the logs of how frequent the words are.
+    """Set the biases of `output_words` to the log relative frequencies of the words.
 
-    As other weights begin near 0, log Z does then, too (Devlin et al. 2014 take -log V for all
-    words). From biases of 0 a network whose Z is estimated from samples, and is to be 1, would
-    have to learn it for rare words from the few updates that sample them.
+    All other weights begin near 0, so log Z does, too (Devlin et al. 2014 use -log V for all
+    words). With biases of 0, a network trained with a sampled Z that should be 1 would have to
+    learn it for rare words from the few updates that sample them.
 
     Args:
-        network: whose other weights are drawn.
-        counts: (V,) of the words in what is trained on.
+        network: the network, its other weights already drawn.
+        counts: (V,) counts of the words in the training data.
     """
     log_p = np.log((counts + 1.0) / (counts + 1.0).sum()).astype(np.float32)
     with torch.no_grad():
@@ -62,9 +62,9 @@ class PairNetwork(nn.Module):
     """p(target | source) as a product over the target words.
 
     Attributes:
-        sizes: of its layers, which say of which architecture it is.
-        source_embedding: of the words that it reads.
-        dropout: of all components that training leaves out.
+        sizes: its layer sizes, whose class determines the architecture.
+        source_embedding: the embedding of the words that it reads.
+        dropout: the share of components that are zeroed in training.
 
     `forward` takes source, source lengths, target, target lengths and a sample of words or None; it
     returns log p and log Z of every target word, END included (see `EncoderDecoder.forward`).
@@ -76,12 +76,12 @@ class PairNetwork(nn.Module):
 
     @abstractmethod
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the weights that training begins with."""
+        """Draw the initial weights."""
 
 
 def network_of(
     sizes: PairSizes, source_words: int, target_words: int, dropout: float = 0.0
 ) -> PairNetwork:
-    """Return a network of some sizes, which say of which architecture it is."""
+    """Return a network of some sizes, whose class determines the architecture."""
     network = ARCHITECTURES[architecture_with(sizes)].load("network")
     return cast(PairNetwork, network(sizes, source_words, target_words, dropout))

@@ -82,9 +82,9 @@ class Level:
 
     Attributes:
         rows: (n,) the phrases that have a word, or their END, at this position.
-        edge_of_row: (n,) the edge that each of them takes.
+        edge_of_row: (n,) the edge that each of these phrases takes.
         parent: (edges,) the node that each edge leaves, ascending.
-        word: (edges,) its word, ascending for each parent.
+        word: (edges,) the word of each edge, ascending for each parent.
     """
 
     rows: Integers
@@ -102,21 +102,25 @@ class Level:
 def prefix_levels(phrases: Phrases, roots: Integers) -> Iterator[Level]:
     """Yield the levels of the prefix tree of phrases, END included.
 
-    Phrases with the same root share their prefixes. The roots, numbered from 0 without gaps, are
-    the nodes of the first level.
+    Phrases with the same root share their common prefixes. The roots, numbered from 0 without
+    gaps, are the nodes of the first level.
     """
     lengths = np.diff(phrases.offsets)
     starts = phrases.offsets[:-1]
+    # An edge is numbered node * stride + word while its level is built.
     stride = int(phrases.ids.max(initial=END)) + 1
     node = roots.astype(np.int64)
     rows = np.arange(len(phrases))
     for position in range(int(lengths.max(initial=-1)) + 1):
+        # The phrases that have a word here, or END right behind their last word.
         rows = rows[lengths[rows] >= position]
         words = np.full(len(rows), END, dtype=np.int64)
         inside = lengths[rows] > position
         words[inside] = phrases.ids[starts[rows[inside]] + position]
+        # Phrases with the same node and the same word share an edge; `unique` sorts the edges.
         keys, edge_of_row = np.unique(node[rows] * stride + words, return_inverse=True)
         level = Level(rows, edge_of_row, keys // stride, keys % stride)
+        # The edges that do not end a phrase become, in their order, the next level's nodes.
         node[rows] = (np.cumsum(level.grows) - 1)[edge_of_row]
         yield level
 
@@ -146,7 +150,7 @@ def phrase_hash(*sides: Sequence[bytes]) -> int:
 
 
 def mixed(hashes: Hashes, seed: int) -> Hashes:
-    """Mix hashes with a seed (SplitMix64's finaliser), so that each seed orders them anew."""
+    """Mix hashes with a seed (finaliser of SplitMix64), so that each seed gives another order."""
     mixed = hashes ^ np.random.default_rng(seed).integers(1 << 63, dtype=np.uint64)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,10 +1,10 @@
-"""Products of rows and a matrix in blocks.
+"""Products of rows and a matrix in blocks, with results that do not depend on other rows.
 
-All blocks have the same number of rows, the last one padded, so that what comes of a row does not
-depend on the rows beside it, to the bit. Nor may it depend on its place among them: OpenBLAS's
-kernels for AVX2 add up the last rows of a block in another order, so that the size of a block is
-tried out. Blocks are so small that OpenBLAS does not copy the matrix first where it has products
-for that; for few rows this would take as long as the product.
+All blocks have the same number of rows, the last one padded, so that the result of a row is the
+same, to the bit, whatever rows are beside it. It must not depend on the row's place in the block
+either: OpenBLAS's AVX2 kernels sum the last rows of a block in another order, so the size of a
+block is found by trying. Blocks are so small that OpenBLAS, where it has kernels for that, does not
+copy the matrix first; for few rows the copy would take as long as the product.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 from moses_feature.runtime.arrays import Floats32
 
 SMALL = 1_000_000
-"""Multiplications of a product that OpenBLAS takes for a small one."""
+"""The number of multiplications up to which OpenBLAS treats a product as small."""
 
 
 def _rows_treated_alike() -> int:
-    """Return how many rows a block has: the most, of some, whose place makes no difference."""
+    """Return the largest tried block size at which a row's place makes no difference."""
     for rows in (16, 8, 4):
         alike = True
         for inner, columns in ((7, 48), (100, 240), (256, 1008), (1000, 48)):
@@ -32,14 +32,14 @@ def _rows_treated_alike() -> int:
 
 
 ROWS = _rows_treated_alike()
-"""Of a block: 8 with the kernels for AVX2 (Haswell, Zen), 16 with all others that were tried."""
+"""Rows of a block: 8 with AVX2 kernels (Haswell, Zen), 16 with all others that were tried."""
 
 
 class Matrix:
-    """A matrix to multiply rows with.
+    """A matrix to multiply rows by.
 
     Attributes:
-        parts: some columns (k, m) each, C-contiguous, and which they are.
+        parts: C-contiguous blocks of columns (k, m), each with the range of its columns.
 
     Args:
         weight: (k, columns).

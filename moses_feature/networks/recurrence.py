@@ -1,12 +1,12 @@
 """Recurrences over whole phrases, with their gradients.
 
-Gated units (GRU) with a reset gate; and units without: tanh and leaky ones (with a rate of its own,
-each unit goes a part of the way to its new value; Bengio, Boulanger-Lewandowski and Pascanu 2013)
-and LSTM (Hochreiter and Schmidhuber 1997, with forget gates, without peepholes).
+Gated units (GRU) have a reset gate. Units without one are tanh and leaky units (with its own rate,
+each moves a part of the way to its new value; Bengio, Boulanger-Lewandowski and Pascanu 2013) and
+LSTM (Hochreiter and Schmidhuber 1997, with forget gates, without peepholes).
 
-Automatic differentiation would multiply and add up the gradients of the recurrent matrices word
-by word; here that is one product for all words of a batch. The products are computed in the type
-of the inputs, all else in float32 at least.
+Automatic differentiation would compute and add the gradients of the recurrent matrices word by
+word; here one product does it for all words of a batch. Products are computed in the type of the
+inputs, all else at least in float32.
 
 Axes: T words, time first, B phrase pairs, H hidden units, K products of a unit, W numbers of a
 state.
@@ -31,16 +31,16 @@ def unit_states(
         inputs: (T, B, K H) products of the words, with the biases: K = 1, or 4 of LSTM (input
             gate, forget gate, output gate, new content).
         start: (B, W) the state before the first word; LSTM has H memory cells behind the units.
-        summary: (B, K H) what is added to the products of each word.
-        weight: (K H, H) of the units before each word.
-        rate: (H,) how far a unit goes to its new value, in (0, 1]; None for LSTM.
+        summary: (B, K H) added to the products of each word.
+        weight: (K H, H) the matrix by which the units before each word are multiplied.
+        rate: (H,) the share of the new value that a unit adopts, in (0, 1]; None for LSTM.
     """
     states: Tensor = _UnitStates.apply(inputs, start, summary, weight, rate)  # type: ignore[no-untyped-call]
     return states
 
 
 class Cell(Protocol):
-    """What a unit does with its products; all in place, of B rows."""
+    """The element-wise part of a unit's step; in place, for B rows."""
 
     def forward(self, products: Tensor, before: Tensor, after: Tensor) -> None:
         """Write the state after a word; the activations replace the products.
@@ -54,12 +54,12 @@ class Cell(Protocol):
     def backward(
         self, activations: Tensor, states: Tensor, d_after: Tensor, d_products: Tensor
     ) -> Tensor:
-        """Write the gradient of the products; return that of the state before (B, W).
+        """Write the gradient of the products; return the gradient of the state before (B, W).
 
-        What comes to the state before through the products is not in it.
+        The returned gradient does not include the part that flows through the products.
 
         Args:
-            activations: (B, K H) what `forward` left.
+            activations: (B, K H) as left by `forward`.
             states: (2, B, W) before the word and after it.
             d_after: (B, W) the gradient of the state after it.
             d_products: (B, K H).
@@ -68,7 +68,7 @@ class Cell(Protocol):
 
 @dataclass(frozen=True)
 class Leaky:
-    """Units that go a part of the way to tanh of their product; all of it with a rate of 1."""
+    """Units that move a part of the way to tanh of their product; all of it at rate 1."""
 
     rate: Tensor
 
@@ -86,7 +86,7 @@ class Leaky:
 
 
 class Lstm:
-    """Units behind an output gate of memory cells, which forget and take in."""
+    """Units that read memory cells through an output gate; input and forget gates change these."""
 
     def forward(self, products: Tensor, before: Tensor, after: Tensor) -> None:
         """See `Cell`."""
@@ -155,7 +155,7 @@ class _UnitStates(Function):
 
 
 def encoder_states(inputs: Tensor, gates: Tensor, candidate: Tensor) -> Tensor:
-    """Return the states (T, B, H) after each word, from zero; `reset` before the product with U.
+    """Return the states (T, B, H) after each word, from zero; gates reset before U.
 
     Args:
         inputs: (T, B, 3 H) W_z e(x), W_r e(x), W e(x) and the biases.
@@ -167,7 +167,7 @@ def encoder_states(inputs: Tensor, gates: Tensor, candidate: Tensor) -> Tensor:
 
 
 def decoder_states(inputs: Tensor, start: Tensor, summary: Tensor, weight: Tensor) -> Tensor:
-    """Return the states (T, B, H) after each word; `reset` after the product with U'.
+    """Return the states (T, B, H) after each word; gates reset after U'.
 
     Args:
         inputs: (T, B, 3 H) W'_z e(y), W'_r e(y), W' e(y) and the biases.
@@ -202,7 +202,7 @@ class Products:
 
 
 def wide_type(dtype: torch.dtype) -> torch.dtype:
-    """Return the type of what is not a product."""
+    """Return the type of everything but the products."""
     return torch.promote_types(dtype, torch.float32)
 
 

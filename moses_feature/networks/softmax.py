@@ -1,13 +1,14 @@
 """log p of given words under a softmax, for training: exact, or with an estimated sum.
 
-Exact, with its gradient, where all rows have one word: automatic differentiation would keep the
-logits and their logarithms of probabilities, and fill, scatter and read another array of this size;
-here one array is kept and turned into its gradient.
+Exact, with its own gradient, if each row has one word: automatic differentiation would keep the
+logits and their log probabilities, and fill, scatter and read another array of this size; here one
+array is kept and turned into its gradient.
 
-Estimated: each word v is in a sample with a probability q(v) of its own, independently of the
-others. Of a word w, Z is then estimated by exp(logit of w) + the sum over v != w of the sample of
-exp(logit of v) / q(v), whose expectation is Z (Horvitz and Thompson 1952; importance sampling as in
-Bengio and Senecal 2003, with one sample for a whole batch as in Jean et al. 2015).
+Estimated: each word v of the vocabulary is in a sample with its own probability q(v), independently
+of the others. For a word w, Z is then estimated by exp(logit of w) + the sum of
+exp(logit of v) / q(v) over the words v != w of the sample, whose expectation is Z (Horvitz and
+Thompson 1952; importance sampling as in Bengio and Senecal 2003, with one sample for a whole batch
+as in Jean et al. 2015).
 
 Axes: N words, R output rank, V words of the vocabulary, S words of the sample.
 """
@@ -31,7 +32,7 @@ WORDS_TOGETHER = 1024
 def word_log_probs(features: Tensor, weight: Tensor, bias: Tensor, words: Tensor) -> Tensor:
     """Return log p (N,) of words under softmax(features weight^T + bias), in float32 at least.
 
-    Gradients can be taken once only.
+    Its gradient can be computed only once.
 
     Args:
         features: (N, R); the products are computed in its type.
@@ -52,7 +53,7 @@ def log_probs_and_norms(
         features: (N, R).
         output: the layer of the logits.
         words: (N,).
-        sample: of the vocabulary, to estimate Z from; None for all of it.
+        sample: a sample of the vocabulary, to estimate Z; None for exact Z.
     """
     given = features, output.weight, output.bias, words
     if sample is not None:
@@ -62,7 +63,7 @@ def log_probs_and_norms(
 
 
 def word_logits(features: Tensor, weight: Tensor, bias: Tensor, words: Tensor) -> Tensor:
-    """Return the logits (N,) of words, whose log p is less by log Z; see `word_log_probs`."""
+    """Return the logits (N,) of words: log p without subtracting log Z; see `word_log_probs`."""
     logits: Tensor = (features.to(weight.dtype) * weight[words]).sum(1) + bias[words]
     return logits
 
@@ -82,7 +83,7 @@ class _WordLogProbs(Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         features, weight, log_probs, words = ctx.saved_tensors
         of_word = gradients[0][:, None]
-        d_logits = log_probs.exp_().mul_(-of_word)  # not needed any more: overwritten
+        d_logits = log_probs.exp_().mul_(-of_word)  # log_probs is no longer needed: overwrite it
         d_logits.scatter_add_(1, words[:, None], of_word)
         d_bias = d_logits.sum(0).to(ctx.bias_type)
         d_logits = d_logits.to(features.dtype)
@@ -93,7 +94,7 @@ class _WordLogProbs(Function):
 def _logits(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Return the logits (N, V), in float32 at least.
 
-    Part by part on a CPU: a product of all words at once takes almost twice the time.
+    On a CPU in parts: one product of all words takes almost twice the time.
     """
     together = WORDS_TOGETHER if features.device.type == "cpu" else len(weight)
     wide = torch.promote_types(features.dtype, torch.float32)
@@ -108,7 +109,7 @@ def _logits(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 POWER = 0.75
-"""Of the frequency of a word, that its probability to be in a sample grows with."""
+"""The power of a word's frequency to which its inclusion probability is proportional."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,8 @@ class WordSample:
 
     Attributes:
         words: (S,) ascending.
-        log_q: (S,) natural logs of their probabilities to be in it.
-        place: (V,) where each word is in `words`; -1 of those that are not.
+        log_q: (S,) natural logs of their inclusion probabilities.
+        place: (V,) the index of each word in `words`; -1 if it is not in the sample.
     """
 
     words: Tensor
@@ -130,10 +131,10 @@ class WordSampler:
     """Draws samples of the vocabulary, frequent words more often.
 
     Args:
-        counts: (V,) of the words in what is trained on.
-        size: words of a sample, on average.
-        seed: of the samples.
-        device: where they are needed.
+        counts: (V,) counts of the words in the training data.
+        size: the expected number of words in a sample.
+        seed: the seed of the samples.
+        device: the device of the samples.
     """
 
     def __init__(self, counts: Integers, size: int, seed: int, device: torch.device) -> None:
@@ -154,14 +155,14 @@ class WordSampler:
 def inclusion_probabilities(counts: Integers, size: int) -> Floats:
     """Return the probability (V,) of each word to be in a sample; they sum up to its size.
 
-    It grows with a power of the count, up to 1; END is always in it.
+    It is proportional to a power of the count, at most 1; END is always in the sample.
     """
     if size >= len(counts):
         return np.ones(len(counts))
     wanted = (counts + 1.0) ** POWER
     wanted[END] = np.inf
     certain = np.zeros(len(counts), dtype=bool)
-    while True:  # each round finds more words that are certain to be in it
+    while True:  # each round finds more words that are certain to be in the sample
         rest = wanted[~certain]
         q = np.ones(len(counts))
         with np.errstate(invalid="ignore"):
@@ -175,18 +176,18 @@ def inclusion_probabilities(counts: Integers, size: int) -> Floats:
 def sampled_log_probs(
     features: Tensor, weight: Tensor, bias: Tensor, words: Tensor, sample: WordSample
 ) -> tuple[Tensor, Tensor]:
-    """Return log p and log Z (N,) of words, with Z as it is estimated, in float32 at least.
+    """Return log p and log Z (N,) of words, with Z estimated, in float32 at least.
 
     Args:
         features: (N, R); the products are computed in its type.
         weight: (V, R).
         bias: (V,).
         words: (N,).
-        sample: for all of them.
+        sample: the sample for all of them.
     """
     wide = torch.promote_types(features.dtype, torch.float32)
     needed, sizes = torch.cat([sample.words, words]), [len(sample.words), len(words)]
-    rows, own_rows = torch.split(weight.index_select(0, needed), sizes)  # one gradient
+    rows, own_rows = torch.split(weight.index_select(0, needed), sizes)  # one gradient for both
     biases, own_biases = torch.split(bias.index_select(0, needed), sizes)
     own = (features.to(wide) * own_rows).sum(1) + own_biases
     with torch.autocast(features.device.type, enabled=False):

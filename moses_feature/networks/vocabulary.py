@@ -15,14 +15,14 @@ UNKNOWN = 1
 """Id of every word outside the shortlist."""
 SYMBOLS = (b"</s>", b"<unk>")
 SOURCE_VOCABULARY, TARGET_VOCABULARY = "source.vocab", "target.vocab"
-"""Their files in the directory of a model for pairs."""
+"""The vocabulary files in the directory of a model for pairs."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
     """Words and their ids: END, UNKNOWN, then the shortlist, the most frequent word first.
 
-    A word of a phrase that is spelt like one of the two symbols is unknown.
+    A phrase's word that is spelt like one of the two symbols is unknown.
     """
 
     shortlist: tuple[bytes, ...]
@@ -50,12 +50,12 @@ class Vocabulary:
 
     @classmethod
     def shortlist_of(cls, counts: Mapping[bytes, float], size: int, least: int) -> Vocabulary:
-        """Make the shortlist of words that occur so often at least; of all, if none does."""
+        """Make a shortlist of words with `least` occurrences or more; of all if there are none."""
         frequent = {word: count for word, count in counts.items() if count >= least}
         return cls.most_frequent(frequent or counts, size)
 
     def coverage(self, counts: Mapping[bytes, float]) -> float:
-        """Return the share of the running words in `counts` that the shortlist holds, 0 to 1."""
+        """Return the share of the running words in `counts` that are in the shortlist, 0 to 1."""
         total = sum(counts.values())
         covered = sum(count for word, count in counts.items() if word in self.index)
         return covered / total if total else 1.0
@@ -99,8 +99,8 @@ class Shortlists:
     """The words of both sides that a network knows.
 
     Attributes:
-        source, target: the words of each side.
-        coverage: the share of the running words that they are, by side.
+        source, target: the vocabulary of each side.
+        coverage: their share of the running words, by side.
     """
 
     source: Vocabulary
@@ -109,7 +109,7 @@ class Shortlists:
 
     @classmethod
     def of_counts(cls, source: Counts, target: Counts, size: int, least: int) -> Shortlists:
-        """Choose `size` words of each side: the most frequent that occur `least` times or more."""
+        """Choose at most `size` words of each side: the most frequent with `least` occurrences."""
         of_source, of_target = (
             Vocabulary.shortlist_of(counts, size, least) for counts in (source, target)
         )

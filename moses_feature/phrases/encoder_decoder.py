@@ -19,7 +19,7 @@ from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.settings import Sizes
 
 SLOW_SHARE = {"tanh": 0.0, "leaky-25": 0.25, "leaky-50": 0.5}
-"""Share of the leaky units that change slowly; shares and rates are of the authors' slides."""
+"""The share of slow leaky units; shares and rates are from the authors' slides."""
 
 
 class EncoderDecoder(PairNetwork):

@@ -14,16 +14,16 @@ from moses_feature.runtime.errors import UsageError
 from moses_feature.training.settings import RunSettings
 
 MOST_FOLDS = 100
-"""Each is a network that is trained and kept."""
+"""Each fold is a network that is trained and kept."""
 
 Unit = Literal["gru", "tanh", "leaky-25", "leaky-50", "lstm"]
 """The hidden units of both recurrences.
 
-gru: the paper's gated ones; tanh: without gates; leaky-N: tanh, N% of which change slowly, by fixed
-rates; lstm: long short-term memory.
+gru: the paper's gated units; tanh: units without gates; leaky-N: tanh units, N% of which change
+slowly, at fixed rates; lstm: long short-term memory.
 """
 PRODUCTS = {"gru": 3, "tanh": 1, "leaky-25": 1, "leaky-50": 1, "lstm": 4}
-"""How many products with a word and with the state before it a unit needs."""
+"""The number of products, with a word and with the state before it, that a unit needs."""
 
 
 @dataclass(frozen=True)

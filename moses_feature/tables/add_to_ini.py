@@ -24,7 +24,7 @@ from moses_feature.runtime.files import with_or_without_gz
 from moses_feature.tables.features_json import features_json, read_columns
 
 START_WEIGHT = 0.1
-"""Of a new score; small and positive, MERT's start range being [0, 1]."""
+"""The start weight of a new score: small and positive, as MERT's start range is [0, 1]."""
 
 
 def add_to_ini(
@@ -152,7 +152,7 @@ MODELS: Mapping[str, tuple[str, Callable[[str, str, Path], str]]] = {
     JOINT_ARCHITECTURE: ("NNJM", _joint_line),
     RNNSEARCH: ("RNNsearch", _search_line),
 }
-"""By architecture: how names of features begin, and the line of a name, a path and a model."""
+"""By architecture: the prefix of feature names, and a function that returns the feature's line."""
 
 
 def first_line_scores(table: Path) -> int:

@@ -26,7 +26,7 @@ from moses_feature.tables.writer import TableWriter
 logger = logging.getLogger(__name__)
 
 LINES_PER_PART = 1 << 14
-"""Lines that are scored together, and between two places where a killed run can go on."""
+"""Lines that are scored together; a killed run is resumed at such a boundary."""
 
 
 @dataclass

@@ -71,7 +71,7 @@ def _ids(strings: Strings, text: Bytes, words: Integers) -> NDArray[np.uint32]:
 
 
 Growing = Callable[[Iterable[bytes]], Iterable[bytes]]
-"""Returns lines, or pieces of them, with the text of the new columns of each."""
+"""Returns the lines, or pieces of them, with the text of each line's new columns."""
 
 
 @dataclass(frozen=True)

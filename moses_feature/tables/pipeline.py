@@ -16,7 +16,7 @@ from moses_feature.tables.helpers import Helper, HelperHere, helper_process
 from moses_feature.tables.shards import Part
 
 PARTS_PER_HELPER = 4
-"""Parts on their way for each helper, so that neither it nor the scorer waits."""
+"""Parts in progress for each helper, so that neither it nor the scorer waits."""
 
 
 class ScoringPool(Protocol):

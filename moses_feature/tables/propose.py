@@ -49,7 +49,7 @@ from moses_feature.tables.writer import COMPRESSION
 
 NULL = b"NULL"
 UNSEEN = 1e-7
-"""Of two words that were never linked. Moses, which scores no such pair, would take 1 for it."""
+"""The probability of a word given one that it was never linked to; Moses has no such pairs."""
 
 Links = Sequence[tuple[int, int]]
 
@@ -135,7 +135,7 @@ class LexicalWeights:
 PROPOSED_COLUMN = "exp(proposed)"
 FLAG, NO_FLAG = f"{math.e:.6g}".encode(), b"1"
 LEXICAL_COLUMNS = 1, 3
-"""Of a table that Moses' training made: lex(source | target) and lex(target | source)."""
+"""Columns of lex(source | target) and lex(target | source) in a table of Moses' training."""
 
 
 class ProposedLines:

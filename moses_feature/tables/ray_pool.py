@@ -22,11 +22,11 @@ from moses_feature.tables.shards import Part
 logger = logging.getLogger(__name__)
 
 CORES_PER_WORKER = 4
-"""CPU cores of a worker without a GPU, unless the user says otherwise."""
+"""The default number of CPU cores of a worker without a GPU."""
 CORES_PER_GPU = 17
 """The most CPU cores of a worker with a GPU: for the scorer, and for helpers."""
 SPARE_PARTS = 2
-"""Parts that wait for each that is worked on, so that one slow worker does not stop the others."""
+"""Waiting parts for each part in progress, so that a slow worker does not stop the others."""
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,11 @@ from moses_feature.runtime.files import STANDARD_STREAM, Json, whole_file, write
 from moses_feature.tables.features_json import features_json, read_features
 
 MAX_LENGTH = 10
-"""Tokens of the longest phrase that is looked for in a text, as in Moses' script."""
+"""The longest phrase, in tokens, that is extracted from a text, as in Moses' script."""
 
 
 BYTES = 1 << 24
-"""Bytes of a part that is full, however few lines it has."""
+"""A part of this many bytes is full, however few lines it has."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import DataError, FormatError, shown
 
 LONGEST = 50
-"""Words of a source phrase that is asked for, at most."""
+"""The longest source phrase, in words, that is looked up."""
 
 _NEGATIVE = re.compile(rb"(?<![eE])-")
 
@@ -150,11 +150,11 @@ def _add(sample: TableSample, line: bytes, path: str | Path, line_number: int) -
 
 TABLE = "AskedTable"
 TOLERANCE = 2e-4
-"""Of a natural log: Moses prints six significant digits, and keeps 32-bit floats."""
+"""Tolerance of a natural log: Moses prints six significant digits and stores 32-bit floats."""
 NO_LIMIT = " table-limit=1000000"
-"""Of targets: with 0, text tables give all of them, and ProbingPT none."""
+"""No limit on targets: with 0, text tables return all of them, but ProbingPT none."""
 ONE_PHRASE = -1000.0
-"""Weight of the phrase penalty."""
+"""The weight of the phrase penalty, which favours one-phrase translations."""
 
 Targets = Mapping[Phrase, Sequence[Floats]]
 

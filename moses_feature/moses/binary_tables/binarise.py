@@ -23,9 +23,9 @@ from moses_feature.runtime.errors import DataError, MosesFeatureError, UsageErro
 from moses_feature.runtime.files import is_compressed, with_or_without_gz
 
 SHOWN = 10
-"""Differences that are named."""
+"""The number of differences that an error shows."""
 DEFAULT_NAME = "TranslationModel0"
-"""Of a table in moses.ini, as train-model.perl writes it."""
+"""The name of a table in a moses.ini by train-model.perl."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ DESCRIPTIONS = {
     "ProbingPT": ("config", re.compile(r"^num_scores\t([0-9]{1,9})$", re.MULTILINE)),
     "PhraseDictionaryOnDisk": ("Misc.dat", re.compile(r"^NumScores ([0-9]{1,9})$", re.MULTILINE)),
 }
-"""By the class in moses.ini: the file in the folder, and what it says of scores."""
+"""By the class in moses.ini: the file in the folder that gives the number of scores, and where."""
 
 
 PROBING_VERSION = 15

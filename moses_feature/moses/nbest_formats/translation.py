@@ -11,11 +11,11 @@ from moses_feature.moses.phrase_table import SEPARATOR, tokens
 from moses_feature.runtime.errors import FormatError, shown
 
 LOG_PROB = "LogProb0"
-"""log p of a translation, as decoders that give one say it."""
+"""log p of a translation, for decoders that give one."""
 TOTAL = "Total0"
-"""By what a decoder orders its lists, if that is none of its features."""
+"""The score by which a decoder ranks its lists, if it is not one of its features."""
 LENGTH = "WordPenalty0"
-"""Minus the number of words: added to all lists, so that tuning can weigh length, too."""
+"""Minus the number of words: added to all lists, so that tuning can balance length, too."""
 
 
 @dataclass(frozen=True)
@@ -58,4 +58,4 @@ class ListedTranslation:
 
 
 Format = Callable[[LineReader], Iterator[ListedTranslation]]
-"""Reads the lists of a decoder, sentence after sentence."""
+"""Reads the lists of a decoder, sentence by sentence."""

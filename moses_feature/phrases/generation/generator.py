@@ -23,10 +23,10 @@ from moses_feature.phrases.table_words import AnyModel
 from moses_feature.runtime.errors import FormatError, UsageError
 
 LOG_PROBS_TOGETHER = 1 << 24
-"""Log probabilities that are in memory at a time."""
+"""The most log probabilities in memory at a time."""
 
 PAIRS_TOGETHER = 256
-"""Pairs that attention is computed of at a time."""
+"""Pairs for which attention is computed at a time."""
 
 Ids = Sequence[int]
 

@@ -25,7 +25,7 @@ from moses_feature.phrases.steps import FoldedNetwork, Sources, Steps
 from moses_feature.runtime.arrays import Floats, Integers
 
 ROWS = 64
-"""Prefixes, or source phrases, that go through the network together, always as many."""
+"""The fixed number of prefixes, or source phrases, of a block."""
 
 
 def in_blocks(work: Callable[[Tensor], tuple[Tensor, ...]], count: int) -> tuple[Tensor, ...]:

@@ -10,7 +10,7 @@ from moses_feature.runtime.arrays import Floats, Floats32, Integers
 
 WORDS_PER_SOURCE_WORD = 2
 MORE_WORDS = 10
-"""A target has at most this many words, and so many for each source word."""
+"""A target has at most this many words, plus this many for each source word."""
 
 
 def longest_translation(source_words: int) -> int:

@@ -41,10 +41,10 @@ from moses_feature.training.trainer import (
 )
 
 PAIRS_TOGETHER = 1024
-"""Pairs that go through the network at a time, those of similar length together."""
+"""Pairs that go through the network at a time; pairs of similar length are together."""
 EVALUATIONS_PER_EPOCH = 4
 LARGEST_DIFFERENCE = 0.2
-"""Between the column of a list and the network: bfloat16 scores differ by 0.1."""
+"""The largest median difference between the lists' column and the network; bfloat16 gives 0.1."""
 CHECKED = 200
 """Sentences whose column is compared with the network's."""
 
