@@ -1,1 +1,1 @@
-"""Tune the log-linear weights of Moses systems; knows nothing of where the features come from."""
+"""Tune the log-linear weights of Moses systems, wherever their features come from."""

@@ -1,4 +1,4 @@
-"""For programs in Python: systems tuned and compared, as `mert-compare` does."""
+"""For Python programs: tune and compare systems, as `mert-compare` does."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def compare_systems(
 
     Args:
         systems: names, and the paths of their moses.ini.
-        dev: the text that they are tuned on, and its translation.
-        test: the text that they are compared on, and its translation.
-        directory: where all is kept; a comparison that was killed goes on.
-        runs: tuning runs of each system, with the seeds that follow each other.
-        decoder: which one, and its settings; None for the embedded one.
-        tuning: its settings, and the first seed; None for the defaults.
+        dev: the development text and its reference, for tuning.
+        test: the test text and its reference, for the comparison.
+        directory: holds all results; a comparison that was killed is resumed.
+        runs: tuning runs of each system, with consecutive seeds.
+        decoder: the decoder and its settings; None for the embedded one.
+        tuning: the settings of tuning, with the first seed; None for the defaults.
 
     Raises:
-        UsageError: the directory holds a comparison of something else.
+        UsageError: the directory holds another comparison.
         MosesFeatureError: a file is missing or wrong, or a decoder fails.
     """
     decoder, tuning = decoder or DecoderSettings(), tuning or TuningSettings()

@@ -1,4 +1,4 @@
-"""How to decode and how to tune: every default is written here alone. Nothing heavy is loaded."""
+"""Settings of decoding and tuning: each default is written only here. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class MosesSettings:
 
     Attributes:
         binary: the `moses` binary; None for `MOSES_HOME` or the PATH.
-        threads: of the decoder.
-        options: more arguments, such as `-search-algorithm 1 -cube-pruning-pop-limit 1000`.
+        threads: threads of the decoder.
+        options: additional arguments, such as `-search-algorithm 1 -cube-pruning-pop-limit 1000`.
         seconds: time limit of a run; None for none.
-        filter: whether to cut the tables down to the text first.
+        filter: whether to filter the tables to the text first.
     """
 
     binary: str | None = None
@@ -35,19 +35,18 @@ class MosesSettings:
 
 @dataclass(frozen=True)
 class DecoderSettings:
-    """A decoder and its settings; every default is written in the settings' own classes.
+    """A decoder and its settings; defaults are those of the settings' own classes.
 
     Attributes:
         decoder: `embedded` or `moses`.
-        limits: of the embedded search.
+        limits: the limits of the embedded search.
         jobs: processes of the embedded decoder, or workers on a cluster; None for one, or for as
             many as the cluster has cores for.
-        ray: the address of a Ray cluster that decodes; None for this machine alone.
+        ray: the address of a Ray cluster that decodes; None for this machine only.
         moses: how to run Moses.
-        rescoring: features that the decoder has not, and the models that they are of: NAME and
-            path.
-        segmentation: whether n-best lists have the phrases.
-        cache: a directory in which the embedded decoder keeps what it read of the tables.
+        rescoring: features that the decoder does not have, with their models: NAME and path.
+        segmentation: whether n-best lists contain the phrases.
+        cache: a directory in which the embedded decoder caches table rows.
     """
 
     decoder: str = "embedded"
@@ -65,7 +64,7 @@ class DecoderSettings:
             raise UsageError(f"unknown decoder {self.decoder!r}: expected one of {valid}")
 
     def identity(self) -> Json:
-        """Return what decides the translations, as JSON."""
+        """Return everything that determines the translations, as JSON."""
         rescoring = [[name, *file_identity(path)] for name, path in self.rescoring]
         added = {"rescoring": rescoring} if rescoring else {}
         if self.decoder == "moses":
@@ -76,17 +75,17 @@ class DecoderSettings:
 
 @dataclass(frozen=True)
 class TuningSettings:
-    """How to tune; every default is written here alone.
+    """How to tune; each default is written only here.
 
     Attributes:
         algorithm: one of `OPTIMIZERS`.
-        metric: what is optimised; one of `moses_feature.metrics.METRIC_NAMES`.
+        metric: the metric to optimise; one of `moses_feature.metrics.METRIC_NAMES`.
         list_size: distinct translations of each sentence in an iteration.
-        max_iterations: decoding runs at most.
-        settled: the tuning ends when no weight, all normalised, changes by more.
+        max_iterations: decoding runs, at most.
+        settled: tuning ends when no normalised weight changes by more than this.
         restarts: random start points of `mert`.
-        random_directions: of these, tried when no single feature brings anything.
-        seed: of everything that is random.
+        random_directions: random directions of `mert`, tried when no single feature brings a gain.
+        seed: the seed of everything random.
     """
 
     algorithm: str = "mert"

@@ -1,1 +1,1 @@
-"""The commands of the tuner; the only room here that imports click."""
+"""The commands of the tuner; the only package of `mert` that imports click."""

@@ -81,8 +81,8 @@ def mert_decode(
 ) -> None:
     """Translate the standard input, a sentence on each line, with the embedded decoder.
 
-    Reads moses.ini and the text tables and KenLM models that it names; what it cannot follow, it
-    refuses. Paths in the ini that are relative hold from the current directory, as for Moses.
+    Reads moses.ini and the text tables and KenLM models that it names; it refuses what it cannot
+    follow. Relative paths in the ini are relative to the current directory, as for Moses.
 
     \b
     Example:
@@ -142,7 +142,7 @@ def mert_decode(
 
 
 def _references(path: str, sentences: int) -> Sequence[Sentence]:
-    """Return the translations of training sentences."""
+    """Return the reference translations of training sentences."""
     references, _ = read_text(path)
     if len(references) != sentences:
         raise MosesFeatureError(
@@ -152,7 +152,7 @@ def _references(path: str, sentences: int) -> Sequence[Sentence]:
 
 
 def _print_first(path: Path, features: FeatureSet, sentences: int) -> int:
-    """Print the first translation of each sentence; return how many have none."""
+    """Print the first translation of each sentence; return the number of sentences without one."""
     from moses_feature.moses.nbest_lists import read_nbest
 
     lost = 0
@@ -175,7 +175,7 @@ def _copy_nbest(source: Path, target: Path) -> None:
 
 
 def _force(decoder: EmbeddedDecoder, sentences: Sequence[Sentence], path: str) -> None:
-    """Print the score and the features of each given translation; refuse to skip any."""
+    """Print the score and features of each given translation; fail if one cannot be reached."""
     translations, _ = read_text(path)
     if len(translations) != len(sentences):
         raise MosesFeatureError(

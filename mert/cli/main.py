@@ -1,4 +1,4 @@
-"""Where the commands begin: numpy's threads are said before it is loaded."""
+"""The entry points of the commands: they set numpy's threads before numpy is loaded."""
 
 from __future__ import annotations
 

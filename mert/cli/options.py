@@ -1,4 +1,4 @@
-"""The options that the commands of `mert` share, and what they become."""
+"""The options that the commands of `mert` share, and the settings made of them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from moses_feature.runtime.errors import UsageError
 
 
 class DecodingProgress:
-    """Shows one decoding run after the other.
+    """Shows the progress of one decoding run after the other.
 
     Args:
-        progress: where it is shown.
-        sentences: how many there are to decode, by a word in the description of what is done.
+        progress: the progress bar.
+        sentences: the number of sentences to decode, by a word in the description of the task.
     """
 
     def __init__(self, progress: Progress, sentences: dict[str, int]) -> None:
@@ -30,7 +30,7 @@ class DecodingProgress:
         self._done = 0
 
     def __call__(self, what: str, done: int) -> None:
-        """Show what is being done, and that so many more sentences are done."""
+        """Show the current task, and advance by `done` sentences."""
         if what != self._what:
             self._what, self._done = what, 0
             self._progress.restart()
@@ -44,7 +44,7 @@ class DecodingProgress:
 
 
 MOST_POPS = 100_000
-"""Hundreds of times what is usual, and what still fits in memory."""
+"""Hundreds of times the usual number; it still fits in memory."""
 MOST_TRANSLATIONS = 10_000
 
 TUNING = TuningSettings()
@@ -52,14 +52,14 @@ TUNING = TuningSettings()
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How the embedded decoder searches, and in how many processes; None for one."""
+    """The limits of the embedded decoder, and its number of processes; None for one."""
 
     limits: SearchLimits
     jobs: int | None
 
     @classmethod
     def from_options(cls, given: Given) -> SearchOptions:
-        """Pick them from the options of a command."""
+        """Pick the settings from the options of a command."""
         return cls(take(SearchLimits, given), given.pop("jobs"))
 
 

@@ -40,8 +40,8 @@ def what_if_command(
     """Predict what new columns would bring, without decoding.
 
     INI is the system without the columns, tuned, and LISTS are its n-best lists with segmentation.
-    Weights are optimised on one half of the sentences, with and without the new columns; BLEU is
-    that of the other half, both ways.
+    Weights are optimised on one half of the sentences, with and without the new columns, and BLEU
+    is measured on the other half, both ways.
 
     \b
     Example:

@@ -1,1 +1,1 @@
-"""Systems compared as in the paper's Table 1."""
+"""Comparing systems, as in the paper's Table 1."""

@@ -1,6 +1,6 @@
-"""What is compared: systems to tune, and finished outputs of others.
+"""The candidates of a comparison: systems to tune, and finished outputs of other systems.
 
-Finished outputs are kept as lists of one translation a sentence.
+Finished outputs are kept as n-best lists with one translation per sentence.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IDENTITY = "identity.json"
 
 @dataclass(frozen=True)
 class Candidate:
-    """A system to compare: what to call it, its ini, and what rescores its n-best lists."""
+    """A system to compare: its name, its ini, and the models that rescore its n-best lists."""
 
     name: str
     ini: MosesIni
@@ -45,9 +45,9 @@ class Candidate:
 
 @dataclass(frozen=True)
 class FinishedOutput:
-    """What another system made of the test set: files with a translation on each line.
+    """The test set as translated by another system: files with a translation on each line.
 
-    Several files are several runs of the system, such as training or tuning with other seeds.
+    Several files are several runs of the system, for example training or tuning with other seeds.
     """
 
     name: str
@@ -58,10 +58,10 @@ class FinishedOutput:
 
 
 def check_names(names: list[str]) -> None:
-    """Check that there are systems, and that each has a name of its own.
+    """Check that there are systems, and that their names are unique.
 
     Raises:
-        UsageError: not so.
+        UsageError: there is none, or a name is used twice.
     """
     if not names:
         raise UsageError("nothing to compare: expected NAME=INI, or --output NAME=FILE")
@@ -84,8 +84,8 @@ def read_outputs(output: FinishedOutput, test: Corpus) -> Texts:
     """Return the translations of each file.
 
     Raises:
-        DataError: a file that has not a line for each sentence of the test set, no word, or words
-            that no n-best list can hold.
+        DataError: a file without a line for each sentence of the test set, without words, or with
+            words that no n-best list can hold.
     """
     return tuple(_read(path, test) for path in output.paths)
 
@@ -104,7 +104,7 @@ def _read(path: str, test: Corpus) -> Text:
 
 
 def runs_of(texts: Texts, scorer: CorpusScorer, directory: Path) -> tuple[Run, ...]:
-    """Score the translations of each file; they are kept in the directory."""
+    """Score the translations of each file, and keep them in the directory."""
     directory.mkdir(parents=True, exist_ok=True)
     runs = []
     for number, sentences in enumerate(texts, 1):

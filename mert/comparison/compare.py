@@ -1,8 +1,8 @@
 """Compare systems as in the paper's Table 1: tune each several times, translate, score, test.
 
-The work directory has a folder for each system and in it one for each seed (see `tune`) with the
+The work directory has a folder for each system, and in it one for each seed (see `tune`) with the
 translations of the test set; `comparison.json` holds all results. Like a tuning run, a comparison
-that was killed goes on.
+that was killed is resumed.
 """
 
 from __future__ import annotations
@@ -61,21 +61,21 @@ def compare(
 
     Args:
         candidates: the systems; the first one is the baseline.
-        dev: what they are tuned on; None if there are none.
-        test: what they are compared on.
-        directory: made where it is missing.
-        decoder: for all.
-        tuning: how, and the seed of the first run; the others have the next ones.
+        dev: the development set, for tuning; None if there are no systems to tune.
+        test: the test set.
+        directory: created if missing.
+        decoder: the settings of the decoder, for all systems.
+        tuning: the settings, with the seed of the first run; later runs have the next seeds.
         runs: tuning runs of each system.
-        outputs: what other systems made of the test set; without systems to tune, the first of
-            them is the baseline.
-        command: what the user typed.
-        force: tune although BLEU is next to nothing at the start.
-        report: told what is done, and how many sentences are decoded.
+        outputs: finished outputs of other systems; without systems to tune, the first of them is
+            the baseline.
+        command: the command line, for the record.
+        force: tune even if BLEU is almost 0 at the start.
+        report: called with the current task and the number of sentences decoded.
 
     Raises:
         UsageError: names that are not unique, no run, or a directory of another comparison.
-        DataError: a finished output has not a line for each sentence.
+        DataError: a finished output does not have a line for each sentence.
         MosesFeatureError: a decoder fails, or a system cannot be tuned.
     """
     names = [candidate.name for candidate in candidates]
@@ -138,7 +138,7 @@ def _check_new(
     directory: Path,
     decoder: DecoderSettings,
 ) -> None:
-    """Try the systems that no earlier run in the directory has begun with, in seconds."""
+    """Check within seconds that systems without an earlier run in the directory can be decoded."""
     for candidate in candidates:
         if not any((directory / candidate.name).glob("*")):
             for corpus in (dev, test) if candidate == candidates[0] else (dev,):
@@ -149,7 +149,7 @@ def _check_new(
 def _check_directory(
     directory: Path, dev: Corpus | None, test: Corpus, decoder: DecoderSettings
 ) -> None:
-    """Refuse a directory of another comparison; systems and seeds may be added later."""
+    """Refuse the directory of another comparison; systems and seeds may be added later."""
     identity = {
         "dev": [] if dev is None else list(dev.digests),
         "test": list(test.digests),

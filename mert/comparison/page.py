@@ -1,4 +1,4 @@
-"""One page that shows a comparison: Table 1, the metric of all runs, weights, learning curves."""
+"""An HTML page of a comparison: Table 1, the metric of all runs, weights, learning curves."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ COLOURS = ("#4477aa", "#ee6677", "#228833", "#b8860b", "#3399bb", "#aa3377", "#7
 def write_page(
     comparison: Comparison, texts: ComparedTexts, path: Path, settings: Mapping[str, object]
 ) -> None:
-    """Write an HTML page that needs nothing else, on a wide window or a narrow one.
+    """Write a self-contained HTML page, for wide and narrow windows.
 
     Args:
         comparison: the results.
-        texts: on which the systems were compared.
-        path: of the page.
-        settings: shown at the end, by their names.
+        texts: the texts on which the systems were compared.
+        path: the page.
+        settings: shown at the end, by name.
     """
     title = f"Comparison of {', '.join(system.name for system in comparison.systems)}"
     sections = _sections(comparison, texts, settings)
@@ -78,7 +78,7 @@ def _sections(
 
 
 def _of_tuning(comparison: Comparison) -> list[Section]:
-    """Return what there is to show where weights were tuned."""
+    """Return the sections about tuning; none if nothing was tuned."""
     label = comparison.metric.label
     return [
         Section(

@@ -8,7 +8,7 @@ from mert.comparison.results import Comparison, SystemResult, different
 
 
 def table(comparison: Comparison) -> list[tuple[str, ...]]:
-    """Return the rows of the paper's Table 1, names of the columns first.
+    """Return the rows of the paper's Table 1, the header first.
 
     There is no column for the development set if nothing was tuned.
     """
@@ -74,7 +74,7 @@ def notes(comparison: Comparison) -> list[str]:
 
 
 def as_markdown(comparison: Comparison) -> str:
-    """Return the paper's Table 1 and what to think of it."""
+    """Return the paper's Table 1 and its caveats."""
     rows = table(comparison)
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
@@ -87,7 +87,7 @@ def as_markdown(comparison: Comparison) -> str:
 
 
 def number_of_runs(comparison: Comparison) -> str:
-    """Say how many runs the systems have."""
+    """Return how many runs the systems have, in words."""
     runs = [len(system.runs) for system in comparison.systems]
     if len(set(runs)) == 1:
         of_runs = f"{runs[0]} run{'s' if runs[0] > 1 else ''} a system"

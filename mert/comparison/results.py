@@ -1,4 +1,4 @@
-"""What came of a comparison: runs, systems, odd weights, and the time that it took."""
+"""The results of a comparison: runs, systems, notes on weights, and times."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from moses_feature.runtime.json_files import read_json, record
 
 @dataclass
 class Seconds:
-    """What a system took besides its tuning runs.
+    """The time of a system besides its tuning runs, in seconds.
 
     Attributes:
-        loading: to read its models, for development and test set, in the process that came last.
-        testing: to translate the test set with the weights of all runs.
+        loading: reading its models for development and test set, in the latest process.
+        testing: translating the test set with the weights of all runs.
     """
 
     loading: float = 0.0
@@ -31,7 +31,7 @@ class Seconds:
 
 
 class Times:
-    """The seconds of a system in a file, to which a run that goes on adds.
+    """The seconds of a system, in a file to which a resumed run adds.
 
     Raises:
         FormatError: the file holds something else.
@@ -47,7 +47,7 @@ class Times:
 
     @contextmanager
     def spent_on(self, what: str) -> Iterator[None]:
-        """Add what the block takes to a field of `Seconds`."""
+        """Add the duration of the block to a field of `Seconds`."""
         began = time.monotonic()
         yield
         spent = getattr(self.seconds, what) + time.monotonic() - began
@@ -56,7 +56,7 @@ class Times:
 
 
 class TimeLeft:
-    """Estimates the rest of a comparison from the tuning runs that this process has done.
+    """Estimates the remaining time of a comparison from the tuning runs of this process.
 
     Args:
         runs: tuning runs of all systems.
@@ -67,13 +67,13 @@ class TimeLeft:
         self._tuned: list[float] = []
 
     def add(self, seconds: float, was_done: bool) -> None:
-        """Count a run that has ended, or that had ended in an earlier process."""
+        """Count a run that has ended, in this process or (`was_done`) an earlier one."""
         self._to_do -= 1
         if not was_done:
             self._tuned.append(seconds)
 
     def __str__(self) -> str:
-        """Return what is left in words, nothing where no run has ended yet."""
+        """Return the remaining time in words, empty before the first run has ended."""
         if not self._tuned:
             return ""
         seconds = self._to_do * sum(self._tuned) / len(self._tuned)
@@ -81,12 +81,12 @@ class TimeLeft:
 
 
 NEAR_ZERO = 0.005
-"""Share of the sum of all absolute weights below which a weight does next to nothing."""
+"""A weight below this share of the sum of all absolute weights has almost no effect."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One tuning run of a system and what came of it; the metric as it is shown.
+    """One tuning run of a system and its results; scores are the metric as shown to users.
 
     Attributes:
         seed: of the tuning.
@@ -96,11 +96,11 @@ class Run:
         has_converged: it ended by itself, and not for lack of iterations.
         kept_start: the weights that it began with were the best.
         weights: of the tuneable features, their absolute values summing to 1.
-        constants: features that are the same for all translations of every sentence.
+        constants: features with the same value in all translations of every sentence.
         test_statistics: (sentences, width) of the metric.
-        test_lists: the file of its n-best lists of the test set.
-        curve: the metric of the first translations of dev, of each iteration.
-        seconds: that decoding and optimising took, over all iterations.
+        test_lists: the file of the n-best lists of the test set.
+        curve: the metric of the first translations of dev, for each iteration.
+        seconds: the time of decoding and optimising, over all iterations.
     """
 
     seed: int
@@ -123,7 +123,7 @@ class SystemResult:
     """All runs of a system, and its difference from the baseline on the test set.
 
     Attributes:
-        name: of the system.
+        name: the name of the system.
         runs: one for each seed.
         seconds: that it took besides its tuning runs.
         difference: of the mean test score; None for the baseline.
@@ -164,7 +164,7 @@ class Comparison:
 
 
 def notes_on_weights(runs: tuple[Run, ...], known: set[str]) -> list[str]:
-    """Say what is odd about the weights of features that the baseline has not."""
+    """Describe suspicious weights of features that the baseline does not have."""
     notes = []
     for feature in runs[0].weights:
         if feature in known:
@@ -183,7 +183,7 @@ def notes_on_weights(runs: tuple[Run, ...], known: set[str]) -> list[str]:
 
 
 def as_json(comparison: Comparison, command: str) -> Json:
-    """Return the results as they are kept in a file."""
+    """Return the results as JSON, for a file."""
     systems = []
     for system in comparison.systems:
         content = asdict(system)

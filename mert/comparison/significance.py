@@ -1,8 +1,8 @@
-"""Whether two systems differ in BLEU, or another metric, over several tuning runs each.
+"""Significance of the difference in BLEU, or another metric, over several tuning runs each.
 
-Both tests work on statistics (runs, sentences, width) of two systems, which may have different
-numbers of runs; the difference is that of the mean quality over the runs. Tuning is random, so that
-one run of each system tells little (Clark et al., ACL 2011).
+Both tests use statistics (runs, sentences, width) of two systems, which may have different numbers
+of runs; the difference is that of the mean quality over the runs. Tuning is random, so one run of
+each system says little (Clark et al., ACL 2011).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CorpusScorer:
     """A metric against the references of a corpus, on the tokens as Moses splits them.
 
     sacreBLEU computes BLEU from statistics that are counted here: it would split tokens again at
-    spaces that only Unicode knows, such as U+00A0, and the p-values count tokens as they are.
+    Unicode spaces such as U+00A0, while the p-values count tokens as they are.
     """
 
     def __init__(self, corpus: Corpus, of: Metric) -> None:
@@ -35,7 +35,7 @@ class CorpusScorer:
         self._references = [of.references(references) for references in corpus.references]
 
     def score(self, nbest: Path) -> tuple[float, np.ndarray]:
-        """Return the metric as it is shown, and the statistics (sentences, width)."""
+        """Return the metric as shown to users, and the statistics (sentences, width)."""
         words = first_translations(nbest, self._size)
         rows = [r.statistics([w]) for r, w in zip(self._references, words, strict=True)]
         statistics = np.concatenate(rows)
@@ -52,7 +52,7 @@ class CorpusScorer:
         return float(bleu.score), statistics
 
     def signature(self) -> str:
-        """Say what is computed, BLEU as sacreBLEU does."""
+        """Return the signature of the metric; for BLEU that of sacreBLEU."""
         if self._metric.width != metric.BLEU:
             references = f"nrefs:{self._number_of_references}"
             return f"{references}|{self._metric.describe}|version:{sacrebleu.__version__}"
@@ -66,15 +66,15 @@ RESAMPLES = 1_000
 
 
 def mean_quality(statistics: Integers) -> float:
-    """Return the mean over the runs of the quality, 0 to 1."""
+    """Return the mean quality over the runs, 0 to 1."""
     return float(np.mean([corpus_quality(run.sum(axis=0)) for run in statistics]))
 
 
 def approximate_randomisation(system: Integers, baseline: Integers, seed: int = 1) -> float:
     """Return the p-value of the difference (Clark et al. 2011; Riezler and Maxwell 2005).
 
-    If the systems were the same, it would not matter whose translation is whose: in each trial
-    the translations of a sentence by all runs of both systems are dealt out anew.
+    If the systems were equal, their translations could be exchanged: each trial redistributes the
+    translations of a sentence at random among all runs of both systems.
     """
     both = np.concatenate([system, baseline]).transpose(1, 0, 2).astype(np.float64)
     observed = abs(mean_quality(system) - mean_quality(baseline))
@@ -90,9 +90,9 @@ def paired_bootstrap(system: Integers, baseline: Integers, seed: int = 1) -> flo
 
 
 def bootstrap_differences(system: Integers, baseline: Integers, seed: int = 1) -> Floats:
-    """Return the differences (RESAMPLES,) of the mean BLEU on resampled texts.
+    """Return the differences (RESAMPLES,) of the mean quality on resampled texts.
 
-    Sentences are drawn with replacement, the same for all runs.
+    Sentences are drawn with replacement, the same ones for all runs.
     """
     generator = np.random.default_rng(seed)
     sentences = system.shape[1]
@@ -106,22 +106,19 @@ def bootstrap_differences(system: Integers, baseline: Integers, seed: int = 1) -
 
 
 def p_of_differences(differences: Floats, observed: float) -> float:
-    """Return the two-sided p-value of a difference; the distribution is moved to a mean of 0."""
+    """Return the two-sided p-value of a difference, after shifting the distribution to mean 0."""
     moved = np.abs(differences - differences.mean())
     return (int(np.count_nonzero(moved >= abs(observed) - 1e-12)) + 1) / (len(differences) + 1)
 
 
 @compiled
 def _shuffled_differences(both: Floats, runs: int, trials: int, seed: int) -> Floats:
-    """Return the difference of the mean BLEU in each trial.
+    """Return the difference of the mean quality in each trial.
 
-    Args:
-        both: (sentences, runs of both systems, 9) statistics.
-        runs: of the first system.
-        trials: how many.
-        seed: of the shuffling.
+    `both` has the statistics (sentences, runs of both systems, width), those of the first `runs`
+    runs being the first system's.
     """
-    np.random.seed(seed)  # noqa: NPY002  # compiled code has its own
+    np.random.seed(seed)  # noqa: NPY002  # compiled code has its own generator
     sentences, slots, width = both.shape
     differences = np.empty(trials)
     order = np.arange(slots)

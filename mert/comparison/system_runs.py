@@ -39,18 +39,18 @@ from moses_feature.runtime.files import write_whole
 logger = logging.getLogger(__name__)
 
 TABLES = ".tables"
-"""The folder for what the embedded decoder read of the tables."""
+"""The folder of the embedded decoder's table cache."""
 AVERAGE_INI, TIMES = "average.ini", "times.json"
 TEST_NBEST, TEST_OUT = "test.nbest.gz", "test.out"
 TEST_TRANSLATIONS = 100
-"""Translations of each sentence of the test set that are kept, for the page."""
+"""Translations kept for each sentence of the test set, for the page."""
 
 Report = Callable[[str, int], None]
 
 
 @dataclass(frozen=True)
 class ComparisonTask:
-    """What all systems of a comparison have in common; see `compare`."""
+    """The common data of all systems of a comparison; see `compare`."""
 
     names: Sequence[str]
     dev: Corpus | None
@@ -65,13 +65,13 @@ class ComparisonTask:
 
     @cached_property
     def tuned_on(self) -> Corpus:
-        """The development set, which there is where there are systems to tune."""
+        """The development set; only to be used with systems to tune."""
         assert self.dev is not None  # noqa: S101  # checked by `compare`
         return self.dev
 
     @property
     def metric(self) -> Metric:
-        """What is optimised and compared."""
+        """The metric to optimise and compare."""
         return METRICS[self.tuning[0].metric]
 
     @cached_property
@@ -106,7 +106,7 @@ class SystemRuns:
         return self._home / f"seed-{settings.seed}"
 
     def _other_runs(self, settings: TuningSettings) -> Iterator[Path]:
-        """Yield where runs with the same seed may be."""
+        """Yield the possible directories of other runs with the same seed."""
         for name in self._task.names:
             if name != self._candidate.name:
                 folder = self._task.directory / name / self._folder(settings).name
@@ -117,7 +117,7 @@ class SystemRuns:
         self._task.report(f"{self._candidate.name}, {run}: {what}", done)
 
     def _tuned(self) -> tuple[FeatureSet, list[TuningState]]:
-        """Tune with every seed; return the features, and what each run did."""
+        """Tune with every seed; return the features, and the state of each run."""
         ini, dev = self._candidate.ini, self._task.tuned_on
         identity = {**identity_of(ini, dev), "decoder": self._settings.identity()}
         first = self._task.tuning[0]
@@ -177,7 +177,7 @@ class SystemRuns:
                 _write_translations(folder / TEST_NBEST, len(test), folder / TEST_OUT)
 
     def _run(self, features: FeatureSet, settings: TuningSettings, state: TuningState) -> Run:
-        """Return what came of a run."""
+        """Return the results of a run."""
         folder = self._folder(settings)
         done = state.iterations
         if self._candidate.rescoring:
@@ -205,7 +205,7 @@ class SystemRuns:
         )
 
     def _write_average(self, features: FeatureSet, states: Sequence[TuningState]) -> None:
-        """Write the ini with the weights averaged over the runs; rescored lists have none."""
+        """Write the ini with the weights averaged over the runs; not for rescored lists."""
         if self._candidate.rescoring:
             return
         average = np.mean([normalised(state.best.weights) for state in states], axis=0)
@@ -215,7 +215,7 @@ class SystemRuns:
 
 
 class _Lazy:
-    """A decoder that is made when it is first needed, and closed at the end."""
+    """A decoder that is made when first needed, and closed at the end."""
 
     def __init__(self, make: Callable[[], Decoder]) -> None:
         self._make = make

@@ -1,4 +1,4 @@
-"""What systems made of the test set: their lists, read again, and where they differ."""
+"""The systems' translations of the test set: their lists, read again, and how they differ."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class WeightedTranslation:
 
     Attributes:
         words: its words.
-        phrases: of which it was made; none where the list does not say.
-        values: of the features by name, such as `LM0_0`, weighted.
+        phrases: its phrase pairs; empty if the list does not give them.
+        values: the weighted values of the features by name, such as `LM0_0`.
     """
 
     words: Words
@@ -54,11 +54,11 @@ class Change:
     Attributes:
         sentence: its number, from 0.
         before, after: the translations of the baseline and of the system.
-        gain: of the quality of the sentence, 0 to 100.
+        gain: the gain in the quality of the sentence, 0 to 100.
         listed: translations in the system's list.
-        decided: by how much the weighted value of each feature of the system is higher for its
-            own translation than for that of the baseline, most first; None where the latter is
-            not in the system's list.
+        decided: for each feature of the system, how much higher its weighted value is for the
+            system's translation than for the baseline's, largest first; None if the latter is not
+            in the system's list.
     """
 
     sentence: int
@@ -77,12 +77,12 @@ def changes(
     """Yield the sentences that two systems translate differently.
 
     Args:
-        before: n-best lists, weights of the features by name, statistics of a baseline.
-        after: the same of a system.
+        before: n-best lists, weights of the features by name, and statistics of a baseline.
+        after: the same for a system.
         sentences: the source text.
 
     Raises:
-        FormatError: a line that is not one of an n-best list, or its phrases are not those of the
+        FormatError: a line that is not one of an n-best list, or whose phrases do not match the
             sentence.
     """
     gains = 100 * (sentence_quality(after[2]) - sentence_quality(before[2]))
@@ -103,7 +103,7 @@ def changes(
 def _lists(
     path: Path, weights: Mapping[str, float], sentences: Sequence[Words]
 ) -> Iterator[tuple[int, Iterator[WeightedTranslation]]]:
-    """Yield the list of each sentence, with its number."""
+    """Yield the number and the list of each sentence."""
     with NbestReader(path) as reader:
         lines = nbest_lines(reader, len(sentences))
         for number, of_sentence in groupby(lines, key=lambda line: line.sentence):
@@ -124,7 +124,7 @@ def _translation(
 def by_length(
     sentences: Sequence[Words], statistics: Sequence[np.ndarray], bounds: Sequence[int]
 ) -> list[tuple[int, Integers]]:
-    """Return how many sentences are of each length, and the sums of their statistics.
+    """Return the number of sentences in each group of lengths, and their summed statistics.
 
     Args:
         sentences: the source text.
@@ -132,7 +132,7 @@ def by_length(
         bounds: the lengths at which a group begins, ascending; the first is 0.
 
     Returns:
-        for each group its size, and the sums (runs, 9).
+        For each group, its size and the sums (runs, 9).
     """
     groups = np.searchsorted(bounds, [len(s) for s in sentences], side="right") - 1
     found = []
@@ -148,17 +148,17 @@ def words_found(
     frequency: Mapping[bytes, int],
     bounds: Sequence[int],
 ) -> tuple[Integers, Floats]:
-    """Return how well words are translated, by how frequent they are.
+    """Return how well words are translated, by their frequency.
 
     Args:
         translations: of each sentence.
         references: of each sentence, one or several.
-        frequency: of the words; 0 for those that are not there.
+        frequency: of the words; 0 for words not in it.
         bounds: the frequencies at which a group begins, ascending; the first is 0.
 
     Returns:
-        words of the references (groups,), of several that which has a word most often; and F1
-        (groups,), 0 to 100, of the words of the translations; nan where there are none.
+        Words of the references (groups,): of several, the reference that has a word most often;
+        and F1 (groups,), 0 to 100, of the words of the translations; nan for empty groups.
     """
     right, written, wanted = (np.zeros(len(bounds), np.int64) for _ in range(3))
     for words, of_sentence in zip(translations, references, strict=True):
@@ -178,16 +178,16 @@ MOST_SHOWN = 50
 """Sentences on either side."""
 TEMPLATE = template_of(Path(__file__).parent / "templates" / "changes.html")
 MOST_FEATURES = 4
-"""Features that are said to have decided."""
+"""The number of deciding features that are shown."""
 
 
 @dataclass(frozen=True)
 class ComparedTexts:
-    """What the sections are about.
+    """The texts of a comparison.
 
     Attributes:
-        dev: the text that systems were tuned on; None if none was.
-        test: the text that they are compared on.
+        dev: the development text; None if nothing was tuned.
+        test: the test text.
     """
 
     dev: Corpus | None
@@ -195,7 +195,7 @@ class ComparedTexts:
 
 
 def text_sections(comparison: Comparison, texts: ComparedTexts) -> Iterator[Section]:
-    """Yield the metric by length, words by frequency, and for each system what it changes."""
+    """Yield the metric by length, words by frequency, and the changes by each system."""
     yield _lengths(comparison, texts)
     if texts.dev is not None:
         yield _frequencies(comparison, texts.dev, texts.test)

@@ -1,9 +1,9 @@
-"""What new columns of a phrase table would bring, judged by n-best lists that are there already.
+"""Predict the effect of new columns of a phrase table from existing n-best lists.
 
-The lists of the system without them say of which phrases each translation is made, so that the
-columns of a translation can be added up without decoding. Weights are optimised on one half of the
-sentences, with and without the columns, and BLEU is that of the other half, both ways. What a
-search with the new columns would find beside the lists is not seen.
+The lists of the system without the columns give the phrases of each translation, so the columns of
+a translation can be added up without decoding. Weights are optimised on one half of the sentences,
+with and without the columns, and BLEU is measured on the other half, both ways. Translations that a
+search with the new columns would find outside the lists are not considered.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ Pair = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class Prediction:
-    """What new columns would bring; BLEU 0 to 100, of sentences that nothing was optimised on.
+    """The predicted effect; BLEU 0 to 100, each half with weights optimised on the other half.
 
     Attributes:
-        before, after: without and with them, mean over the runs.
+        before, after: BLEU without and with the columns, mean over the runs.
         interval: of the difference, from the 2.5th to the 97.5th percentile of resampled
             sentences.
-        p: of the difference, two-sided, by the paired bootstrap.
-        weights: (runs × halves, columns) of the new columns, where the absolute values of all
-            weights sum to 1.
+        p: p-value of the difference, two-sided, by the paired bootstrap.
+        weights: (runs × halves, columns) of the new columns; the absolute values of all weights
+            sum to 1.
     """
 
     before: float
@@ -55,8 +55,8 @@ class ColumnSums:
 
     Args:
         table: the augmented table.
-        old: scores of the table before.
-        wanted: the pairs; each has a line, or passes a word through that no line has.
+        old: the number of scores before augmenting.
+        wanted: the pairs; each is in the table, or copies a word that the table does not have.
 
     Raises:
         FormatError: a damaged line of a wanted pair, or too few scores.
@@ -93,7 +93,7 @@ class ColumnSums:
         """Return the sum of the columns (count,) over phrase pairs.
 
         Raises:
-            DataError: the table lacks one.
+            DataError: the table lacks a pair.
         """
         total = np.zeros(self.count)
         for pair in pairs:
@@ -119,17 +119,17 @@ def what_if(
     seeds: Sequence[int],
     start: float = 0.1,
 ) -> Prediction:
-    """Predict what new columns bring.
+    """Predict the effect of new columns.
 
     Args:
-        lists: n-best lists with segmentation, of the system without them.
-        features: of that system, with the weights to begin with.
+        lists: n-best lists with segmentation, of the system without the columns.
+        features: the features of that system, with the start weights.
         table: its phrase table with the new columns.
-        old: scores of the table before.
+        old: the number of scores before augmenting.
         corpus: the text of the lists.
-        optimizer: of the weights.
-        seeds: of the runs.
-        start: weight of a new column to begin with, where others' absolute values sum to 1.
+        optimizer: the optimiser of the weights.
+        seeds: the seeds of the runs.
+        start: start weight of a new column, where the others' absolute values sum to 1.
 
     Raises:
         FormatError: a damaged line, or lists without segmentation.

@@ -1,4 +1,4 @@
-"""The decoder that settings ask for."""
+"""Makes the decoder that the settings name."""
 
 from __future__ import annotations
 

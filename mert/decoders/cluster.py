@@ -1,4 +1,4 @@
-"""Either decoder on a Ray cluster: each worker translates a shard of the sentences."""
+"""The embedded decoder or Moses on a Ray cluster: each worker translates some sentences."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from moses_feature.runtime.files import whole_file
 logger = logging.getLogger(__name__)
 
 MakeDecoder = Callable[[Sequence[Sentence], int], Decoder]
-"""Takes some sentences and the number of the first one."""
+"""Makes a decoder of some sentences, given the number of the first one."""
 
 
 @dataclass(frozen=True)
 class _Shard:
-    """Sentences that one worker translates.
+    """The sentences of one worker.
 
     Attributes:
-        name: which ones, for messages.
-        size: how many.
-        pool: of that one worker.
+        name: describes them, for messages.
+        size: the number of sentences.
+        pool: the pool of that one worker.
     """
 
     name: str
@@ -41,23 +41,23 @@ class _Shard:
     pool: ActorPool
 
     def start(self, method: str, *arguments: Any) -> Future[bytes]:
-        """Start making what a method of the decoder writes."""
+        """Start a method of the decoder; the future returns the file that it writes."""
         return self.pool.submit(self.name, method, *arguments)
 
 
 class ClusterDecoder:
     """Workers on a cluster, each with contiguous sentences; see `Decoder`.
 
-    A worker keeps its models from one time to the next. One that is lost is replaced, and what
-    has failed is tried again. Models are read by the workers at the paths that the ini names.
+    A worker keeps its models from one run to the next. A lost worker is replaced, and failed work
+    is repeated. The workers read the models at the paths in the ini.
 
     Args:
         address: of the cluster; see `moses_feature.runtime.cluster.connected`.
         make: makes a decoder, on a worker.
-        features: of the system.
-        sentences: all of them.
+        features: the features of the system.
+        sentences: all sentences.
         cores: CPU cores that a decoder uses.
-        workers: how many; None for as many as the cluster has cores for.
+        workers: the number of workers; None for as many as the cluster has cores for.
 
     Raises:
         MosesFeatureError: there is no cluster, or a worker cannot read the models.
@@ -77,7 +77,7 @@ class ClusterDecoder:
             cluster = stack.enter_context(connected(address))
             places = cluster.places(cores)
             count = min(workers or max(1, places), max(1, len(sentences)))
-            reserved = cores if count <= places else 0  # or they would wait for each other
+            reserved = cores if count <= places else 0  # else workers would wait for each other
             bounds = [len(sentences) * shard // count for shard in range(count + 1)]
             logger.info(
                 "%d worker%s, %d CPU core%s each", count, "s"[: count > 1], cores, "s"[: cores > 1]
@@ -101,15 +101,15 @@ class ClusterDecoder:
         self._write(path, report, "write_nbest", features, count)
 
     def _write(self, path: Path, report: Callable[[int], None], *asked: Any) -> None:
-        """Write what a method of the workers' decoders writes, given some arguments."""
+        """Write the output of a method of the workers' decoders, called with `asked`."""
         started = [shard.start(*asked) for shard in self._shards]
         with whole_file(path) as temporary, temporary.open("wb") as file:
             for shard, part in zip(self._shards, started, strict=True):
-                file.write(_retried(part, shard, *asked))  # gzip members
+                file.write(_retried(part, shard, *asked))  # concatenated gzip members
                 report(shard.size)
 
     def search_errors(self, features: FeatureSet, count: int) -> None:
-        """Return nothing: the workers are not asked."""
+        """Return None: search errors are not counted on a cluster."""
 
     def close(self) -> None:
         """Leave the cluster; the workers end."""
@@ -117,18 +117,18 @@ class ClusterDecoder:
 
 
 def _makes_workers(cluster: Cluster, cores: int, arguments: tuple[Any, ...]) -> Callable[[], Any]:
-    """Return what makes a worker, and what replaces it where there may be fewer machines."""
+    """Return functions that make a worker, and replace it when there may be fewer machines."""
     actor = cluster.ray.remote(ShardWorker)
     needs = chain([cores], repeat(0))
     return lambda: actor.options(num_cpus=next(needs)).remote(*arguments)
 
 
 def _retried(part: Future[bytes], shard: _Shard, *asked: Any) -> bytes:
-    """Wait for a part of a file; if it fails, have it made again."""
+    """Wait for a part of a file; if it fails, start it again."""
     for _ in range(ATTEMPTS - 1):
         try:
             return part.result()
-        except LostProcessError:  # others have tried already
+        except LostProcessError:  # the pool has already tried other workers
             raise
         except MosesFeatureError as error:
             logger.warning("%s: %s; trying again", shard.name, error)
@@ -140,12 +140,12 @@ def _retried(part: Future[bytes], shard: _Shard, *asked: Any) -> bytes:
 
 
 class ShardWorker:
-    """What an actor does: weights in, n-best lists out.
+    """The work of an actor: takes weights, returns n-best lists.
 
     Args:
-        directory: where the command was started; relative paths in an ini hold from there.
+        directory: where the command was started; relative paths in an ini refer to it.
         make: makes the decoder.
-        sentences: that it translates.
+        sentences: the sentences to translate.
         first: the number of the first one.
     """
 
@@ -156,10 +156,10 @@ class ShardWorker:
         self._decoder = make(sentences, first)
 
     def ready(self) -> None:
-        """Return when the models have been read."""
+        """Return once the models have been read."""
 
     def do(self, method: str, *arguments: Any) -> bytes | MosesFeatureError:
-        """Return what a method of the decoder writes, compressed by gzip, or what is wrong."""
+        """Return the gzip file that a method of the decoder writes, or the error."""
         try:
             with tempfile.TemporaryDirectory(prefix="mert-shard-") as scratch:
                 path = Path(scratch) / "part.gz"

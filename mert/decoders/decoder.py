@@ -1,4 +1,4 @@
-"""What the tuner needs of a decoder."""
+"""The interface of a decoder for the tuner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Decoder(Protocol):
-    """Translates one text, again and again, with other weights each time."""
+    """Translates one text, again and again with other weights."""
 
     @property
     def features(self) -> FeatureSet:
@@ -29,22 +29,22 @@ class Decoder(Protocol):
         """Translate the whole text and write its n-best lists, compressed by gzip.
 
         Args:
-            features: whose weights to use.
+            features: the features, whose weights are used.
             count: distinct translations of each sentence, at most.
-            path: the file; it appears when it is whole.
-            report: told now and then how many sentences are done.
+            path: the file; it appears when it is complete.
+            report: called with the number of sentences done since the last call.
         """
 
     def search_errors(self, features: FeatureSet, count: int) -> SearchErrors | None:
-        """Return how many of the first sentences a search twice as wide translates better.
+        """Count the first sentences that a search with twice the limits translates better.
 
         Args:
-            features: whose weights to use.
+            features: the features, whose weights are used.
             count: sentences to try, at most.
 
         Returns:
-            None if the decoder cannot tell.
+            None if the decoder cannot count them.
         """
 
     def close(self) -> None:
-        """Free what the decoder holds: processes, scratch directories."""
+        """Free the resources of the decoder: processes, scratch directories."""

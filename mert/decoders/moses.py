@@ -1,6 +1,6 @@
 """Real Moses as the decoder: its `moses` binary, run once for each set of weights.
 
-Its tables are cut down to the phrases of the text (`scripts/training/filter-model-given-input.pl`).
+Its tables are filtered to the phrases of the text (`scripts/training/filter-model-given-input.pl`).
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ LONGEST = 20
 
 
 def filtered(ini: MosesIni, sentences: Sequence[Sentence], directory: Path) -> Path:
-    """Write the tables of an ini, without the lines that the sentences cannot use, and an ini.
+    """Write the tables of an ini without the lines that the sentences cannot use, and an ini.
 
     Args:
         ini: the system; its tables are text files.
-        sentences: as tokens.
+        sentences: the sentences, as tokens.
         directory: a new directory.
 
     Returns:
-        the path of the new ini, which names the new files by absolute paths.
+        The path of the new ini, which names the new files by absolute paths.
 
     Raises:
         UsageError: a table is in a binary format.
@@ -69,16 +69,16 @@ def find_moses(binary: str | None) -> Path:
     """Return the path of the `moses` binary.
 
     Raises:
-        UsageError: there is none; says where it was looked for.
+        UsageError: it was not found; says where it was searched for.
     """
     return find_program(["moses"], binary)
 
 
 class MosesDecoder:
-    """Runs Moses over a text, again and again with other weights; see `Decoder`.
+    """Runs Moses on a text, again and again with other weights; see `Decoder`.
 
-    It works in a scratch directory, and the model files are those of the ini; paths in it that
-    are relative hold from the directory that the command was started in, as for Moses.
+    It runs in a scratch directory with the model files of the ini; relative paths in the ini refer
+    to the directory in which the command was started, as for Moses.
 
     Args:
         ini: the system.
@@ -87,8 +87,8 @@ class MosesDecoder:
         first: the number of the first sentence in n-best lists.
 
     Raises:
-        UsageError: there is no Moses.
-        MosesFeatureError: Moses does not start, or says other features than the ini.
+        UsageError: Moses was not found.
+        MosesFeatureError: Moses does not start, or shows other features than the ini.
     """
 
     def __init__(
@@ -116,16 +116,16 @@ class MosesDecoder:
             raise
 
     def search_errors(self, features: FeatureSet, count: int) -> None:
-        """Return nothing: its limits are in options of its own."""
+        """Return None: Moses' limits are in options of its own."""
 
     def close(self) -> None:
         """Remove the scratch directory."""
         self._remove()
 
     def _ask_for_features(self, ini: MosesIni) -> FeatureSet:
-        """Ask Moses which features there are and which can be tuned; weights are the ini's.
+        """Ask Moses for its features and which are tuneable; weights are taken from the ini.
 
-        Moses rounds the weights that it shows.
+        The weights that Moses shows are rounded.
         """
         shown = self._run(self._scratch / "stderr", "-show-weights").decode(errors="replace")
         functions = []
@@ -183,14 +183,14 @@ class MosesDecoder:
     def _run(self, log: Path, *arguments: str) -> bytes:
         """Run Moses in the current directory and return its standard output.
 
-        What it says on the standard error is kept in `log`.
+        Its standard error is kept in `log`.
         """
         command = [str(self._binary), "-config", str(self._ini), *self._settings.options]
         return run_program([*command, *arguments], log, seconds=self._settings.seconds)
 
 
 def _tuneable(ini: MosesIni, name: str, shown: list[str]) -> FeatureFunction:
-    """Return a function from what Moses shows of its weights."""
+    """Return a function from Moses' line about its weights."""
     flags = tuple(weight != "UNTUNEABLECOMPONENT" for weight in shown)
     weights = ini.weights[name].values if name in ini.weights else ()
     if len(weights) != len(shown):

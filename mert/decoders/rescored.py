@@ -22,23 +22,23 @@ from moses_feature.runtime.files import whole_file
 
 START_WEIGHT = 0.1
 FEWEST = 100
-"""Translations of a sentence that are ordered anew at least, whatever number is wanted."""
+"""At least this many translations of a sentence are reranked, even if fewer are wanted."""
 
 
 class RescoredDecoder:
-    """A decoder whose n-best lists have more features, and their order; see `Decoder`.
+    """A decoder whose n-best lists get more features and are reranked; see `Decoder`.
 
-    The search has weights of its own, at first those of the ini. What a translation scored is
+    The search has its own weights, at first those of the ini. The new scores of a translation are
     remembered from one iteration of tuning to the next.
 
     Attributes:
         plain: the decoder without the new features.
 
     Args:
-        decoder: what translates.
-        scorers: of the new features.
-        sentences: how many the decoder translates.
-        threads: that score at the same time, a sentence each.
+        decoder: the decoder.
+        scorers: scorers of the new features.
+        sentences: the number of sentences that the decoder translates.
+        threads: threads that score, each a sentence at a time.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class RescoredDecoder:
         self.features = FeatureSet((*decoder.features.functions, *new))
 
     def search_with(self, ini: MosesIni) -> None:
-        """Search with the weights of an ini from now on."""
+        """Use the weights of an ini in the search from now on."""
         self._forget_lists()
         self._search = self.plain.features.with_weights_of(ini)
 
@@ -77,9 +77,9 @@ class RescoredDecoder:
         path: Path,
         report: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Translate the whole text, score and order the lists; see `Decoder`.
+        """Translate the whole text, score and rerank the lists; see `Decoder`.
 
-        The weights order the lists; the search has its own.
+        The weights only rerank the lists; the search has its own.
         """
         weights = features.weights[features.tuneable]
         with (
@@ -93,7 +93,7 @@ class RescoredDecoder:
                 file.write(format_nbest(sentence, rescored[:count], features))
 
     def _searched(self, count: int, path: Path, report: Callable[[int], None]) -> Path:
-        """Return the lists of the search, which are the same as long as its weights are."""
+        """Return the lists of the search; they change only with the weights of the search."""
         lists = path.with_name(f".searched.best{count}.gz")
         if lists != self._lists:
             self._forget_lists()
@@ -107,13 +107,13 @@ class RescoredDecoder:
             self._lists = None
 
     def search_errors(self, features: FeatureSet, count: int) -> None:  # noqa: ARG002
-        """Count none: those of the search were counted when it was tuned."""
+        """Return None: errors of the search were counted when it was tuned."""
         return
 
     def _all_rescored(
         self, lists: Iterable[list[Hypothesis]], weights: np.ndarray
     ) -> Iterator[list[Hypothesis]]:
-        """Yield the lists with more features, in their order, some at a time."""
+        """Yield the lists with more features, in order, several at a time."""
         numbered = enumerate(lists)
         with ThreadPoolExecutor(self._threads) as pool:
             while some := list(islice(numbered, 8 * self._threads)):
@@ -139,6 +139,6 @@ class RescoredDecoder:
         return sorted(rescored, key=lambda hypothesis: -hypothesis.score)
 
     def close(self) -> None:
-        """Free what the decoder holds."""
+        """Free the resources of the decoder."""
         self._forget_lists()
         self.plain.close()

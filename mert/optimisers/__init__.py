@@ -1,1 +1,1 @@
-"""Weights with the best BLEU on n-best lists: MERT, MIRA, PRO."""
+"""Optimisers of the weights on n-best lists: MERT, MIRA, PRO."""

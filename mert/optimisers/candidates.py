@@ -1,4 +1,4 @@
-"""The hypotheses that weights choose among, where weights may be, and what an optimiser found."""
+"""The hypotheses to choose from, the search space of the weights, and an optimiser's result."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from moses_feature.runtime.compiled import compiler
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Where weights may be.
+    """The search space of the weights.
 
     Attributes:
-        start: (d,) where the first search begins.
-        draw_lowest, draw_highest: (d,) between which restarts are drawn, uniformly.
+        start: (d,) start weights of the first search.
+        draw_lowest, draw_highest: (d,) limits between which restarts are drawn uniformly.
         lowest, highest: (d,) bounds of the weights, held after each step, before normalisation.
-        fixed: (d,) bool, 1 for weights that keep their share of the start weights.
+        fixed: (d,) bool, True for weights that keep their share of the start weights.
     """
 
     start: Floats
@@ -48,13 +48,13 @@ class SearchSpace:
 
 @dataclass(frozen=True)
 class Optimum:
-    """What an optimiser found.
+    """The result of an optimiser.
 
     Attributes:
         weights: (d,), their absolute values summing to 1 unless some are fixed.
-        quality: 0 to 1, on the candidates; more is better.
-        start_quality: at the start weights.
-        reason: why it stopped.
+        quality: 0 to 1, on the candidates; higher is better.
+        start_quality: the quality of the start weights.
+        reason: the reason for stopping.
         quality_of_restarts: of each restart, the first one from the start weights.
     """
 
@@ -80,7 +80,7 @@ class Candidates:
         features: (n, d) feature values, natural logs or minus counts.
         statistics: (n, width) of the metric; see `moses_feature.metrics.metric`.
         offsets: (sentences + 1,) where the hypotheses of each sentence begin, and the end.
-        names: (d,) of the features.
+        names: (d,) names of the features.
     """
 
     features: Floats
@@ -89,16 +89,16 @@ class Candidates:
     names: tuple[str, ...]
 
     def chosen(self, scores: Floats) -> Integers:
-        """Return the best hypothesis of each sentence by scores (n,); of equal ones the first."""
+        """Return the best hypothesis of each sentence by scores (n,), the first of equal ones."""
         rows: Integers = _chosen(scores, self.offsets)
         return rows
 
     def closest_to_references(self) -> Integers:
-        """Return the hypothesis of each sentence with the best metric by itself."""
+        """Return the hypothesis of each sentence that has the best metric by itself."""
         return self.chosen(sentence_quality(self.statistics))
 
     def quality_of(self, scores: Floats) -> float:
-        """Return the quality, 0 to 1, of the hypotheses that scores (n,) choose."""
+        """Return the quality, 0 to 1, of the hypotheses chosen by scores (n,)."""
         return self.quality_of_rows(self.chosen(scores))
 
     def quality_of_rows(self, rows: Integers) -> float:
@@ -106,18 +106,18 @@ class Candidates:
         return corpus_quality(self.statistics[rows].sum(axis=0))
 
     def quality(self, weights: Floats) -> float:
-        """Return the quality, 0 to 1, of the hypotheses that weights (d,) choose."""
+        """Return the quality, 0 to 1, of the hypotheses chosen by weights (d,)."""
         return self.quality_of(self.features @ weights)
 
     def part(self, number: int, parts: int) -> Candidates:
-        """Return the candidates of every `parts`-th sentence, from a number on."""
+        """Return the candidates of every `parts`-th sentence, from sentence `number` on."""
         bounds = list(itertools.pairwise(self.offsets.tolist()))[number::parts]
         rows = np.concatenate([np.arange(first, last) for first, last in bounds])
         offsets = np.cumsum([0, *(last - first for first, last in bounds)])
         return Candidates(self.features[rows], self.statistics[rows], offsets, self.names)
 
     def distinct(self) -> Candidates:
-        """Return the candidates without those that agree with an earlier one in all numbers."""
+        """Return the candidates without those that equal an earlier one in all numbers."""
         sentence = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
         rows = np.column_stack([sentence, self.features, self.statistics])
         _, first = np.unique(rows, axis=0, return_index=True)
@@ -129,7 +129,7 @@ class Candidates:
 
 @compiler(nogil=True)
 def _chosen(scores: Floats, offsets: Integers) -> Integers:
-    """Return the row with the best score of each sentence; of equal ones the first."""
+    """Return the row with the best score of each sentence, the first of equal ones."""
     rows = np.empty(len(offsets) - 1, np.int64)
     for sentence in range(len(rows)):
         best = offsets[sentence]

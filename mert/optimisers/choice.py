@@ -1,4 +1,4 @@
-"""The optimisers by name, and weights judged by sentences that they have not seen."""
+"""The optimisers by name, and cross-validation of the weights on two halves of the sentences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cross_optimised(
 ) -> tuple[Integers, Floats]:
     """Return BLEU statistics (sentences, 9) and weights (halves, features).
 
-    Each half of the sentences is chosen from with the weights of the other half.
+    Translations of each half are chosen with weights optimised on the other half.
     """
     halves = [candidates.part(half, HALVES) for half in range(HALVES)]
     statistics = np.empty((len(candidates.offsets) - 1, candidates.statistics.shape[1]), np.int64)
@@ -36,7 +36,7 @@ def cross_optimised(
 
 
 Optimizer = Callable[[Candidates, SearchSpace, int], Optimum]
-"""Takes candidates, where weights may be, and a seed."""
+"""Takes candidates, a search space, and a seed."""
 
 
 def optimizer(
@@ -47,7 +47,7 @@ def optimizer(
     """Return the optimiser of that name; the other arguments are for `mert`.
 
     Raises:
-        UsageError: there is none; lists the names.
+        UsageError: there is no such optimiser; lists the names.
     """
     if name == "mert":
         return lambda candidates, space, seed: mert(

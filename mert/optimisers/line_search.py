@@ -1,8 +1,8 @@
 """Exact line search for a metric whose statistics add up (Och 2003).
 
-Along a line w + γ d every hypothesis has a score that is linear in γ; the best hypotheses of a
-sentence form the upper envelope of these lines. Where an envelope changes, the summed statistics
-change; between two such places the metric is constant, so that the best γ is found without a grid.
+Along a line w + γ d the score of every hypothesis is linear in γ; the best hypotheses of a sentence
+form the upper envelope of these lines. The summed statistics change only where the best hypothesis
+of a sentence changes; the metric is constant in between, so the best γ is found without a grid.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from moses_feature.runtime.arrays import Floats, Floats32, Integers
 from moses_feature.runtime.compiled import compiler
 
 OUTSIDE = 0.1
-"""How far beyond the last change γ goes when the best interval has no end (weights sum to 1)."""
+"""How far γ goes beyond the last change if the best interval has no end (weights sum to 1)."""
 TIE = 1e-12
 """Qualities closer than this are equal."""
 
@@ -37,18 +37,18 @@ _inline = compiler(
 
 @dataclass(frozen=True)
 class Step:
-    """The best place on a line: γ, and the quality (0 to 1) there."""
+    """The best step along a line: γ, and the quality (0 to 1) there."""
 
     gamma: float
     quality: float
 
 
 class Line(NamedTuple):
-    """A direction through the weights.
+    """A direction in the space of the weights.
 
     Attributes:
-        slopes: (n,) how much the score of each hypothesis grows with γ.
-        flattest, steepest: (sentences,) rows of the outermost ones.
+        slopes: (n,) how fast the score of each hypothesis grows with γ.
+        flattest, steepest: (sentences,) rows of the hypotheses of least and greatest slope.
     """
 
     slopes: Floats
@@ -60,9 +60,9 @@ class Changes(NamedTuple):
     """Where along a line the best hypotheses of all sentences change.
 
     Attributes:
-        gammas: (changes,) where, sentence by sentence.
-        before, after: (changes,) rows of the hypotheses that are best on either side.
-        start: (sentences,) rows of the best ones at the smallest γ.
+        gammas: (changes,) γ of each change, sentence by sentence.
+        before, after: (changes,) rows of the best hypotheses on either side.
+        start: (sentences,) rows of the best hypotheses at the smallest γ.
     """
 
     gammas: Floats
@@ -72,9 +72,9 @@ class Changes(NamedTuple):
 
 
 class LineSearch:
-    """Searches lines through the weights of one set of candidates.
+    """Searches lines through the weights for one set of candidates.
 
-    Its arrays are only read: several threads may search at once.
+    Its arrays are only read, so several threads may search at once.
     """
 
     def __init__(self, candidates: Candidates) -> None:
@@ -90,11 +90,11 @@ class LineSearch:
         return len(self._offsets) - 1
 
     def part(self, number: int, parts: int) -> LineSearch:
-        """Return that of every `parts`-th sentence, from a number on."""
+        """Return the search for every `parts`-th sentence, from sentence `number` on."""
         return LineSearch(self._candidates.part(number, parts))
 
     def chosen(self, scores: Floats) -> Integers:
-        """Return the best hypothesis of each sentence by scores (n,); of equal ones the first."""
+        """Return the best hypothesis of each sentence by scores (n,), the first of equal ones."""
         return self._candidates.chosen(scores)
 
     def quality_of_rows(self, rows: Integers) -> float:
@@ -122,8 +122,8 @@ class LineSearch:
 
         Args:
             scores: (n,) scores of the hypotheses at γ = 0.
-            chosen: (sentences,) rows of the best ones.
-            line: to search.
+            chosen: (sentences,) rows of the best hypotheses at γ = 0.
+            line: the line to search.
             lowest: smallest γ.
             highest: largest γ.
         """
@@ -134,14 +134,14 @@ class LineSearch:
 def best_step(
     changes: Changes, statistics: NDArray[np.int32], lowest: float, highest: float
 ) -> Step:
-    """Return the best place on a line, of which the arguments are those of `_best_interval`."""
+    """Return the best step along a line; the arguments are those of `_best_interval`."""
     order = np.argsort(changes.gammas)
     return Step(*_best_interval(changes, order, statistics, lowest, highest))
 
 
 @_fast
 def weighted(columns: Floats | Floats32, weights: Floats) -> Floats:
-    """Return (n,) the sum of columns (d, n) by weights (d,), always in the same order."""
+    """Return (n,) the weighted sum of columns (d, n), always added in the same order."""
     total = np.zeros(columns.shape[1])
     for column in range(len(weights)):
         if weights[column] != 0.0:
@@ -162,9 +162,9 @@ def _changes(
 ) -> Changes:
     """Follow the envelope of each sentence from `lowest` to `highest`; see `Changes`.
 
-    As points (slope, score) the lines of the envelope are the upper convex hull (Macherey et al.
-    2008). Most points lie below the two chords from the highest one to the outermost ones, and are
-    left out before the others are sorted (Akl and Toussaint 1978).
+    As points (slope, score), the lines of the envelope are the upper convex hull (Macherey et al.
+    2008). Most points are below the two chords from the highest point to the outermost ones; they
+    are removed before the others are sorted (Akl and Toussaint 1978).
     """
     gammas = np.empty(len(scores))
     before, after = np.empty(len(scores), np.int64), np.empty(len(scores), np.int64)
@@ -217,8 +217,8 @@ def _above_chords(
     steepest: int,
     lines: Integers,
 ) -> int:
-    """Write the lines that may be part of the envelope, in order, and return how many they are."""
-    # The points above the two chords, and of them the farthest on either side …
+    """Write the lines that may be in the envelope, in order; return their number."""
+    # 1. Keep the points above the two chords; find the farthest one on either side.
     top, middle = heights[highest], slants[highest]
     to_left, to_right = middle - slants[flattest], slants[steepest] - middle
     rise_left, rise_right = top - heights[flattest], heights[steepest] - top
@@ -237,7 +237,7 @@ def _above_chords(
                 left, most_left = line, above
             elif aside >= 0.0 and above > most_right:
                 right, most_right = line, above
-    # … to which there are two chords each.
+    # 2. On each side, the farthest point makes two new chords; keep the points above them.
     once, kept = kept, 0
     for place in range(once):
         line = lines[place]
@@ -253,7 +253,7 @@ def _above_chords(
 
 @_inline
 def _above(heights: Floats, slants: Floats, line: int, first: int, last: int) -> float:
-    """Return how far a point is above the chord between two, in some unit of this chord."""
+    """Return how far a point is above the chord of two others, in a unit that varies by chord."""
     width, rise = slants[last] - slants[first], heights[last] - heights[first]
     above: float = (heights[line] - heights[last]) * width - (slants[line] - slants[last]) * rise
     return above
@@ -261,7 +261,7 @@ def _above(heights: Floats, slants: Floats, line: int, first: int, last: int) ->
 
 @_inline
 def _sort_by_slope(lines: Integers, slants: Floats) -> None:
-    """Sort lines by slope; of equal ones the first stays first."""
+    """Sort lines by slope, stably."""
     for place in range(1, len(lines)):
         line = lines[place]
         slant = slants[line]
@@ -274,10 +274,10 @@ def _sort_by_slope(lines: Integers, slants: Floats) -> None:
 
 @_inline
 def _envelope(lines: Integers, heights: Floats, slants: Floats, crossings: Floats) -> int:
-    """Keep the lines of the envelope, sorted by slope, and return how many they are.
+    """Keep the lines of the envelope, sorted by slope; return their number.
 
-    `crossings` is where each crosses the one before. Of lines that cross in one place the steepest
-    counts; of those that are the same the first one, as wherever hypotheses are chosen.
+    `crossings` gets where each line crosses the one before. Of lines that cross in one point the
+    steepest wins; of equal lines the first, as wherever hypotheses are chosen.
     """
     kept = 0
     for line in lines:
@@ -307,14 +307,14 @@ def _best_interval(
     lowest: float,
     highest: float,
 ) -> tuple[float, float]:
-    """Return the middle of the best interval and the quality on it.
+    """Return the middle of the best interval, and the quality in it.
 
-    Of equally good intervals the widest is taken, and of equally wide ones the leftmost; one
-    without an end counts, and is entered, as if it were 0.2 wide.
+    Of equally good intervals the widest wins, then the leftmost. An interval without an end counts
+    as 0.2 wide, and its middle is chosen accordingly.
 
     Args:
-        changes: along the line.
-        order: (changes,) of them by γ.
+        changes: the changes along the line.
+        order: (changes,) the changes sorted by γ.
         statistics: (n, width) of the hypotheses.
         lowest: smallest γ.
         highest: largest γ.
@@ -350,7 +350,7 @@ def _best_interval(
 
 @_inline
 def _ends(left: float, right: float) -> tuple[float, float]:
-    """Return the ends of an interval, or where it counts as ended."""
+    """Return the ends of an interval; a missing end is replaced by a near one."""
     if left == -np.inf and right == np.inf:
         return -OUTSIDE, OUTSIDE
     if left == -np.inf:
@@ -360,7 +360,7 @@ def _ends(left: float, right: float) -> tuple[float, float]:
 
 @_inline
 def _bleu_below(statistics: Floats, bleu: float) -> bool:
-    """Return whether BLEU is surely below some value, without a root; False says nothing."""
+    """Return True only if BLEU is below a value, tested without a root; False says nothing."""
     if bleu <= 0.0 or statistics[1] <= 0.0:
         return False
     matches = statistics[0] * statistics[2] * statistics[4] * statistics[6]

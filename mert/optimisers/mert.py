@@ -16,12 +16,12 @@ from mert.settings import TuningSettings
 from moses_feature.runtime.arrays import Floats, Integers
 
 SMALLEST_GAIN = 1e-5
-"""Quality that a step must bring for the search to go on."""
+"""The least gain in quality of a step for the search to continue."""
 MOVING = 3
-"""Features that a random direction moves."""
+"""The number of features that a random direction changes."""
 PARTS, SENTENCES_OF_A_PART, FINALISTS = 2, 100, 6
-"""Random restarts are pruned: where there are so many sentences for each part, a restart first
-climbs on one of the parts, and only so many restarts go on with all sentences."""
+"""How random restarts are pruned: with `SENTENCES_OF_A_PART` sentences for each of `PARTS` parts, a
+restart first climbs on one part, and only `FINALISTS` restarts continue on all sentences."""
 
 
 def mert(
@@ -33,12 +33,12 @@ def mert(
 ) -> Optimum:
     """Search from the start weights and from random ones, and return the best weights found.
 
-    Each search goes along one feature after the other that is not fixed, and takes the best step
-    of every line that raises the metric; when all features in a row bring nothing, random
-    directions are tried, and when these bring nothing either, it ends. Where there are many
-    sentences, the random restarts first climb on a part of them each, and the best of the places
-    where they come to go on. Of equally good places the first is taken. The searches run in
-    threads; what they find does not depend on how many.
+    Each search goes through the features that are not fixed, one after the other, and takes the
+    best step of every line that improves the metric. When no feature brings a gain, random
+    directions are tried; when they do not either, the search ends. With many sentences, each random
+    restart first climbs on a part of them, and only the best of the resulting weights are continued
+    on all. Of equally good results the first wins. The searches run in threads; the result does not
+    depend on their number.
     """
     lines = LineSearch(candidates.distinct())
     search = _Search(lines, space)
@@ -80,7 +80,7 @@ def mert(
 
 
 def _cores() -> int:
-    """Return the cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -88,7 +88,7 @@ def _cores() -> int:
 
 @dataclass(frozen=True)
 class _Place:
-    """Weights (d,), the scores (n,) that they give the hypotheses, the best ones, the quality."""
+    """Weights (d,), scores (n,) of the hypotheses, rows of the best ones, and their quality."""
 
     weights: Floats
     scores: Floats
@@ -97,7 +97,7 @@ class _Place:
 
 
 class _Search:
-    """Climbs from points until nothing more is gained; several threads may climb at once."""
+    """Climbs from points until there is no more gain; several threads may climb at once."""
 
     def __init__(self, lines: LineSearch, space: SearchSpace) -> None:
         self._lines = lines
@@ -107,13 +107,13 @@ class _Search:
         self._scale_free = not (space.fixed.any() or bounded.any())
 
     def scaled(self, weights: Floats) -> Floats:
-        """Return the weights, normalised where that changes nothing that is fixed or bounded."""
+        """Return the weights normalised, unless some are fixed or bounded."""
         if self._scale_free:
             return normalised(weights)
         return np.clip(weights, self._space.lowest, self._space.highest)
 
     def at(self, weights: Floats) -> _Place:
-        """Return the place of some weights."""
+        """Return the place of weights."""
         return self._place(weights, self._lines.scores(weights))
 
     def climb(
@@ -123,13 +123,13 @@ class _Search:
         generator: np.random.Generator,
         ended: threading.Event,
     ) -> _Place:
-        """Return the place where neither a feature nor random directions bring anything more.
+        """Return the place where neither features nor random directions bring any more gain.
 
         Args:
             place: where to begin.
-            random_directions: to try when the features bring nothing more.
-            generator: of their random numbers.
-            ended: set to give up.
+            random_directions: the number to try when the features bring no more gain.
+            generator: random numbers for the directions.
+            ended: set to stop the search.
         """
         improving = True
         while improving and not ended.is_set():
@@ -144,7 +144,7 @@ class _Search:
         return self.at(place.weights)
 
     def along_features(self, place: _Place, ended: threading.Event) -> _Place:
-        """Search along one feature after the other until all of them in a row bring nothing."""
+        """Search along one feature after the other until none of them brings a gain."""
         without_gain = 0
         for feature in itertools.cycle(self._free):
             direction = np.zeros(len(place.weights))
@@ -167,7 +167,7 @@ class _Search:
         scaled = self.scaled(weights)
         if self._scale_free:
             scores *= np.abs(scaled).sum() / np.abs(weights).sum()
-        # A tie of two hypotheses may be broken otherwise than on the line: count what is there.
+        # Ties may be broken differently than on the line, so compute the quality again.
         there = self._place(scaled, scores)
         return there if there.quality > place.quality else place
 
@@ -176,7 +176,7 @@ class _Search:
         return _Place(weights, scores, chosen, self._lines.quality_of_rows(chosen))
 
     def _range(self, weights: Floats, direction: Floats) -> tuple[float, float]:
-        """Return the γ between which no weight leaves its bounds."""
+        """Return the range of γ in which no weight leaves its bounds."""
         moving = direction != 0
         with np.errstate(invalid="ignore"):
             to_lowest = (self._space.lowest - weights)[moving] / direction[moving]

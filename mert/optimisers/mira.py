@@ -2,8 +2,8 @@
 
 An online learner goes through the sentences and moves the weights so that the hope hypothesis
 (high score, high BLEU) beats the fear hypothesis (high score, low BLEU) by the difference of
-their BLEU, or of whatever the metric is. The average of all weights of an epoch is a candidate;
-the best on the n-best lists wins. Settings are those of Moses' `kbmira`.
+their BLEU, or other metric. The average of all weights of an epoch is a candidate; the best one on
+the n-best lists wins. Settings are those of Moses' `kbmira`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from moses_feature.runtime.compiled import compiled
 
 EPOCHS = 60
 LARGEST_STEP = 0.01
-"""C, the most that one update moves along a difference of features."""
+"""C, the largest step of one update along a difference of features."""
 BACKGROUND = (4.0, 4.0, 3.0, 3.0, 2.0, 2.0, 1.0, 1.0, 4.0)
-"""The statistics that sentences stand on at first."""
+"""The initial background statistics of BLEU."""
 ERRORS_BACKGROUND = (1.0, 10.0)
-"""The same of an error rate."""
+"""The same for an error rate."""
 DECAY = 0.999
-"""What a sentence leaves of the background statistics that came before it; its hope is added."""
+"""The decay of the background statistics at each sentence, before its hope is added."""
 
 
 def mira(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
@@ -56,20 +56,20 @@ def mira(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
 
 
 def _background(width: int) -> Floats:
-    """Return the statistics (width,) of a metric that sentences stand on at first."""
+    """Return the initial background statistics (width,) of a metric."""
     if width == BLEU:
         return np.array(BACKGROUND)
     return np.array(ERRORS_BACKGROUND) if width == ERRORS else np.ones(width)
 
 
 class Learner(NamedTuple):
-    """What an epoch changes.
+    """The variables of an epoch.
 
     Attributes:
-        weights: (d,)
-        background: (width,) statistics of the sentences before, fading.
+        weights: (d,) current weights.
+        background: (width,) decayed statistics of the sentences before.
         total: (d,) the sum of the weights after each sentence.
-        updates: (1,) how many they are.
+        updates: (1,) the number of summands.
     """
 
     weights: Floats
@@ -79,7 +79,7 @@ class Learner(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Where weights may be: (d,) 1 for those that may move, and the least and greatest values."""
+    """The bounds of the weights: (d,) 1 for those that may move, and least and greatest values."""
 
     free: Floats
     lowest: Floats
@@ -95,7 +95,7 @@ def _epoch(
     learner: Learner,
     bounds: Bounds,
 ) -> None:
-    """Go once through the sentences, in an order."""
+    """Go once through the sentences, in the given order."""
     weights, background = learner.weights, learner.background
     with_background = np.empty_like(background)
     for sentence in order:

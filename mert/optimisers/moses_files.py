@@ -19,12 +19,12 @@ from moses_feature.runtime.errors import FormatError, shown
 from moses_feature.runtime.files import whole_file, write_whole
 
 MOST_WORDS = 1e15
-"""More than any count of words or matches."""
+"""An upper bound of counts of words or matches."""
 
 
 @dataclass(frozen=True)
 class _Block:
-    """The lines of one sentence: its number, what its header says, and rows of numbers."""
+    """The lines of one sentence: its number, the rest of its header, and rows of numbers."""
 
     sentence: int
     header: list[bytes]
@@ -32,12 +32,12 @@ class _Block:
 
 
 def read_candidates(features: str | Path, scores: str | Path) -> Candidates:
-    """Read a feature file and the score file that belongs to it, text or compressed.
+    """Read a feature file and its score file, text or compressed.
 
-    Blocks of the same sentence, as several iterations write them, are put together.
+    Blocks of the same sentence, as written by several iterations, are merged.
 
     Raises:
-        FormatError: a line that is not as Moses writes it, or files that do not belong together.
+        FormatError: a line not in Moses' format, or files that do not belong together.
     """
     feature_blocks = list(_blocks(features, b"FEATURES_TXT", width=None))
     score_blocks = list(_blocks(scores, b"SCORES_TXT", width=STATISTICS))
@@ -89,10 +89,10 @@ def write_weights(path: Path, features: FeatureSet) -> None:
 def write_candidates(
     features: Path, scores: Path, candidates: Candidates, label: str = "BLEU"
 ) -> None:
-    """Write a feature file and the score file that belongs to it, compressed by gzip.
+    """Write a feature file and its score file, compressed by gzip.
 
-    Values have six significant digits, as in the files that Moses' extractor writes. The label of
-    the metric stands in the score file; Moses knows BLEU, WER and TER.
+    Values have six significant digits, as those of Moses' extractor. The label is the metric's name
+    in the score file; Moses knows BLEU, WER and TER.
     """
     offsets = candidates.offsets.tolist()
     names = " ".join(candidates.names).encode()

@@ -1,9 +1,9 @@
 """Pairwise ranked optimisation (Hopkins and May, EMNLP 2011).
 
-From each sentence's hypotheses, pairs are sampled whose BLEU, or whatever the metric is, differs;
-a logistic regression learns to tell the better one from the difference of their features. The
+From each sentence's hypotheses, pairs that differ in BLEU (or another metric) are sampled; a
+logistic regression learns to tell the better one from the difference of their features. The
 weights are interpolated with the start weights, both normalised. Constants are those of the paper,
-but for the share of the learnt weights.
+except the share of the learnt weights.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import UsageError
 
 SAMPLES = 5000
-"""Pairs that are drawn for a sentence (Γ)."""
+"""Pairs sampled for a sentence (Γ)."""
 KEPT = 50
-"""Pairs of a sentence that are learnt from, those with the greatest difference (Ξ)."""
+"""Pairs of a sentence used for learning, those with the greatest difference (Ξ)."""
 SMALLEST_DIFFERENCE = 0.05
-"""Of the metric of a sentence, for a pair to be kept (α)."""
+"""The least difference in a sentence's metric for a pair to be kept (α)."""
 NEW_SHARE = 0.3
-"""Of the learnt weights in the interpolation (Ψ); 0.1 in the paper, which takes 30 iterations."""
+"""The share of the learnt weights in the interpolation (Ψ); 0.1 in the paper (30 iterations)."""
 PENALTY = 1e-3
-"""Of the squared weights, for a pair: keeps the regression from growing without end."""
+"""The factor of the squared weights, for a pair; without it the weights could grow for ever."""
 MOST_STEPS = 50
 
 
@@ -32,7 +32,7 @@ def pro(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
     """Learn weights and interpolate them with the start weights.
 
     Raises:
-        UsageError: weights are fixed or bounded, which a regression cannot do.
+        UsageError: weights are fixed or bounded, which the regression does not support.
     """
     if space.fixed.any() or np.isfinite(space.lowest).any() or np.isfinite(space.highest).any():
         raise UsageError("pro has no fixed or bounded weights: use mert or mira")
@@ -49,7 +49,7 @@ def pro(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
 
 
 def _differences(candidates: Candidates, generator: np.random.Generator) -> Floats:
-    """Return (pairs, d): features of the better hypothesis minus those of the worse."""
+    """Return (pairs, d): features of the better hypothesis minus those of the worse one."""
     quality = sentence_quality(candidates.statistics)
     kept = []
     for first, last in zip(candidates.offsets[:-1], candidates.offsets[1:], strict=True):
@@ -63,10 +63,10 @@ def _differences(candidates: Candidates, generator: np.random.Generator) -> Floa
 
 
 def _regression(differences: Floats) -> tuple[Floats, str]:
-    """Return weights w that make w·d positive, and how the search ended.
+    """Return weights w that make w·d positive, and the reason for stopping.
 
     Newton's method on the logistic loss of d, which is that of the pairs (d, better) and
-    (-d, worse); no bias, since it would tell nothing.
+    (-d, worse); there is no bias, since it would cancel out.
     """
     count, size = differences.shape
     scale = differences.std(axis=0)

@@ -1,1 +1,1 @@
-"""Tuning runs, tuning on lists, and what new columns would bring."""
+"""Tuning runs with a decoder, and tuning on existing n-best lists."""

@@ -1,4 +1,4 @@
-"""The text that a system is tuned on, and what can go wrong in hours, tried in seconds."""
+"""The development text, and a quick check for errors that would otherwise appear hours later."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Corpus:
     """Sentences with references, as tokens.
 
     Attributes:
-        sentences: to translate.
+        sentences: the sentences to translate.
         references: (sentences, references of each).
-        paths: of the input and of the references.
+        paths: the files of the input and of the references.
         digests: SHA-256 of these files, uncompressed.
     """
 
@@ -57,15 +57,15 @@ class Corpus:
 logger = logging.getLogger(__name__)
 
 PROBES = 40
-"""Sentences, spread over the text, that are translated to see that all fits together."""
+"""The number of sentences, spread over the text, that are translated for the check."""
 
 
 def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> None:
-    """Look at the system, translate a few sentences and compare them with their references.
+    """Check the system, translate a few sentences and compare them with their references.
 
     Raises:
         MosesFeatureError: files are missing or of other systems, the decoder fails, its features
-            are not those of the ini, or the translations share no two words in a row with the
+            are not those of the ini, or the translations share no two consecutive words with the
             references.
     """
     fatal, others = examine_fast(ini)
@@ -109,7 +109,7 @@ def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> Non
 
 
 def _check_features(ini: MosesIni, features: FeatureSet, added: Sequence[str]) -> None:
-    """Check that the decoder names the features that the ini has weights for, as many of each."""
+    """Check that the decoder's features, and their numbers of values, are those of the ini."""
     of_ini = {f.name: len(f.weights) for f in FeatureSet.of_ini(ini).functions}
     of_decoder = {f.name: len(f.weights) for f in features.functions if f.name not in added}
     if of_ini != of_decoder:

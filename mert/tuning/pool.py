@@ -1,4 +1,4 @@
-"""All hypotheses that the decoder has found so far, without duplicates (Och 2003)."""
+"""The hypothesis pool: all hypotheses found so far, without duplicates (Och 2003)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class HypothesisPool:
     """The n-best lists of all iterations, merged.
 
     Args:
-        references: of each sentence.
-        names: of the features.
-        metric: that counts hypotheses against references.
+        references: the references of each sentence.
+        names: the names of the features.
+        metric: computes statistics of hypotheses against references.
     """
 
     def __init__(
@@ -48,8 +48,9 @@ class HypothesisPool:
         """Add the n-best list of every sentence.
 
         Returns:
-            how many hypotheses are new, their words or features; and (sentences, width) the
-            statistics of the first hypothesis of each list, of no words where a list is empty.
+            The number of hypotheses with new words or features; and (sentences, width) the
+            statistics of the first hypothesis of each list, or of an empty translation if a list is
+            empty.
         """
         added = 0
         one_best = np.empty((len(self._references), self._width), dtype=np.int64)
@@ -77,16 +78,16 @@ class HypothesisPool:
 
     @property
     def hypotheses(self) -> int:
-        """How many hypotheses there are."""
+        """The number of hypotheses."""
         return sum(len(part) for features in self._features for part in features)
 
     @property
     def sentences(self) -> int:
-        """How many sentences have hypotheses."""
+        """The number of sentences with hypotheses."""
         return sum(map(bool, self._features))
 
     def of_sentences_without_list(self) -> Integers:
-        """Return summed statistics (width,) of empty translations where there is no hypothesis."""
+        """Return summed statistics (width,) of empty translations, for sentences without any."""
         empty = [
             references.statistics([()])[0]
             for references, features in zip(self._references, self._features, strict=True)
@@ -96,7 +97,7 @@ class HypothesisPool:
         return total
 
     def candidates(self) -> Candidates:
-        """Return all hypotheses, sentence after sentence; sentences without any are left out."""
+        """Return all hypotheses, sentence by sentence, without sentences that have none."""
         filled = [n for n, features in enumerate(self._features) if features]
         sizes = [sum(map(len, self._features[n])) for n in filled]
         return Candidates(
@@ -108,11 +109,11 @@ class HypothesisPool:
 
 
 class Added(NamedTuple):
-    """What an iteration added.
+    """The additions of an iteration.
 
     Attributes:
         new: hypotheses that no earlier iteration had found; 0 ends the tuning.
-        total: hypotheses there are now.
+        total: the number of hypotheses now.
         statistics: (width,) of the best translations of all sentences, summed.
     """
 
@@ -125,9 +126,9 @@ class NbestLists:
     """The n-best lists of all iterations of a tuning run.
 
     Args:
-        decoder: that makes them.
+        decoder: makes the lists.
         corpus: the development set.
-        settings: of the tuning run.
+        settings: the settings of the tuning run.
     """
 
     def __init__(self, decoder: Decoder, corpus: Corpus, settings: TuningSettings) -> None:
@@ -158,7 +159,7 @@ class NbestLists:
         return candidates.quality_of(candidates.statistics[:, 0].astype(float)) > 0.0
 
     def constants(self) -> list[str]:
-        """Return the features that are the same for all hypotheses of every sentence."""
+        """Return the features with the same value in all hypotheses of every sentence."""
         candidates = self._all()
         starts = candidates.offsets[:-1]
         spread = np.maximum.reduceat(candidates.features, starts) - np.minimum.reduceat(

@@ -1,4 +1,4 @@
-"""How to tune, and where a tuning run stands: what is kept of it in its directory."""
+"""The state of a tuning run, and its file in the directory of the run."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _LISTS = re.compile(r"run\d+\.best\d+\.out\.gz")
 
 
 def lists_name(iteration: int, settings: TuningSettings) -> str:
-    """Return the name of the file that an iteration decodes into, counted from 1."""
+    """Return the name of the n-best file of an iteration, counted from 1."""
     return f"run{iteration}.best{settings.list_size}.out.gz"
 
 
 @dataclass
 class Iteration:
-    """What one iteration did.
+    """The results of one iteration.
 
     Attributes:
-        weights: of the tuneable features, that were decoded with.
-        quality: 0 to 1, of the first translations: BLEU, or what the metric makes of them.
+        weights: of the tuneable features, used for decoding.
+        quality: of the first translations by the metric, 0 to 1.
         new: hypotheses that no earlier iteration had found.
-        hypotheses: of all iterations so far.
-        next_weights: what the optimiser made of it; empty in the last iteration.
+        hypotheses: the number of hypotheses of all iterations so far.
+        next_weights: the weights that the optimiser found; empty in the last iteration.
         optimised_quality: of the next weights, on all hypotheses so far.
-        change: the greatest change of a weight, all normalised.
+        change: the greatest change of a normalised weight.
         reason: why the optimiser stopped.
         seconds: of decoding and of optimising.
     """
@@ -68,7 +68,7 @@ class TuningState:
         iterations: what it did.
         max_iterations: decoding runs at most; a run goes on if it is called again with more.
         stopped: why it ended, empty if it has not.
-        constants: features that are the same for all translations of every sentence.
+        constants: features with the same value in all translations of every sentence.
     """
 
     identity: Json
@@ -79,7 +79,7 @@ class TuningState:
 
     @property
     def best(self) -> Iteration:
-        """The iteration with the best first translations; of equal ones the first."""
+        """The iteration with the best first translations, the first of equal ones."""
         return max(self.iterations, key=lambda iteration: iteration.quality)
 
     @property
@@ -95,9 +95,9 @@ class TuningState:
 
 
 def identity_of(ini: MosesIni, corpus: Corpus) -> Json:
-    """Return what two runs must have in common for one to go on with the other's files.
+    """Return the facts that must be the same for one run to resume another.
 
-    Model files are known by size and time of change, texts and the ini by their content.
+    Model files are identified by size and modification time, texts and the ini by content.
     """
     files = {}
     for feature in ini.features:
@@ -113,7 +113,7 @@ def identity_of(ini: MosesIni, corpus: Corpus) -> Json:
 
 
 def read_iterations(directory: Path) -> list[Iteration]:
-    """Read what the run in a directory did.
+    """Read the iterations of the run in a directory.
 
     Raises:
         FormatError: the file is damaged.
@@ -123,7 +123,7 @@ def read_iterations(directory: Path) -> list[Iteration]:
 
 
 def has_ended(directory: Path, identity: Json, settings: TuningSettings) -> bool:
-    """Return whether a directory holds a run of the same thing that has ended.
+    """Return whether a directory holds a finished run with this identity.
 
     Raises:
         FormatError: the file is damaged.
@@ -158,7 +158,7 @@ def read_state(directory: Path, identity: Json, max_iterations: int) -> TuningSt
         max_iterations: decoding runs at most.
 
     Raises:
-        UsageError: the directory holds something else, or a run of something else.
+        UsageError: the directory holds something else, or a run with another identity.
         FormatError: the file is damaged.
     """
     path = directory / STATE
@@ -220,7 +220,7 @@ def _read(path: Path) -> TuningState:
 
 
 def _check_state(path: Path, state: TuningState) -> None:
-    """Check that what a run has done fits together."""
+    """Check that the results of a run are consistent."""
     widths = {len(iteration.weights) for iteration in state.iterations}
     widths |= {len(i.next_weights) for i in state.iterations if i.next_weights}
     last_open = state.iterations and not state.stopped and not state.iterations[-1].next_weights

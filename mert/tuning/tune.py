@@ -1,9 +1,9 @@
-"""Tune the weights of a system: decode, merge what was found, optimise, and again (Och 2003).
+"""Tune the weights of a system: decode, merge the n-best lists, optimise, repeat (Och 2003).
 
-A work directory holds everything: `state.json`, the n-best list of each iteration as Moses writes
-it (`run1.best100.out.gz`), at the end all hypotheses as feature and score files for Moses' own
+A work directory holds everything: `state.json`, the n-best list of each iteration in Moses' format
+(`run1.best100.out.gz`), at the end all hypotheses as feature and score files for Moses' own
 optimisers, and `moses.ini` with the best weights. Each step is on disk when it is done. Numbers are
-read back from these files, so that a run that was killed goes on to the very same weights.
+read back from these files, so that a resumed run finds exactly the same weights.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from moses_feature.runtime.files import Json, locked_directory, whole_file, writ
 logger = logging.getLogger(__name__)
 
 NEAR_ZERO = 0.03
-"""A quality that even weights by chance pass, if system and references are of the same language."""
+"""Even random weights pass this quality, if system and references have the same language."""
 SAMPLE, MANY_SEARCH_ERRORS = 100, 0.3
-"""Sentences that are searched once more, wider; the share of errors to warn of."""
+"""Sentences searched again with wider limits; the share of errors to warn of."""
 RESCORING_WEIGHTS = "rescoring.weights"
-"""All weights, if some are of features that the ini does not have."""
+"""The file of all weights, if some features are not in the ini."""
 
 
 def tune(
@@ -72,20 +72,20 @@ def tune(
     Args:
         ini: the system.
         corpus: the development set.
-        decoder: of the system and the corpus.
-        directory: made where it is missing.
+        decoder: a decoder of the system and the corpus.
+        directory: created if missing.
         settings: how to tune.
-        identity: what else a run must have in common with one that goes on; see `identity_of`.
-        command: what the user typed, kept in the ini.
-        force: tune although BLEU is next to nothing at the start.
-        first_lists: what the first iteration decodes into, if another run with the same identity
-            may have made it.
-        report: told what is done and how many sentences are decoded.
+        identity: other facts that must be the same for a run to be resumed; see `identity_of`.
+        command: the command line, recorded in the ini.
+        force: tune even if BLEU is almost 0 at the start.
+        first_lists: the file of the first iteration's lists, if another run with the same identity
+            may have written it.
+        report: called with the current task and the number of sentences decoded.
 
     Raises:
         UsageError: the directory holds a run of something else, or there is no weight to tune.
         OutputError: another run is at work there.
-        MosesFeatureError: BLEU is next to nothing, or the decoder fails.
+        MosesFeatureError: BLEU is almost 0, or the decoder fails.
     """
     if not decoder.features.names:
         raise UsageError(f"{ini.path}: expected a weight to tune, found none that is tuneable")
@@ -133,7 +133,7 @@ class _Run:
             self._go_on()
 
     def _read_earlier(self) -> None:
-        """Read what the iterations that are done have found."""
+        """Read the hypotheses of the finished iterations."""
         for number in range(1, len(self.state.iterations) + 1):
             self._pool.add(self._lists(number))
         logger.info("going on after iteration %d", len(self.state.iterations))
@@ -203,7 +203,7 @@ class _Run:
             self.state.stopped = f"no weight changed by more than {settings.settled:g}"
 
     def _decode(self, number: int, weights: Floats, path: Path) -> None:
-        """Write what an iteration finds."""
+        """Decode the n-best lists of an iteration into a file."""
         if number == 1 and self._first_lists is not None and self._first_lists.exists():
             with whole_file(path) as temporary:
                 shutil.copyfile(self._first_lists, temporary)
@@ -215,7 +215,7 @@ class _Run:
         )
 
     def _check_quality(self, statistics: Integers) -> None:
-        """Check that there is something to tune; if not, leave the directory to another run."""
+        """Check that the quality is high enough to tune; if not, remove the state of the run."""
         try:
             _check_quality(self._metric, statistics, self._pool.has_matches(), self._force)
         except MosesFeatureError:
@@ -249,7 +249,7 @@ class _Run:
             )
 
     def _log_search_errors(self, tuned: FeatureSet) -> None:
-        """Say what a wider search would change."""
+        """Log how much a wider search would change."""
         errors = self._decoder.search_errors(tuned, SAMPLE)
         if errors is not None and errors.sentences:
             share = errors.found / errors.sentences
@@ -283,7 +283,7 @@ class _Run:
         what = "weights"
         if not weights.keys() <= {feature.name for feature in self._ini.features}:
             write_weights(self._directory / RESCORING_WEIGHTS, tuned)
-            weights = {}  # they order the lists; the search keeps its own
+            weights = {}  # these weights only rerank the lists; the search keeps its own
             what = f"{RESCORING_WEIGHTS}, by which lists of this search are put in order,"
         comments = [
             f"{what} tuned by moses-feature {__version__} ({self._settings.algorithm}, seed "
@@ -296,10 +296,10 @@ class _Run:
 
 
 def _check_quality(of: Metric, statistics: Integers, has_matches: bool, force: bool) -> None:
-    """Check that there is something to tune: statistics (width,) of the first translations.
+    """Check the quality of the first translations, given their statistics (width,).
 
     Raises:
-        MosesFeatureError: their quality is so low that something must be wrong.
+        MosesFeatureError: it is so low that something must be wrong.
     """
     quality = corpus_quality(statistics)
     if (quality <= 0.0 and not has_matches) or (quality < NEAR_ZERO and not force):

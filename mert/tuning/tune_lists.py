@@ -1,4 +1,4 @@
-"""Tune weights on n-best lists that are there already, of any decoder, without decoding again."""
+"""Tune weights on existing n-best lists of any decoder, without decoding."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from moses_feature.moses.nbest_lists import EXPECTED, VALUES, nbest_lines, read_
 from moses_feature.runtime.errors import DataError, FormatError, MosesFeatureError, shown
 
 ORDERING = (TOTAL, LOG_PROB)
-"""The features by which other decoders order their lists."""
+"""The features by which other decoders rank their lists."""
 NEAR_ZERO = 0.1
-"""A quality that the best translations of each list are above if the references are theirs."""
+"""The best translations of each list exceed this quality if the references belong to them."""
 
 
 @dataclass(frozen=True)
 class TunedLists:
-    """What tuning on lists came to; the metric is that of `Metric.shown`, BLEU by default.
+    """The result of tuning on lists; the metric is `Metric.shown`, BLEU by default.
 
     Attributes:
-        features: with the weights found, their absolute values summing to 1.
-        translations: different ones in the lists.
-        sentences: with a list.
-        first: of the first translation of each list, as the decoder has it.
-        tuned: of those that the weights choose.
-        unseen: of those that weights choose which were optimised on the other half of the
-            sentences: what to expect of other texts.
-        best: of the translations that the references like best, sentence by sentence.
+        features: the features with the weights found, their absolute values summing to 1.
+        translations: distinct translations in the lists.
+        sentences: sentences with a list.
+        first: the metric of the first translation of each list, as the decoder ranked it.
+        tuned: the metric of the translations that the weights choose.
+        unseen: the same with weights optimised on the other half of the sentences: what to expect
+            on other texts.
+        best: the metric if the best translation of each sentence, by the references, is chosen.
         reason: why the optimiser stopped.
-        warnings: what should be known before the weights are used.
+        warnings: caveats about the weights.
     """
 
     features: FeatureSet
@@ -56,16 +56,16 @@ class TunedLists:
 def features_of(
     lists: str | Path, form: str = MOSES, start: Mapping[str, Sequence[float]] | None = None
 ) -> FeatureSet:
-    """Return the features that the first line of some lists has, with weights to begin with.
+    """Return the features in the first line of some lists, with start weights.
 
     Args:
         lists: the file.
         form: its format.
-        start: weights by the names of the features; None for those by which the decoder orders its
-            lists, or equal ones where that is not known (in Moses' format).
+        start: weights by the names of the features; None for those by which the decoder ranks its
+            lists, or equal ones if that is not known (in Moses' format).
 
     Raises:
-        FormatError: it is no line of an n-best list, or has no features.
+        FormatError: the line is not one of an n-best list, or has no features.
         MosesFeatureError: weights of other features, or all 0.
     """
     with NbestReader(lists, form) as reader:
@@ -112,12 +112,12 @@ def tune_lists(
 
     Args:
         lists: the file, text or compressed, sentences in order.
-        features: of the lists, with the weights to begin with.
-        references: of each sentence.
-        optimizer: of the weights.
-        seed: of what is random in it.
-        form: of the file; see `moses_feature.moses.nbest_formats.reader`.
-        metric: what is optimised.
+        features: the features of the lists, with the start weights.
+        references: the references of each sentence.
+        optimizer: the optimiser of the weights.
+        seed: the seed of the optimiser.
+        form: the format of the file; see `moses_feature.moses.nbest_formats.reader`.
+        metric: the metric to optimise.
 
     Raises:
         FormatError: a damaged line.

@@ -1,8 +1,8 @@
 """Tune a system whose n-best lists are rescored: first the search by itself, then all weights.
 
-Weights that order lists well together with a new feature may be bad ones for a search that has not
-got it. So the lists are made with weights that were tuned without it, and stay so. Systems that
-differ in what rescores them alone search alike, and one tuning of the search does for all.
+Weights that rank lists well together with a new feature may be bad for a search without that
+feature. So the weights of the search are tuned without it, and then fixed. Systems that differ only
+in their rescoring models thus share one tuning of the search.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def tune_system(
     other_runs: Iterable[Path] = (),
     **options: Any,
 ) -> TuningState:
-    """Tune a system as `tune` does; if its lists are rescored, the search first, in a folder.
+    """Tune a system like `tune`; if its lists are rescored, first tune the search, in a folder.
 
-    Arguments, result and errors are those of `tune`. If one of `other_runs`, directories of
-    tuning runs, has tuned the same search already, its files are copied.
+    Arguments, result and errors are those of `tune`. If one of `other_runs` (directories of tuning
+    runs) has tuned the same search already, its files are copied.
     """
     search_identity = {**identity, "decoder": _without_rescoring(identity["decoder"])}
     if not isinstance(decoder, RescoredDecoder):
@@ -90,7 +90,7 @@ def _without_rescoring(decoder: Json) -> Json:
 def _copy_same_run(
     others: Iterable[Path], directory: Path, identity: Json, settings: TuningSettings
 ) -> None:
-    """Copy what a finished run of the same thing left, unless the directory has a run."""
+    """Copy the results of a finished run of the same system, unless the directory has a run."""
     if directory.exists():
         return
     for other in others:

@@ -65,7 +65,7 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {"select": "moses_feature.cli.texts.select:select_command"},
     ),
 }
-"""Of each group of commands its help, and where each command is."""
+"""For each group of commands its help, and the location of each command."""
 
 
 class LazyGroup(click.Group):

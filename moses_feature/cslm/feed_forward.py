@@ -1,11 +1,11 @@
 """A network of two rectified layers as a scorer of words after contexts; free of torch.
 
-The product of a projection and its part of the first layer depends on the word and its position
-alone, so that all these products are computed once: a context then costs a sum of as many vectors
-as it has words. The sum over all words, log Z, belongs to the context; it is remembered.
+The product of a projection and its part of the first layer depends only on the word and its
+position, so all these products are computed once: a context then costs a sum of as many vectors as
+it has words. The sum over all words, log Z, depends only on the context, and is cached.
 
-In search, most n-grams are asked one by one, and what is asked depends on what was answered. A
-network whose second layer fits into the cache of a core answers at once, compiled, in a few
+In search, most n-grams are scored one by one, as each request depends on earlier scores. A network
+whose second layer fits into the cache of a core is evaluated by compiled code, in a few
 microseconds.
 
 Axes: N n-grams, C distinct contexts among them, B bases, F and S units of the two layers, V words.
@@ -39,9 +39,9 @@ NETWORK = np.dtype(
             # (bases, first); (first, second); (second,); (words or less, second);
             # (words or less,).
             *("table", "bases", "second_weight", "second_bias", "output", "output_bias"),
-            # Room for a context: (first,) and (first + 1,).
+            # Scratch memory for a context: (first,) and (first + 1,).
             *("units", "active"),
-            # Memory: (places, columns) contexts, and (places, second) their features.
+            # Cache: (places, columns) contexts, and (places, second) their features.
             *("contexts", "features"),
         )
     ]
@@ -75,12 +75,12 @@ _numbers_at: Any = _pointer_to(types.int64)
 def first_layer(
     table: Floats32, bases: Floats32, has_base: bool, contexts: NDArray[np.int32], units: Floats32
 ) -> None:
-    """Write max(0, base + the rows of the context words, one of each position).
+    """Write max(0, base + the sum of the rows of the context words at their positions).
 
     Args:
         table: (positions, words, F).
-        bases: (bases, F)
-        has_base: whether a context begins with the number of its base; else it is the first one.
+        bases: (bases, F).
+        has_base: whether a context begins with the number of its base; else the base is number 0.
         contexts: (n, columns).
         units: (n or more, F), overwritten.
     """
@@ -98,12 +98,12 @@ def first_layer(
 
 @_exact_inner
 def log_prob(network: Record, context: NDArray[np.int32], word: int) -> np.float32:
-    """Return log p of a word, not normalised: its logit, a natural log.
+    """Return log p of a word (natural log), not normalised: its logit.
 
     Args:
-        network: a `NETWORK` record; it remembers the features of the context.
+        network: a `NETWORK` record; it caches the features of the context.
         context: (columns,) ids, the nearest word last.
-        word: its id.
+        word: the id of the word.
     """
     place = _place_of(network, context)
     logit = _product(network, place * network.second, word * network.second)
@@ -112,7 +112,7 @@ def log_prob(network: Record, context: NDArray[np.int32], word: int) -> np.float
 
 @_summing
 def _product(network: Record, of_context: int, of_word: int) -> np.float32:
-    """Return the product of features and of a row of the output weights that begin there."""
+    """Return the product of features and a row of the output weights, at two addresses."""
     features, output = _floats_at(network.features), _floats_at(network.output)
     total = F(0.0)
     for s in range(network.second):
@@ -122,7 +122,7 @@ def _product(network: Record, of_context: int, of_word: int) -> np.float32:
 
 @_exact_inner
 def _place_of(network: Record, context: NDArray[np.int32]) -> int:
-    """Return where the features of a context are remembered, after they were computed."""
+    """Return where the features of a context are cached; compute them if they are not."""
     contexts = _ids_at(network.contexts)
     hashed = 0
     for position in range(len(context)):
@@ -140,9 +140,9 @@ def _place_of(network: Record, context: NDArray[np.int32]) -> int:
 
 @_exact_inner
 def _compute_features(network: Record, context: NDArray[np.int32], begin: int) -> None:
-    """Write the units of the second layer after a context to the features from a place on."""
+    """Write the units of the second layer after a context to the features from `begin` on."""
     _sum_first_layer(network, context)
-    # Half of the units are 0 and need no product.
+    # Half of the units are 0 and can be left out.
     units, active = _floats_at(network.units), _numbers_at(network.active)
     count = 0
     for k in range(network.first):
@@ -158,7 +158,7 @@ def _compute_features(network: Record, context: NDArray[np.int32], begin: int) -
 
 @_exact_inner
 def _sum_first_layer(network: Record, context: NDArray[np.int32]) -> None:
-    """Write the units of the first layer, before their function."""
+    """Write the units of the first layer, before the rectifier."""
     first, units = network.first, _floats_at(network.units)
     table, bases = _floats_at(network.table), _floats_at(network.bases)
     before = network.has_base
@@ -173,12 +173,12 @@ def _sum_first_layer(network: Record, context: NDArray[np.int32]) -> None:
 
 @_exact_inner
 def _add_second_layer(network: Record, begin: int, count: int) -> None:
-    """Add the products of so many active units to the features from a place on."""
+    """Add the products of `count` active units to the features from `begin` on."""
     second, features = network.second, _floats_at(network.features)
     units, active = _floats_at(network.units), _numbers_at(network.active)
     weight = _floats_at(network.second_weight)
     whole = count - count % 4
-    for n in range(0, whole, 4):  # four at a time, for the features stay in registers
+    for n in range(0, whole, 4):  # four at a time: the features stay in registers
         a, b, c, d = active[n], active[n + 1], active[n + 2], active[n + 3]
         of_a, of_b, of_c, of_d = units[a], units[b], units[c], units[d]
         a, b, c, d = a * second, b * second, c * second, d * second
@@ -206,32 +206,31 @@ def log_probs_of(
 
 
 ROWS = 64
-"""Contexts of a product. Always the same, so that a score does not depend on those beside it."""
+"""Contexts of a product: a fixed number, so that a score does not depend on the others."""
 WORDS_TOGETHER = 1024
 MOST_REMEMBERED = 1 << 21
 MOST_AT_ONCE = 1 << 17
-"""Weights of a second layer that stay in the cache of a core (512 KiB)."""
+"""The most weights of a second layer that stay in the cache of a core (512 KiB)."""
 PLACES = 1 << 14
-"""Contexts whose features a small network remembers."""
+"""The number of contexts whose features a small network caches."""
 NO_LOGIT = -1e30
 
 
 class FeedForward:
     """Scores words: natural logs of p(word | context).
 
-    A context is the ids of words, in order; before them the number of its base, if there are
-    several.
+    A context is the ids of words in order, preceded by the number of its base if there are several.
 
     Attributes:
-        columns: numbers of a context.
-        normalised: whether log Z is subtracted; if not, it was trained to be near 0.
-        weights: of the network, by name.
+        columns: the width of a context.
+        normalised: whether log Z is subtracted; if not, it is near 0 by training.
+        weights: the weights of the network, by name.
 
     Args:
         table: (positions, V or more, F) products of the projections and the first layer.
-        bases: (B, F) what is added to them: the bias of the first layer, and where a context has
-            the number of its base, what else is known.
-        weights: with the second layer and the output.
+        bases: (B, F) added to them: the bias of the first layer, and if a context has the number of
+            its base, the contribution of other inputs.
+        weights: the weights of the second layer and the output.
         normalised: see above.
         has_base: whether a context begins with the number of its base.
     """
@@ -259,12 +258,12 @@ class FeedForward:
     def network(self) -> Records | None:
         """The `NETWORK` record (1,) of a small model whose scores are not normalised; else None.
 
-        It lives as long as the model, and until it has other bases.
+        It is valid as long as the model, until the model gets other bases.
         """
         return None if self.normalised else self._network
 
     def use_bases(self, bases: Floats32) -> None:
-        """Take other bases, and forget what was known of the old ones."""
+        """Replace the bases, and clear the caches."""
         self._bases = np.ascontiguousarray(bases)
         self._log_norms.clear()
         if self._network is not None:
@@ -272,7 +271,7 @@ class FeedForward:
             self._of_network["contexts"][:] = -1
 
     def _as_network(self) -> Records:
-        """Return the model for compiled code."""
+        """Return the record of the model for compiled code."""
         _, words, first = self._table.shape
         second = self._second.shape[1]
         arrays = {
@@ -298,7 +297,7 @@ class FeedForward:
         record = np.zeros(1, dtype=NETWORK)
         for name, size in sizes.items():
             record[name] = size
-        # They are kept, for the record has no more than their addresses.
+        # Keep the arrays, since the record has only their addresses.
         self._of_network = {name: np.ascontiguousarray(of) for name, of in arrays.items()}
         for name, array in self._of_network.items():
             record[name] = array.ctypes.data
@@ -346,7 +345,7 @@ class FeedForward:
         return features[:count]
 
     def _norms(self, keys: list[bytes], features: Floats32) -> Floats32:
-        """Return log Z (C,) of contexts, from memory where it is known."""
+        """Return log Z (C,) of contexts, from the cache if it is known."""
         norms = np.array([self._log_norms.get(key, np.nan) for key in keys], dtype=np.float32)
         new = np.flatnonzero(np.isnan(norms))
         if len(new):

@@ -1,6 +1,6 @@
 """The n-grams of a text as packed arrays: 3 bytes a word (5 with more than 65,536 words).
 
-In training come 4 or 8 bytes a word for the order of an epoch and as much for the next one.
+Training adds 4 or 8 bytes a word for the order of an epoch and as much for the next one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Text:
         return dict(zip(self._numbers, totals.tolist(), strict=True))
 
     def ids(self, vocabulary: Vocabulary) -> NDArray[np.unsignedinteger]:
-        """Number the words; behind each sentence stands END."""
+        """Number the words, with END behind each sentence."""
         final = np.array(
             [vocabulary.index.get(word, UNKNOWN) for word in self._numbers],
             dtype=np.uint16 if len(vocabulary) <= 1 << 16 else np.uint32,
@@ -63,7 +63,7 @@ class Text:
         return ids
 
     def ngrams(self, vocabulary: Vocabulary, order: int) -> Ngrams:
-        """Number the words, and find what is before each."""
+        """Number the words, and find the context of each."""
         ids = self.ids(vocabulary)
         with_end = self.lengths + 1
         place = np.arange(len(ids)) - np.repeat(np.cumsum(with_end) - with_end, with_end)
@@ -71,11 +71,11 @@ class Text:
         return Ngrams(ids, before, order)
 
     def held_out(self, share: float, fewest: int, seed: int) -> NDArray[np.bool_]:
-        """Choose sentences at random, equal ones together.
+        """Choose sentences at random; equal ones are chosen together.
 
         Returns:
-            (words and symbols at ends,) bool, 1 in sentences that are held out: at least `fewest`
-            different ones, but no more than a tenth of all.
+            (words and ENDs,) bool, True in sentences that are held out: at least `fewest` distinct
+            ones, but no more than a tenth of all.
         """
         hashes = mixed(np.array(self._hashes, dtype=np.uint64), seed)
         distinct = np.unique(hashes)
@@ -85,11 +85,11 @@ class Text:
 
 
 class Ngrams:
-    """All n-grams of some sentences; one for each word and for each symbol at an end.
+    """All n-grams of some sentences, one for each word and each END.
 
     Args:
         ids: (n,) the words of the sentences, END after each.
-        before: (n,) words of the same sentence before each, `order` - 1 at most.
+        before: (n,) the number of words before each in its sentence, at most `order` - 1.
         order: words of an n-gram.
     """
 
@@ -102,7 +102,7 @@ class Ngrams:
         return len(self._ids)
 
     def predicted(self) -> Flags:
-        """Return which (n,) are learnt from: all."""
+        """Return a mask (n,) of the words to learn: all."""
         return np.ones(len(self), dtype=np.bool_)
 
     def words(self, rows: NDArray[np.integer]) -> Integers:
@@ -111,7 +111,7 @@ class Ngrams:
         return words
 
     def contexts(self, rows: NDArray[np.integer]) -> Integers:
-        """Return the words before (len(rows), order - 1), END for those before the sentence."""
+        """Return the words before (len(rows), order - 1), END for places before the sentence."""
         places = rows.astype(np.int64)[:, None] - self._back
         inside = self._back <= self._before[rows][:, None]
         return np.where(inside, self._ids[np.maximum(places, 0)], END).astype(np.int64)

@@ -1,10 +1,10 @@
 r"""The language model as a file in NPLM's text format (`NeuralLM` in moses.ini).
 
-Sections begin with a line such as `\hidden_weights 1` and end with an empty line; a matrix has a
-row on each line, tab-separated (NPLM's `src/model.cpp`). Its network is that of
+Sections begin with a line such as `\hidden_weights 1` and end with an empty line; a matrix has one
+row per line, tab-separated (NPLM's `src/model.cpp`). Its network is that of
 `moses_feature.cslm.feed_forward`: projections, two rectified layers, a softmax. Moses looks up the
-predicted word among the input words (`moses/LM/NeuralLMWrapper.cpp`), so that the output words must
-be the first input words; and it does not subtract log Z.
+predicted word among the input words (`moses/LM/NeuralLMWrapper.cpp`), so the output words must be
+the first input words; and it does not subtract log Z.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
 from moses_feature.runtime.files import whole_file
 
 BEGIN, NULL = b"<s>", b"<null>"
-"""What stands before a sentence, and a word of which nothing is known."""
+"""The word before a sentence, and an unknown context word."""
 INPUTS, OUTPUTS = b"\\input_vocab", b"\\output_vocab"
 MATRICES = {
     b"\\input_embeddings": "projection.weight",
@@ -41,13 +41,13 @@ SIZES = ("ngram_size", "input_embedding_dimension", "num_hidden", "output_embedd
 
 @dataclass(frozen=True)
 class NplmNetwork:
-    """A network as NPLM has it.
+    """A network in NPLM's terms.
 
     Attributes:
-        sizes: the order is the words that it sees and the predicted one.
-        inputs: the words that it sees, in the order of the rows of `projection.weight`.
-        outputs: those that it predicts, the first of the inputs.
-        weights: with the shapes of `LmSizes.shapes`, but for the rows of the projection.
+        sizes: layer sizes; the order counts the input words and the predicted one.
+        inputs: the input words, in the order of the rows of `projection.weight`.
+        outputs: the output words, which are the first of the inputs.
+        weights: with the shapes of `LmSizes.shapes`, except for the rows of the projection.
     """
 
     sizes: LmSizes
@@ -92,7 +92,7 @@ def read_network(path: Path) -> NplmNetwork:
     """Read a network.
 
     Raises:
-        FormatError: the file is not in the format, or a network that is not as described above.
+        FormatError: the file is not in the format, or the network is not as described above.
     """
     with LineReader(path) as reader:
         sections = dict(_sections(reader))
@@ -153,7 +153,7 @@ def load_neural_lm(path: str | Path) -> NeuralLM:
     """Read a model directory, or a file in NPLM's format.
 
     Raises:
-        MosesFeatureError: it is neither, or damaged.
+        MosesFeatureError: the path is neither, or the model is damaged.
     """
     path = Path(path)
     if path.is_dir():
@@ -167,21 +167,21 @@ def write_nplm(path: Path, model: NeuralLM) -> None:
     """Write a model in NPLM's format.
 
     Raises:
-        MosesFeatureError: a word that the format has another meaning for.
+        MosesFeatureError: a word has a special meaning in the format.
     """
     check_words(model.vocabulary)
     words = [*SYMBOLS, *model.vocabulary.shortlist]
     projection = model.weights["projection.weight"]
-    begin, null = projection[:1], projection[-1:]  # END stands before a sentence
+    begin, null = projection[:1], projection[-1:]  # END stands for the words before a sentence
     weights = {**model.weights, "projection.weight": np.vstack([projection[:-1], begin, null])}
     write_network(path, NplmNetwork(model.sizes, [*words, BEGIN, NULL], words, weights))
 
 
 def check_words(vocabulary: Vocabulary) -> None:
-    """Check that no word has another meaning in NPLM's format.
+    """Check that no word has a special meaning in NPLM's format.
 
     Raises:
-        MosesFeatureError: one has.
+        MosesFeatureError: a word has.
     """
     for word in (BEGIN, NULL):
         if word in vocabulary.index:
@@ -192,7 +192,7 @@ def read_nplm(path: Path) -> NeuralLM:
     """Read a model in NPLM's format; like Moses, it does not subtract log Z.
 
     Raises:
-        FormatError: the file is not in the format, or a network that is not as described there.
+        FormatError: the file is not in the format, or the network is not as described above.
     """
     network = read_network(path)
     inputs, outputs = network.inputs, network.outputs

@@ -28,21 +28,21 @@ class NeuralLM(FeedForward):
     """Scores n-grams: natural logs of p(word | context).
 
     A context is `order` - 1 ids, the nearest word last: END for each place before the beginning
-    of the sentence, `null` for a word that is not known, as at the beginning of a phrase out of
+    of the sentence, `null` for an unknown context word, as at the beginning of a phrase out of
     context.
 
     Attributes:
-        order: words of an n-gram, the predicted one counted.
-        begin, end: the ids of what is before a sentence, and of its end: END.
+        order: words of an n-gram, including the predicted one.
+        begin, end: the ids of the words before a sentence, and of its end: both END.
         vocabulary: words and ids.
-        null: the id of no particular word.
-        normalised: whether log Z is subtracted; if not, it was trained to be near 0.
+        null: the id of an unknown context word.
+        normalised: whether log Z is subtracted; if not, it is near 0 by training.
         training: settings, results and provenance.
 
     Args:
         sizes: order and layer sizes.
         weights: arrays with the shapes of `LmSizes.shapes`.
-        vocabulary: of the words.
+        vocabulary: words and ids.
         normalised: see above.
         training: see above.
     """
@@ -70,7 +70,7 @@ class NeuralLM(FeedForward):
     def load(cls, directory: Path) -> NeuralLM:
         """Read a model directory.
 
-        A model that was trained to be self-normalised is used so.
+        A self-normalised model is used without subtracting log Z.
 
         Raises:
             MosesFeatureError: a file is missing, or of a newer version of this program.

@@ -1,4 +1,4 @@
-"""The layer sizes of a language model, how to train it, and on what; free of torch."""
+"""Settings of a language model: layer sizes, training, data; free of torch."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from moses_feature.runtime.errors import UsageError
 from moses_feature.training.settings import RunSettings
 
 LM_ARCHITECTURE = "feed-forward-lm"
-"""What the config of a model directory calls it."""
+"""The name of the architecture in a model's config."""
 LARGEST_SIZE = 1 << 15
 LARGEST_ORDER = 32
 LARGEST_WINDOW = 31
 LIMITS = {"order": (2, LARGEST_ORDER), "source_window": (0, LARGEST_WINDOW)}
-"""Smallest and largest value of sizes that are not those of layers."""
+"""Smallest and largest values of the sizes that are not layer sizes."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class LmSizes:
     """Order and layer sizes (Cho et al. 2014, section 4.1.2).
 
     Attributes:
-        order: words of an n-gram, the predicted one counted.
-        projection: of each context word.
+        order: words of an n-gram, including the predicted one.
+        projection: the size of the projection of a context word.
         first, second: units of the two rectified layers.
     """
 
@@ -40,13 +40,13 @@ class LmSizes:
 
     @property
     def positions(self) -> int:
-        """Words that the network sees."""
+        """The number of input words of the network."""
         return self.order - 1
 
     def shapes(self, words: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the weights by their names in a model directory.
 
-        The last row of the projection is that of a word that is not known; see `NeuralLM`.
+        The last row of the projection is that of an unknown context word; see `NeuralLM`.
         """
         return {
             "projection.weight": (words + 1, self.projection),
@@ -72,7 +72,7 @@ class LmSettings(RunSettings):
 
     Attributes:
         sizes: order and layer sizes.
-        fewest_held_out: sentences that are held out at least, a tenth of all at most.
+        fewest_held_out: the least number of held-out sentences, up to a tenth of all.
         self_normalisation: factor of (log Z)^2 in the loss; 0 for none (Devlin et al. 2014).
     """
 
@@ -93,12 +93,12 @@ class LmSettings(RunSettings):
 
 @dataclass(frozen=True)
 class LmData:
-    """What to train a language model on.
+    """The data to train a language model on.
 
     Attributes:
-        text: a file with a sentence on each line, tokenised.
-        shortlist: words that the network knows; all others are UNK.
-        min_count: how often a word of the shortlist occurs at least, so that UNK occurs, too.
+        text: a tokenised file with a sentence on each line.
+        shortlist: the number of known words; all others are UNK.
+        min_count: the least count of a word in the shortlist, so that UNK occurs, too.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""The feed-forward language model of Cho et al. 2014, section 4.1.2 (CSLM; Schwenk 2007), trained.
+"""Training of the feed-forward language model of Cho et al. 2014, section 4.1.2 (Schwenk 2007).
 
 The projections of the context words, concatenated, go through two rectified layers and a softmax
 over the shortlist.
@@ -38,10 +38,10 @@ INITIAL_RANGE = 0.01
 
 
 class FeedForwardLM(nn.Module):
-    """p(word | the order - 1 words before it), END standing for what is before the sentence.
+    """p(word | the order - 1 words before it), where END stands for words before the sentence.
 
-    With dropout, which the paper has not, a share of the projections' and of the second layer's
-    components is zero in training, the others are scaled up.
+    Dropout, which the paper does not have, zeroes random components of the projections and the
+    second layer in training and scales up the others.
     """
 
     def __init__(self, sizes: LmSizes, words: int, dropout: float = 0.0) -> None:
@@ -92,11 +92,11 @@ def save_language_model(
     """Write a model that `NeuralLM.load` reads.
 
     Args:
-        directory: made where it is missing.
-        network: its weights.
-        vocabulary: of its words.
-        frequencies: (words,) how often each occurs; the projection of a word that is not known
-            is the mean of all, weighted by them.
+        directory: created if missing.
+        network: the network.
+        vocabulary: its words.
+        frequencies: (words,) counts of the words; the projection of an unknown context word is
+            the mean of all, weighted by them.
         training: settings, results and provenance.
 
     Raises:
@@ -111,11 +111,11 @@ def save_language_model(
 
 
 def with_mean(projection: Floats32, frequencies: NDArray[np.float64]) -> Floats32:
-    """Return projections and, behind them, that of a word that is not known.
+    """Return projections and, behind them, that of an unknown context word.
 
     Args:
-        projection: (words, P)
-        frequencies: (words,) by which the mean is weighted.
+        projection: (words, P).
+        frequencies: (words,) the weights of the mean.
     """
     mean = frequencies @ projection / max(frequencies.sum(), 1.0)
     return np.vstack([projection, mean.astype(np.float32)])
@@ -127,32 +127,33 @@ EVALUATION_BATCH = 1024
 
 
 class PackedNgrams(Protocol):
-    """Words, and what is known when each is predicted."""
+    """Words to predict, and their contexts."""
 
     def __len__(self) -> int:
-        """Return how many they are."""
+        """Return the number of n-grams."""
 
     def predicted(self) -> Flags:
-        """Return which (n,) are learnt from."""
+        """Return a mask (n,) of the words to learn."""
 
     def words(self, rows: NDArray[np.integer]) -> Integers:
         """Return the predicted words (len(rows),) of some n-grams."""
 
     def contexts(self, rows: NDArray[np.integer]) -> Integers:
-        """Return what is known (len(rows), positions)."""
+        """Return the contexts (len(rows), positions)."""
 
 
 class NgramObjective:
     """log p(word | its context) of the n-grams of a text; see `Objective`.
 
     Args:
-        ngrams: of the text.
-        held_out: (n-grams,) bool, 1 for those that measure the held-out loss.
-        network: that learns; its weights are drawn here.
+        ngrams: the n-grams of the text.
+        held_out: (n-grams,) bool, True for those that measure the held-out loss.
+        network: the network to train; its weights are drawn here.
         settings: batches and the seed.
-        device: where the network is.
-        vocabularies: that must be the same for a run to go on; the first is that of the words.
-        save: writes the network, given how often each word occurs.
+        device: the device of the network.
+        vocabularies: the vocabularies, which must be the same in a resumed run; the first is that
+            of the predicted words.
+        save: writes the network, given the counts of the words.
     """
 
     loss_name = "loss per word"
@@ -193,7 +194,7 @@ class NgramObjective:
         self.network: torch.nn.Module = network.to(device)
 
     def batch(self, update: int) -> Rows:
-        """Return the n-grams of an update: each comes once an epoch, in random order."""
+        """Return the n-grams of an update: each occurs once per epoch, in random order."""
         epoch, index = divmod(update, self.updates_per_epoch)
         if self._order is None or self._order[0] != epoch:
             random = np.random.default_rng([self._settings.seed, epoch])
@@ -230,7 +231,7 @@ class NgramObjective:
         self._save(directory, frequencies.astype(np.float64), training)
 
     def identity(self) -> Json:
-        """Return what the shortlists are."""
+        """Return what identifies the shortlists."""
         words = (word for of in self._vocabularies for word in of.shortlist)
         return {"shortlist": hashlib.sha256(b"\n".join(words)).hexdigest()}
 
@@ -269,7 +270,7 @@ def _objective(learnt: _TrainingSet, settings: LmSettings, device: torch.device)
 
 @dataclass(frozen=True)
 class _TrainingSet:
-    """What the network is trained on."""
+    """The data of the network."""
 
     ngrams: Ngrams
     held_out: NDArray[np.bool_]

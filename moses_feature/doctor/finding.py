@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 MOST_LINES = 2_000_000
-"""Of each text table that are read, by default."""
+"""The default number of lines to read of each text table."""
 Severity = Literal["problem", "warning", "note"]
 """A problem makes results wrong or runs fail; a warning may; a note does not."""
 

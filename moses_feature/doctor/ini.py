@@ -112,7 +112,7 @@ def _check(name: str, known: frozenset[str], where: str, what: str) -> Iterator[
 
 
 LARGEST_USUAL = 10.0
-"""Weights are of the order of 1 at most; the unknown word's apart."""
+"""Usual weights are at most of the order of 1, except that of unknown words."""
 
 
 def check_weights(ini: MosesIni) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import with_or_without_gz
 
 MOST_UNKNOWN = 0.1
-"""Share of reference words that a language model of the same text hardly ever lacks."""
+"""The largest usual share of reference words that a language model of this domain lacks."""
 _NUMBERS = tuple(b"%c" % digit for digit in b"-0123456789")
 _SECTION = re.compile(rb"\\([0-9]{1,9})-grams:")
 _COUNT = re.compile(rb"ngram ([0-9]{1,9})=\s*([0-9]{1,18})\s")
@@ -152,7 +152,7 @@ def _unknown_words(path: Path, model: Any, references: Sequence[list[bytes]]) ->
 
 
 OF_ONE_FILE = frozenset(("KENLM", "LexicalReordering", "OpSequenceModel"))
-"""Classes that read a file, and no folder."""
+"""Classes that read a file, never a folder."""
 WITH_FILES = frozenset(
     (
         TABLE_CLASS,
@@ -168,7 +168,7 @@ WITH_FILES = frozenset(
         "RNNsearch",
     )
 )
-"""Classes whose path is that of a file or folder; of others it may be the beginning of one."""
+"""Classes whose path is a file or folder; of other classes it may be a prefix of one."""
 
 
 def file_of(ini: MosesIni, path: str) -> Path | None:

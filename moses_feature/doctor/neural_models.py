@@ -20,7 +20,7 @@ from moses_feature.rnnsearch.decoder_feature import SearchInSearch
 from moses_feature.runtime.errors import MosesFeatureError
 
 SENTENCES = 2000
-"""Of each text, whose words are looked up."""
+"""The number of sentences of each text whose words are looked up."""
 SOURCE, REFERENCES = "the text to translate", "the references"
 
 
@@ -148,4 +148,4 @@ LOADERS: Mapping[str, Callable[[Path], _Model]] = {
     JOINT: _joint,
     "RNNsearch": _search,
 }
-"""By the class of a feature."""
+"""Checks by the class of a feature."""

@@ -18,18 +18,18 @@ from moses_feature.doctor.texts import Sentence
 from moses_feature.runtime.arrays import Floats
 
 COMPARED = 2000
-"""Sentences whose order is looked at."""
+"""The number of sentences whose order is checked."""
 APART = 7
-"""How far apart sentences are that have nothing to do with each other."""
+"""The distance, in lines, of sentences assumed to be unrelated."""
 SHIFTS = (1, -1, 2, -2, 3, -3)
 BLOCK = 20
-"""Sentences whose references may have moved together."""
+"""The number of sentences of a block, whose references may have moved together."""
 LEAST_GAIN = 1.5
-"""How many times more of its own reference a sentence predicts than of another one."""
+"""How many times more words of its own reference than of another one a sentence predicts."""
 BLOCK_GAIN = 2.0
-"""The same of a block; where lines are right it is 6 and more (Multi30k, laws), else about 1."""
+"""The same for a block; for aligned texts it is 6 or more (Multi30k, laws), else about 1."""
 LEAST_TRANSLATED = 0.6
-"""Share of the words that must have translations of their own for all of this."""
+"""The least share of words with translations in the table for this check."""
 
 
 def sample_words(sentences: Sequence[Sentence]) -> set[bytes]:

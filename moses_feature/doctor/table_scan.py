@@ -22,9 +22,9 @@ DIRECT, INVERSE = 2, 0
 """Columns of p(target | source) and p(source | target) in Moses' tables."""
 LEAST_SCORES = 4
 LIKELY = 0.1
-"""p(target | source) of translations that texts are compared with."""
+"""The least p(target | source) of translations used for comparing texts."""
 SUM_AT_MOST = 1.01
-"""Of p(target | source) over the targets of a phrase: 1, and what six digits leave."""
+"""The largest sum of p(target | source) over a phrase's targets: 1 plus rounding errors."""
 SHARE_OF_SUMS = 0.01
 REMEDIES = {
     "negative": "exponentiate log probabilities: Moses takes the logs itself",
@@ -39,7 +39,7 @@ REMEDIES = {
 PENALTY = "is 2.718 in every line"
 """The phrase penalty that old tables have."""
 IN_TEXT_HARMLESS = "not in the order"
-"""What hinders binarising tools alone."""
+"""Faults that matter only to binarising tools."""
 OTHERWISE = "make the table again, or take these lines out"
 
 

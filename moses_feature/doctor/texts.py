@@ -14,11 +14,11 @@ from moses_feature.runtime.errors import MosesFeatureError
 
 Side = Literal["source", "target"]
 FEW_KNOWN = 0.85
-"""Share of known words below which a text is looked at; in real systems it is 0.9 to 1."""
+"""A text with a smaller share of known words is checked; in real systems it is 0.9 to 1."""
 ALL_KNOWN = 0.98
-"""Share of known words above which all is well."""
+"""A text with a larger share of known words is fine."""
 EXPLAINED, MOSTLY_EXPLAINED = 0.2, 0.5
-"""Shares of unknown words that a change must make known, where few are known and where many."""
+"""The share of unknown words that a change must make known, if few words are known, and if many."""
 PUNCTUATION = b".,;:!?\"'()[]"
 
 
@@ -135,11 +135,11 @@ def check_filtered(scan: TableScan, sentences: Sequence[Sentence]) -> Iterator[F
 
 
 LONGEST = 100
-"""Words of a sentence: longer ones take a phrase-based decoder minutes."""
+"""The longest usual sentence, in words: longer ones take a phrase-based decoder minutes."""
 MOST_LONG, MUCH_TOO_LONG = 0.01, 250
-"""Share of longer sentences, and words of one, from which on that is a warning."""
+"""Warn from this share of longer sentences on, or from a sentence of this many words on."""
 MOST_SENTENCES = 2000
-"""That say whether words have factors."""
+"""The number of sentences searched for factors."""
 
 Sentence = list[bytes]
 

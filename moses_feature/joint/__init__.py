@@ -1,1 +1,1 @@
-"""The joint language model (NNJM): a target word after target words and beside source words."""
+"""The joint language model (NNJM): p(word | target words before it, source words beside it)."""

@@ -1,7 +1,7 @@
 """The joint model as files that Moses reads (`BilingualNPLM` in moses.ini).
 
-A network in NPLM's format and two lists of words, a word on each line. An id is a word's place in
-the two lists, those of the target first; the first word of each is that of all unknown ones
+The files are a network in NPLM's format and two lists with a word on each line. An id is a word's
+place in the two lists, target words first; the first word of each list stands for all unknown ones
 (`moses/LM/bilingual-lm/BiLM_NPLM.cpp`). A context is the source window from left to right, then the
 target words before (`moses/LM/BilingualLM.cpp`).
 """
@@ -34,16 +34,16 @@ from moses_feature.runtime.files import whole_file
 
 END_WORD, UNKNOWN_WORD = SYMBOLS
 SOURCE_SUFFIX, TARGET_SUFFIX = ".source", ".target"
-"""Of the lists of words, behind the name of the network."""
+"""The suffixes of the word lists, appended to the name of the network."""
 
 
 @dataclass(frozen=True)
 class JointFiles:
-    """Where Moses finds a joint model, and what its network does not say of itself.
+    """The files of a joint model, and the sizes that its network does not give.
 
     Attributes:
-        path: of the network, or a model directory, which needs nothing else.
-        order: target words of an n-gram, the predicted one counted.
+        path: the network, or a model directory, which needs no other file.
+        order: target words of an n-gram, including the predicted one.
         source_window: source words on each side.
         source_vocab, target_vocab: lists of words; empty for a model directory.
     """
@@ -69,7 +69,7 @@ def write_joint_nplm(path: Path, model: JointModel) -> JointFiles:
     """Write a model as the three files, the lists beside the network.
 
     Raises:
-        MosesFeatureError: a word that the format has another meaning for.
+        MosesFeatureError: a word has a special meaning in the format.
     """
     for vocabulary in (model.source, model.target):
         check_words(vocabulary)
@@ -94,7 +94,7 @@ def write_joint_nplm(path: Path, model: JointModel) -> JointFiles:
         weights[name] = weights[name][target_rows[: len(outputs)]]
     sizes = model.sizes
     seen = LmSizes(sizes.positions + 1, sizes.projection, sizes.first, sizes.second)
-    # The format has no sides: a source word may be spelt like a target word.
+    # The format does not distinguish sides: a source word may be spelt like a target word.
     write_network(path, NplmNetwork(seen, [*target, *source], outputs, weights))
     lists = []
     for suffix, words in (SOURCE_SUFFIX, source), (TARGET_SUFFIX, target):
@@ -107,7 +107,7 @@ def write_joint_nplm(path: Path, model: JointModel) -> JointFiles:
 
 
 def _is_list(path: Path) -> bool:
-    """Return whether a file may be a list of words that was exported before."""
+    """Return whether a file may be a list of words exported earlier."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -118,7 +118,7 @@ def load_joint_model(files: JointFiles) -> JointModel:
     """Read a model directory, or the files that Moses reads; the latter are not normalised.
 
     Raises:
-        MosesFeatureError: they cannot be read, are damaged, or do not belong together.
+        MosesFeatureError: files cannot be read, are damaged, or do not belong together.
     """
     path = Path(files.path)
     if path.is_dir():
@@ -159,7 +159,7 @@ def _read_joint_nplm(path: Path, files: JointFiles) -> JointModel:
         raise FormatError(path, f"at most {len(target)} output words", f"{outputs}")
     known = [word for word in target[1:outputs] if word not in (*SYMBOLS, BEGIN, NULL)]
     words = [word for word in source[1:] if word not in (*SYMBOLS, BEGIN, NULL)]
-    # END, UNKNOWN, the shortlist, and a word of which nothing is known.
+    # END, UNKNOWN, the shortlist, and the unknown context word.
     rows = [of_target[BEGIN], 0, *(of_target[word] for word in known)]
     projection = network.weights["projection.weight"]
     weights = dict(network.weights)
@@ -169,7 +169,7 @@ def _read_joint_nplm(path: Path, files: JointFiles) -> JointModel:
         [of_source[END_WORD], *source_rows, 0]
     ]
     end = of_target.get(END_WORD, outputs)
-    predicted = [end if end < outputs else 0, *rows[1:]]  # it is never asked for
+    predicted = [end if end < outputs else 0, *rows[1:]]  # the end is never predicted
     for name in ("output.weight", "output.bias"):
         weights[name] = np.ascontiguousarray(weights[name][predicted])
     vocabularies = Vocabulary(tuple(words)), Vocabulary(tuple(known))

@@ -1,6 +1,6 @@
 """The joint language model as a scorer of target words beside a source text; free of torch.
 
-A window, the source words around one, is the same for all target words that belong to it: its
+A window, the source words around one, is the same for all target words affiliated to that word: its
 part of the first layer is computed once.
 """
 
@@ -28,22 +28,22 @@ from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.files import Json
 
 NO_WINDOW = 0
-"""The number of a window of no particular words."""
+"""The number of the window whose words are all unknown."""
 
 
 class JointModel(FeedForward):
     """Scores target words: natural logs of p(word | window, words before).
 
     A context is the number of a window, then the ids of the `order` - 1 words before, the nearest
-    one last: END for each place before the beginning of the sentence, `null` for a word that is not
-    known. The end of a sentence is not scored, as in Moses (`moses/LM/BilingualLM.cpp`).
+    one last: END for each place before the beginning of the sentence, `null` for an unknown context
+    word. The end of a sentence is not scored, as in Moses (`moses/LM/BilingualLM.cpp`).
 
     Attributes:
         sizes: window, order and layer sizes.
-        order: target words of an n-gram, the predicted one counted.
-        begin, end: the id of what is before a sentence, and of its end: END.
+        order: target words of an n-gram, including the predicted one.
+        begin, end: the ids of the words before a sentence, and of its end: both END.
         source, target: words and ids.
-        null: the id of no particular target word.
+        null: the id of an unknown target context word.
         training: settings, results and provenance.
 
     Args:
@@ -84,7 +84,7 @@ class JointModel(FeedForward):
     def load(cls, directory: Path) -> JointModel:
         """Read a model directory.
 
-        A model that was trained to be self-normalised is used so.
+        A self-normalised model is used without subtracting log Z.
 
         Raises:
             MosesFeatureError: a file is missing, or of a newer version of this program.
@@ -105,10 +105,10 @@ class JointModel(FeedForward):
         return self.target.ids(words)
 
     def read(self, sentences: Sequence[Sequence[bytes]]) -> list[Integers]:
-        """Take the windows of a source text in place of others.
+        """Replace the windows by those of a source text.
 
         Returns:
-            of each sentence, the numbers (words,) of the windows around its words.
+            For each sentence, the numbers (words,) of the windows around its words.
         """
         sizes = self.sizes
         beside = sizes.source_window
@@ -125,7 +125,7 @@ class JointModel(FeedForward):
         return [1 + numbers[first:last] for first, last in pairwise(ends.tolist())]
 
     def _window_sums(self, windows: NDArray[np.integer]) -> Floats32:
-        """Return what windows (n, source words) add to the first layer, and its bias (n, F)."""
+        """Return the sums (n, F) of windows (n, source words) in the first layer, with its bias."""
         projection = self.weights["source_projection.weight"]
         sums = np.empty((-(-len(windows) // ROWS) * ROWS, self.sizes.first), dtype=np.float32)
         operand = np.zeros((ROWS, self._of_source.shape[0]), dtype=np.float32)

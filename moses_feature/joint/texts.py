@@ -1,9 +1,9 @@
 """The n-grams of an aligned text and the source words beside each, as packed arrays.
 
-Which source word a target word belongs to is Moses' rule (`moses/LM/BilingualLM.cpp`), which is
-that of Devlin et al. 2014 but for its reach: of the source words that a word is aligned to the
-middle one, of an even number the one before the middle; a word without any takes those of the
-nearest word that has some, of two as near the right one.
+The affiliation of a target word to a source word is Moses' rule (`moses/LM/BilingualLM.cpp`), which
+is that of Devlin et al. 2014 except for its reach. A word is affiliated to the middle one of the
+source words that it is aligned to (of an even number, the one before the middle). A word without
+links takes the affiliation of the nearest word with links (the right one of two as near).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ NO_LINK = -1
 
 
 def affiliations(alignment: bytes, source: int, target: int) -> Integers:
-    """Return the place of the source word that each target word belongs to.
+    """Return the place of the source word to which each target word is affiliated.
 
     Args:
         alignment: links such as `0-0 1-2`, source and target place, in any order.
-        source: how many source words there are.
-        target: how many target words.
+        source: the number of source words.
+        target: the number of target words.
 
     Raises:
-        ValueError: it is something else, names other places, or is empty beside target words; the
-            message is what was expected and what was found, as two arguments.
+        ValueError: the text is bad, names other places, or is empty although there are target
+            words; its two arguments are the expected and the found content.
     """
     found = np.empty(target, dtype=np.int64)
     text = np.frombuffer(alignment, dtype=np.uint8)
@@ -49,7 +49,7 @@ def affiliations(alignment: bytes, source: int, target: int) -> Integers:
 
 
 def what_is_wrong(result: int, alignment: bytes, source: int, target: int) -> tuple[str, str]:
-    """Return what was expected and what was found when `affiliate` failed."""
+    """Return the expected and the found content when `affiliate` failed."""
     if result == NO_LINK:
         return "word alignments, such as 0-0 1-1", "none"
     return text_of_links.what_is_wrong(result, alignment, source, target)
@@ -57,14 +57,14 @@ def what_is_wrong(result: int, alignment: bytes, source: int, target: int) -> tu
 
 @compiled
 def affiliate(text: Bytes, begin: int, end: int, source: int, found: Integers) -> int:
-    """Write the affiliations (target words,) of a text of links; return less than 0 if it is bad.
+    """Write the affiliations (target words,) of a text of links; return a negative number if bad.
 
     Args:
-        text: in which the links stand.
-        begin: where they begin …
-        end: … and end.
-        source: how many source words there are.
-        found: overwritten.
+        text: contains the links.
+        begin: where they begin.
+        end: where they end.
+        source: the number of source words.
+        found: (target words,) overwritten.
     """
     target = len(found)
     links = np.empty((end - begin) // 3 + 1, np.int64)
@@ -78,7 +78,7 @@ def affiliate(text: Bytes, begin: int, end: int, source: int, found: Integers) -
     first = 0
     while first < count:
         word = links[first] >> PLACES
-        last = kept = first  # of the same link twice, one is kept
+        last = kept = first  # of equal links only one is kept
         while last < count and links[last] >> PLACES == word:
             if links[last] != links[kept]:
                 kept += 1
@@ -92,7 +92,7 @@ def affiliate(text: Bytes, begin: int, end: int, source: int, found: Integers) -
 
 @part
 def _take_nearest(found: Integers) -> None:
-    """Give each word without a link what the nearest one has; there must be one."""
+    """Give each word without links the affiliation of the nearest one that has some."""
     own = found.copy()
     for word in range(len(found)):
         distance = 0
@@ -114,8 +114,8 @@ class AlignedText:
 
     Attributes:
         source, target: the sentences.
-        left_out: pairs.
-        inputs: where they come from.
+        left_out: the number of pairs left out.
+        inputs: the provenance of the files.
 
     Raises:
         FormatError: files of different lengths, or a bad alignment.
@@ -154,7 +154,7 @@ class AlignedText:
         return len(self.target)
 
     def ngrams(self, source: Vocabulary, target: Vocabulary, sizes: JointSizes) -> JointNgrams:
-        """Number the words, and find what is beside each."""
+        """Number the words, and find the context of each."""
         lengths = self.source.lengths
         begins = np.cumsum(lengths + 1) - lengths - 1
         with_end = self.target.lengths + 1
@@ -178,10 +178,10 @@ class JointNgrams:
     Args:
         target: the n-grams.
         source: the words of all source sentences.
-        centre: (n,) where among them the word stands that the predicted one belongs to, `NONE`
-            for the end of a sentence, which is not predicted.
-        inside: (2, n) words of the same sentence to the left and to the right of it, `window` at
-            most.
+        centre: (n,) the place in `source` of the word to which the predicted word is affiliated;
+            `NONE` for the end of a sentence, which is not predicted.
+        inside: (2, n) the number of words to the left and right of it in its sentence, at most
+            `window`.
         window: words on each side.
     """
 
@@ -203,7 +203,7 @@ class JointNgrams:
         return len(self._target)
 
     def predicted(self) -> Flags:
-        """Return which (n,) are learnt from: words, and no ends of sentences."""
+        """Return a mask (n,) of the words to learn: all but ENDs."""
         predicted: Flags = self._centre != NONE
         return predicted
 
@@ -220,5 +220,5 @@ class JointNgrams:
         return np.hstack([np.where(inside, source, END), self._target.contexts(rows)])
 
     def source_frequencies(self, words: int) -> NDArray[np.float64]:
-        """Return how often each of so many source words occurs."""
+        """Return the counts of the first `words` source words."""
         return np.bincount(self._source, minlength=words).astype(np.float64)

@@ -1,7 +1,6 @@
 """From an aligned text to a trained joint language model (NNJM; Devlin et al. 2014).
 
-It has the layers of the neural language model, and reads a window of source words beside the words
-before.
+It has the layers of the neural language model, and its context includes a window of source words.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ def train_joint_model(
 
 @dataclass(frozen=True)
 class _TrainingSet:
-    """What the network is trained on."""
+    """The data of the network."""
 
     ngrams: JointNgrams
     held_out: Flags

@@ -1,4 +1,4 @@
 """Metrics of translations, from statistics that add up over sentences."""
 
 METRIC_NAMES = ("bleu", "wer", "ter", "chrf", "accuracy")
-"""As users give them; `moses_feature.metrics.metric` says what they are."""
+"""The names for users; see `moses_feature.metrics.metric`."""

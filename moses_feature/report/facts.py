@@ -29,7 +29,7 @@ COUNTS = {
     "unknown_source_words": "unknown words, source",
     "unknown_target_words": "unknown words, target",
 }
-"""Counts that the file beside a table may have, and what they are called."""
+"""Counts that the file beside a table may have, with their labels."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ BIN = 0.25
 """Width of a bin of log probabilities."""
 OUTLIERS = 25
 LONG = 4
-"""Words of a long phrase at least."""
+"""The fewest words of a long phrase."""
 
 
 @dataclass

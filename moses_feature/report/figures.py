@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from moses_feature.report.maps import Map
 
 SHOWN_FIRST = 0.999
-"""The share of all pairs that is seen before a reader zooms out."""
+"""The share of all pairs that is visible before zooming out."""
 LABELS = 60
-"""Points of a map at most that have their names written there."""
+"""The most labelled points of a map."""
 LABEL_SIZE = 0.14, 0.03
-"""The part of the map that a name takes, its width and its height."""
+"""The width and height of a label, as parts of those of the map."""
 
 
 def density_figure(density: Density, escaped: bool) -> graph.Figure:

@@ -28,7 +28,7 @@ from moses_feature.runtime.files import whole_file, write_whole
 
 PERPLEXITY = 30
 FEWEST = 3 * PERPLEXITY + 1
-"""Points that t-SNE needs with this perplexity."""
+"""The fewest points for t-SNE with this perplexity."""
 NEIGHBOURS = 8
 CLUSTERS = 12
 

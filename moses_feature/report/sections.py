@@ -20,7 +20,7 @@ from moses_feature.tables.score_lines import ScoreLine
 
 SAMPLES, BEST = 50, 5
 ATTENTION = 4
-"""Phrases whose attention is shown."""
+"""The number of phrases whose attention is shown."""
 
 
 def what_was_done(

@@ -36,9 +36,9 @@ from moses_feature.runtime.errors import FormatError, UsageError
 logger = logging.getLogger(__name__)
 
 FEWEST, MOST = 20, 50
-"""Translations that are tried before anything is said of them, and at all."""
+"""The fewest translations to judge by, and the most that are tried."""
 LEAST_BETTER = 0.7
-"""Share of them that their own sentences explain better; by chance it is a half."""
+"""The least share that a translation's own sentence explains better than another; by chance 0.5."""
 
 
 class OwnSource:
@@ -248,7 +248,7 @@ NAMES = {
     architectures.ENCODER_DECODER: "RNN0",
     architectures.FEED_FORWARD: "RNN0",
 }
-"""Names of features by the architecture of the model, unless others are given."""
+"""Default names of features by the architecture of the model."""
 
 
 def named_model(text: str) -> tuple[str, str]:
@@ -261,7 +261,7 @@ def named_model(text: str) -> tuple[str, str]:
 
 
 Makers = Mapping[str, Callable[[str, str], SentenceScorer]]
-"""By the architecture of a model: what makes a feature of a name and a path."""
+"""By architecture: a function that makes a feature from a name and a model's path."""
 
 
 def scorers_of(

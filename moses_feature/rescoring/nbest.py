@@ -27,7 +27,7 @@ UNTUNEABLE = ("UnknownWordPenalty0",)
 """Features that Moses leaves out of its n-best lists."""
 
 TRANSLATIONS = "the translations"
-"""What lists hold, for error messages."""
+"""The content of lists, for error messages."""
 
 Weights = Mapping[str, Sequence[float]]
 

@@ -13,7 +13,7 @@ from moses_feature.rescoring.nbest import RescoredLine
 from moses_feature.runtime.errors import DataError
 
 MOST_MISSING = 100_000
-"""Sentences without a list, one after the other, that are taken for empty ones."""
+"""The most consecutive sentences without a list that are taken for empty ones."""
 
 
 @dataclass(frozen=True)

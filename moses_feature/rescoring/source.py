@@ -13,7 +13,7 @@ from moses_feature.rescoring.nbest import AnyTranslation, BadTranslationError
 from moses_feature.runtime.errors import MosesFeatureError
 
 _LINKS = re.compile(rb"(?:[0-9]{1,9}-[0-9]{1,9}(?: |$))+")
-"""What other decoders may write behind the total is no word alignment."""
+"""A word alignment; other decoders may write other text behind the total."""
 
 
 class SourceText:

@@ -1,1 +1,1 @@
-"""RNNsearch, the network of whole sentences: training, scores, translation, a decoder feature."""
+"""RNNsearch, a network for whole sentences: training, scoring, translation, decoder feature."""

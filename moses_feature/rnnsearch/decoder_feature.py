@@ -1,10 +1,10 @@
-"""RNNsearch word by word, for a search that asks for many words after many beginnings.
+"""RNNsearch as a decoder feature: log p(next word | prefix, source), batched.
 
-The beginnings of translations are the nodes of a tree: each is a word after another node, or a
-root, of which each sentence has one. The state of the decoder at a node follows from the node
-before and the word there, so that the nodes that follow one node share their state, its alignment
-and context (`moses_feature.rnnsearch.inference`). States are kept for the sentence at hand;
-those that are asked for together, and those on their way from the root, are computed together.
+The prefixes of translations are the nodes of a tree: a node is a word after its parent node; each
+sentence has one root. The decoder state at a node is determined by its parent and its word, so the
+children of a node share their state, its alignment and context
+(`moses_feature.rnnsearch.inference`). States are cached for the current sentence; states that are
+requested together, and those on the paths from the root, are computed together.
 """
 
 from __future__ import annotations
@@ -24,30 +24,31 @@ from moses_feature.runtime.arrays import Floats, Floats32, Integers
 from moses_feature.runtime.errors import MosesFeatureError
 
 MOST_STATES = 1 << 15
-"""States of a sentence that are kept, at 5 kB each with `small`."""
+"""The most states of a sentence that are kept, at 5 kB each with `small`."""
 NO_STATE = -1
 DEFAULT_HISTORY = 4
-"""Last words that two hypotheses must have in common to be taken for one."""
+"""Hypotheses recombine if this many of their last words are the same."""
 
 
 def root_of(sentence: int) -> int:
-    """Return what stands in the place of the node before a root."""
+    """Return the number that stands for the parent of a sentence's root."""
     return -1 - sentence
 
 
 class SearchInSearch:
-    """Scores words after the nodes of a tree: natural logs of p(word | beginning, source).
+    """Scores words after the nodes of a tree: natural logs of p(word | prefix, source).
 
     Attributes:
         source, target: words and ids.
-        words: what makes words out of tokens.
+        words: how tokens become words.
         end: the id of the end of a sentence.
 
     Args:
-        directory: of the model.
+        directory: the model directory.
 
     Raises:
-        MosesFeatureError: it cannot be read, or does not write from left to right what is searched.
+        MosesFeatureError: the model cannot be read, or does not write the target from left to
+            right.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -65,13 +66,13 @@ class SearchInSearch:
         self.forget()
 
     def read(self, sentences: Sequence[Sequence[bytes]]) -> None:
-        """Take the sentences of a source text."""
+        """Replace the source text."""
         pairs = (self.words.pair(b" ".join(sentence), b"") for sentence in sentences)
         self._sentences = [self.source.ids(source) for source, _ in pairs]
         self.forget()
 
     def forget(self) -> None:
-        """Forget all states; nodes may have other numbers from now on."""
+        """Forget all states; from now on nodes may have other numbers."""
         self._sentence = NO_STATE
         self._count = 0
         self._after = np.zeros(0, dtype=np.int32)
@@ -83,7 +84,7 @@ class SearchInSearch:
         return [self.target.ids(word)[0] if word else END for word in of_words]
 
     def guesses(self, words: Integers) -> Floats:
-        """Return about what words (n,) score, wherever they stand."""
+        """Return approximate log p (n,) of words (n,), whatever the context."""
         nothing = np.zeros((1, self._network.width), dtype=np.float32)
         found: Floats = self._network.all_log_probs(nothing)[0, words]
         return found
@@ -92,8 +93,8 @@ class SearchInSearch:
         """Return log p (n,) of words after nodes of one sentence.
 
         Args:
-            tree: (all nodes, 2) of each node the one before and the id of its word.
-            nodes: (n,)
+            tree: (all nodes, 2) for each node its parent and the id of its word.
+            nodes: (n,) nodes.
             words: (n,) ids.
         """
         distinct, row = np.unique(nodes, return_inverse=True)
@@ -109,7 +110,7 @@ class SearchInSearch:
         return self._network.log_probs_at(features, row, words)
 
     def _begin(self, tree: NDArray[np.int32], node: int) -> None:
-        """Read the sentence of a node, unless it is the one at hand and there is room."""
+        """Encode the sentence of a node, unless it is the current one and there is memory."""
         while node >= 0:
             node = int(tree[node, 0])
         sentence = root_of(node)
@@ -128,7 +129,7 @@ class SearchInSearch:
         self._keep(first)
 
     def _keep(self, states: States) -> Integers:
-        """Keep states, and return their numbers."""
+        """Cache states, and return their numbers."""
         numbers = self._count + np.arange(len(states.states))
         self._count += len(numbers)
         if self._count > len(self._states):
@@ -144,13 +145,13 @@ class SearchInSearch:
         return States(self._states[numbers], source, nothing, self._contexts[numbers])
 
     def _states_of(self, tree: NDArray[np.int32], nodes: Integers) -> Integers:
-        """Return the numbers of the states at nodes; those before have been reached."""
+        """Return the numbers of the states at nodes, whose parents' states are cached."""
         before = tree[nodes, 0]
         states: Integers = np.where(before < 0, 0, self._after[before]).astype(np.int64)
         return states
 
     def _reach(self, tree: NDArray[np.int32], nodes: NDArray[np.integer]) -> None:
-        """Compute the states that follow from nodes, and from all on their way from the root."""
+        """Compute the states that follow nodes, and all states on the paths from the root."""
         waiting = []
         while True:
             nodes = np.unique(nodes[nodes >= 0])

@@ -1,10 +1,10 @@
 """RNNsearch as a scorer of pairs; free of torch.
 
-Many targets of one source share its encoder and their prefixes; many sources are encoded and read
-side by side, and share what they begin or end with. A state of the decoder follows from the words
-up to the last but one, so that prefixes that differ in their last word alone share it, its
-alignment and its context. A context is a mean of annotations, so that its product with a matrix is
-the mean of theirs. They are computed once for each source word, as sums of those of the forward and
+The targets of a source share its encoder and their common prefixes; many sources are encoded
+together and share common beginnings and ends. A decoder state is determined by all words but the
+last, so prefixes that differ only in their last word share the state, its alignment and its
+context. A context is a mean of annotations, so its product with a matrix is the mean of their
+products. These are computed once for each source word, as sums of the products of the forward and
 the backward state.
 
 Axes: P source positions of all sentences, N prefixes of as many words, M states of the decoder
@@ -51,7 +51,7 @@ def align(
     offsets: Integers,
     alignments: Floats32,
 ) -> None:
-    """Write the probabilities that a state is aligned to each word of its source sentence.
+    """Write the alignment of states: probabilities of the words of their source sentences.
 
     Args:
         queries: (n, A) W_a s and the bias.
@@ -59,7 +59,7 @@ def align(
         weight: (A,) v_a.
         source: (n,) the source sentence of each state.
         offsets: (sources + 1,) where the annotations of each begin.
-        alignments: (n, longest or more), overwritten as far as the sentence goes.
+        alignments: (n, longest or more), overwritten up to the end of each sentence.
     """
     units = np.empty(len(weight), dtype=np.float32)
     for row in range(len(queries)):
@@ -100,16 +100,16 @@ def expect(
 def states_along(
     phrases: Phrases, start: Floats32, step: Callable[[Integers, Floats32], None], end: bool
 ) -> tuple[Floats32, Integers]:
-    """Return the states after each word of phrases, and which of them each word has.
+    """Return the states after each word of phrases, one for each distinct prefix.
 
     Args:
-        phrases: of word ids.
+        phrases: phrases of word ids.
         start: (1, H) the state before the first word.
-        step: puts the states (n, H) after words (n,) in the place of those before them.
+        step: replaces states (n, H) by those after words (n,).
         end: whether END is read after the words, too.
 
     Returns:
-        states (distinct prefixes, H), and the row of each word (and END), phrase after phrase.
+        States (distinct prefixes, H), and the row of each word (and END), phrase by phrase.
     """
     offsets = phrases.offsets + (np.arange(len(phrases) + 1) if end else 0)
     row_of = np.empty(offsets[-1], dtype=np.int64)
@@ -130,19 +130,19 @@ def states_along(
 NO_LOGIT = -1e30
 SIDES = "forward", "backward"
 SOURCES_TOGETHER = 64
-"""EncodedSources that a thread works on at a time."""
+"""Source sentences that a thread works on at a time."""
 
 Ids = Sequence[int]
 
 
 @dataclass(frozen=True)
 class EncodedSources:
-    """Source sentences as the decoder needs them: products of the annotations h.
+    """Source sentences for the decoder: products of the annotations h.
 
     Attributes:
         keys: (P, A) U_a h.
         values: (P, 3 H + 2 S) C_z h, C_r h, C h, then C_o h.
-        offsets: (sources + 1,) where those of each sentence begin.
+        offsets: (sources + 1,) where the products of each sentence begin.
         start: (sources, H) the first states of the decoder.
     """
 
@@ -154,12 +154,12 @@ class EncodedSources:
 
 @dataclass(frozen=True)
 class States:
-    """States of the decoder, and what they are aligned to.
+    """States of the decoder, and their alignments.
 
     Attributes:
         states: (M, H).
-        source: (M,) the sentence that each reads.
-        alignments: (M, longest source) as far as the source of each goes.
+        source: (M,) the source sentence of each.
+        alignments: (M, longest source) up to the end of each source.
         contexts: (M, 3 H + 2 S) C_z c, C_r c, C c, then C_o c of the contexts c.
     """
 
@@ -173,10 +173,10 @@ class SearchNetwork:
     """A network that scores pairs of ids: natural logs, END included.
 
     Args:
-        sizes: of its layers.
+        sizes: layer sizes.
         weights: arrays by their names in `RnnSearch`.
-        normalised: whether log Z is subtracted; a network that was trained to have it near 0 needs
-            no softmax, which is half of the work.
+        normalised: whether log Z is subtracted; if not (it is near 0 by training), no softmax is
+            needed, which is half of the work.
 
     Attributes:
         words: V.
@@ -220,7 +220,7 @@ class SearchNetwork:
             sources: the distinct sources.
             levels: the prefix trees of the targets, one root for each source.
             offsets: (pairs + 1,) where the words of each target begin, END counted.
-            run: does what `map` does, maybe in threads.
+            run: has the interface of `map`, perhaps with threads.
         """
         of_edges = [np.empty(len(level.word)) for level in levels]
         score = partial(self._score_some, sources, levels, of_edges)
@@ -260,7 +260,7 @@ class SearchNetwork:
             state, last = state_of_next, word[grows]
 
     def encode(self, sentences: Sequence[Ids]) -> EncodedSources:
-        """Read source sentences; what they begin or end with alike is read once."""
+        """Encode source sentences; common prefixes and suffixes are encoded once."""
         phrases = Phrases.pack(sentences)
         offsets = phrases.offsets + np.arange(len(phrases) + 1)
         distinct = np.union1d(phrases.ids.astype(np.int64), [END])
@@ -302,12 +302,12 @@ class SearchNetwork:
         return States(states, source, alignments, contexts)
 
     def features(self, states: States, state: Integers, inputs: Inputs, last: Integers) -> Floats32:
-        """Return what the output layer reads (N, S) after prefixes.
+        """Return the inputs of the output layer (N, S) after prefixes.
 
         Args:
-            states: all of them.
+            states: all states.
             state: (N,) the state of each prefix.
-            inputs: of the words.
+            inputs: products of the words.
             last: (N,) the last words.
         """
         pieces = self.product("maxout_state", states.states)
@@ -324,7 +324,7 @@ class SearchNetwork:
         last: Integers,
         sources: EncodedSources,
     ) -> States:
-        """Return the states (N) that follow from prefixes: from their states and last words."""
+        """Return the states (N) after prefixes, given by their states and last words."""
         after = states.states[state]
         of_words = inputs.of_state[inputs.rows(last)]
         of_words += states.contexts[state, : 3 * self._sizes.hidden]
@@ -342,13 +342,13 @@ class SearchNetwork:
         return log_probs
 
     def all_log_probs(self, features: Floats32) -> Floats:
-        """Return log p (N, V) of all words after features (N, S), normalised in any case."""
+        """Return log p (N, V) of all words after features (N, S), always normalised."""
         logits = self.product("output_words", features).astype(np.float64)
         logits -= self._log_sums(features)[:, None]
         return logits
 
     def _recur(self, name: str, inputs: Floats32, word: Integers, state: Floats32) -> None:
-        """Put the next states in the place of states (n, H), after words with rows of inputs."""
+        """Replace states (n, H) by those after words with rows of inputs."""
         gates = self.product(f"{name}_gates", state)
         reset = np.empty_like(state)
         encoder_gates(gates, inputs, word, state, reset)
@@ -392,7 +392,7 @@ class Inputs:
         self.of_maxout = network.product("maxout_input", embedded)
 
     def rows(self, words: Integers) -> Integers:
-        """Return where the products of words stand."""
+        """Return the rows of the products of words."""
         return self._row[words]
 
 
@@ -404,5 +404,5 @@ def _edges_below(levels: Sequence[Level], first: int, last: int) -> Iterable[tup
     for level in levels:
         begin, end = np.searchsorted(level.parent, (first, last)).tolist()
         yield slice(begin, end), first
-        first = int(np.count_nonzero(level.word[:begin]))  # END is 0, and leads nowhere
+        first = int(np.count_nonzero(level.word[:begin]))  # an edge of END (0) has no node
         last = first + int(np.count_nonzero(level.word[begin:end]))

@@ -5,9 +5,9 @@ alignment units, S maxout units, V target words. In the comments x is the source
 sentence, h an annotation of a source word, s a state of the decoder, c the context, the mean of
 the annotations that is expected under the alignment.
 
-The update gate z is 1 - z of the paper's appendix, so that one recurrence does for this network
-and the encoder-decoder. W_z, U_z and C_z of other signs, which are as likely at the start, make up
-for it.
+The update gate z here is 1 - z of the paper's appendix, so that this network and the
+encoder-decoder share one recurrence. It is equivalent to W_z, U_z and C_z of the opposite sign,
+which are as likely at the start.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from moses_feature.networks.vocabulary import END
 from moses_feature.rnnsearch.settings import SearchSizes
 
 SMALLEST = 1e-30
-"""Probability of a link whose log is taken for that of smaller ones; they have no gradient."""
+"""Smaller probabilities of links are taken for this one; they have no gradient."""
 
 
 class RnnSearch(PairNetwork):
     """p(target sentence | source sentence) as a product over the target words.
 
-    END stands behind both sentences, and has an annotation of its own; its embedding as y_0 is zero
-    and stays so. With dropout, which the paper has not, a share of the embeddings' and of the
-    maxout units' components is zero in training, the others are scaled up.
+    END follows both sentences, and has an annotation of its own; its embedding as y_0 is zero
+    and stays so. Dropout, which the paper does not have, zeroes random components of the
+    embeddings and the maxout units in training and scales up the others.
     """
 
     sizes: SearchSizes
@@ -93,7 +93,7 @@ class RnnSearch(PairNetwork):
         forward = encoder_states(
             self.forward_input(embedded), self.forward_gates.weight, self.forward_candidate.weight
         )
-        # Backward from the END of each sentence; what is behind it stays where it is.
+        # Backward from the END of each sentence; the padding behind it stays in place.
         position = torch.arange(len(embedded), device=source.device)[:, None]
         turned = torch.where(position <= lengths, lengths - position, position)[:, :, None]
         backward = encoder_states(
@@ -118,7 +118,7 @@ class RnnSearch(PairNetwork):
         inputs = self.decoder_input(embedded)  # (M + 1, B, 3 H)
         keys = self.alignment_annotation(annotations)  # (B, N + 1, A)
         padding = torch.arange(annotations.shape[1], device=lengths.device) > lengths[:, None]
-        # The product of a context is the mean of those of the annotations, which are one product.
+        # The product of a context is the mean of the annotations' products, computed together.
         products = self.decoder_context(annotations), self.maxout_context(annotations)
         values = torch.cat(products, 2)  # (B, N + 1, 3 H + 2 S)
         hidden = self.sizes.hidden
@@ -142,7 +142,7 @@ class RnnSearch(PairNetwork):
         return torch.softmax(energy[:, :, 0].masked_fill(padding, -torch.inf), 1)
 
     def _next_state(self, state: Tensor, inputs: Tensor) -> Tensor:
-        """Return the state after a word, given W e(y) + C c (B, 3 H) of all three products."""
+        """Return the state after a word, given W e(y) + C c (B, 3 H) of gates and candidate."""
         hidden = self.sizes.hidden
         gates = torch.sigmoid(inputs[:, : 2 * hidden] + self.decoder_gates(state))
         z, r = torch.split(gates, hidden, 1)
@@ -160,8 +160,8 @@ class RnnSearch(PairNetwork):
     ) -> tuple[Tensor, ...]:
         """Return log p and log Z of every target word, END included; see `EncoderDecoder`.
 
-        Given links (3, L), the number of a pair, a target and a source position each, also return
-        the log probability (L,) of each in the alignment of its target word.
+        Given links (3, L), each a pair, a target and a source position, also return the log
+        probability (L,) of each link in the alignment of its target word.
         """
         annotations = self.annotations(source, source_lengths)
         previous = functional.pad(target[:, :-1], (1, 0), value=END)

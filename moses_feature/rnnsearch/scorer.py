@@ -38,13 +38,13 @@ class SearchScorer:
     """Scores sentence pairs: natural logs of p(target | source), END included.
 
     Attributes:
-        source, target: the vocabularies of what the network reads and writes.
+        source, target: the vocabularies of the read and the written side.
         words, escaped: how tokens become words; see `PhraseModel`.
         reading: the direction in which pairs are read and written.
         training: settings, results and provenance.
-        digest: SHA-256 of all that decides the scores.
-        normalised: whether log Z is subtracted; if not, it was trained to be near 0.
-        network: what computes the scores.
+        digest: SHA-256 of everything that determines the scores.
+        normalised: whether log Z is subtracted; if not, it is near 0 by training.
+        network: computes the scores.
 
     Raises:
         MosesFeatureError: a file is missing, or of a newer version of this program.
@@ -73,7 +73,7 @@ class SearchScorer:
 
     @property
     def seed(self) -> int | None:
-        """The seed that it was trained with, if that is known."""
+        """The seed of training, if it is known."""
         settings = self.training.get("settings")
         seed = settings.get("seed") if isinstance(settings, dict) else None
         return seed if isinstance(seed, int) else None
@@ -101,7 +101,7 @@ class SearchScorer:
 
 
 class PairScorer:
-    """Scores packed pairs with a network that stands in memory, on the CPU; see `Scorer`."""
+    """Scores packed pairs with a network in memory, on the CPU; see `Scorer`."""
 
     def __init__(self, network: RnnSearch, computation: Computation) -> None:
         if computation.dtype.itemsize != np.dtype(np.float32).itemsize:

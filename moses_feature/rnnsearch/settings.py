@@ -1,4 +1,4 @@
-"""RNNsearch: its layer sizes, how to train it, and on what; free of torch."""
+"""Settings of RNNsearch: layer sizes, training, data; free of torch."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ class SearchSettings(TrainingSettings):
 
 @dataclass(frozen=True)
 class SearchData:
-    """What to train RNNsearch on.
+    """The data to train RNNsearch on.
 
     Attributes:
-        source, target: files with a sentence on each line, tokenised; line n of one translates
+        source, target: tokenised files with a sentence on each line; line n of one translates
             line n of the other.
-        shortlist: words of each side that the network knows; all others are UNK.
-        min_count: how often a word of a shortlist occurs at least, so that UNK occurs, too.
+        shortlist: the number of known words of each side; all others are UNK.
+        min_count: the least count of a word in a shortlist, so that UNK occurs, too.
         longest: pairs with a longer sentence, in words, are left out.
         reading: the direction in which the pairs are read and written.
         word_alignment: a file with the links of a pair on each line, source and target place, as

@@ -23,18 +23,18 @@ from moses_feature.training.objective import Rows
 
 @dataclass(frozen=True)
 class Links:
-    """Which words of pairs are linked: two places a link, as a network reads and writes the pairs.
+    """The links of pairs, as two places each in the sequences that a network reads and writes.
 
     Attributes:
         read: the places of the words that are read.
-        written: those of the words that are written.
+        written: the places of the words that are written.
     """
 
     read: Phrases
     written: Phrases
 
     def of(self, rows: Rows) -> Integers:
-        """Return the links (3, links) of pairs: which pair, written place, read place."""
+        """Return the links (3, links) of pairs: index of the pair, written place, read place."""
         read, written = self.read.some(rows), self.written.some(rows)
         pair = np.repeat(np.arange(len(rows)), np.diff(read.offsets))
         return np.stack([pair, written.ids.astype(np.int64), read.ids.astype(np.int64)])
@@ -50,13 +50,13 @@ class LinkCollection:
         return len(self._counts)
 
     def add(self, read: Integers, written: Integers) -> None:
-        """Add those of the next pair."""
+        """Add the links of the next pair."""
         self._read.extend(read.tolist())
         self._written.extend(written.tolist())
         self._counts.append(len(read))
 
     def links(self, rows: Rows) -> Links:
-        """Return those of some pairs."""
+        """Return the links of some pairs."""
         offsets = np.zeros(len(self._counts) + 1, dtype=np.int64)
         np.cumsum(self._counts, out=offsets[1:])
         sides = (np.frombuffer(side, dtype=np.uint32) for side in (self._read, self._written))
@@ -64,13 +64,13 @@ class LinkCollection:
 
 
 class SentencePairs:
-    """The pairs of two texts, as the network reads and writes them, once.
+    """The pairs of two texts, as the network reads and writes them; can be iterated once.
 
     Attributes:
-        left_out: pairs with a sentence that is empty or too long.
-        unlinked: of the others, those without a link, where there is a word alignment.
-        links: of the others, where there is a word alignment.
-        inputs: where they come from, when all are read.
+        left_out: the number of pairs with an empty or too long sentence.
+        unlinked: of the others, those without a link, if there is a word alignment.
+        links: the links of the others, if there is a word alignment.
+        inputs: the provenance of the files, once all are read.
 
     Raises:
         FormatError: files of different lengths, or a bad alignment.
@@ -96,7 +96,7 @@ class SentencePairs:
                 if all(0 < len(words) <= data.longest for words in pair):
                     for read, written in links:
                         self.links.add(read, written)
-                        self.unlinked += len(read) == 1  # that of the ends
+                        self.unlinked += len(read) == 1  # only the link of the two ENDs
                     yield PhrasePair(*data.reading.sides(*pair), 1.0)
                 else:
                     self.left_out += 1
@@ -107,7 +107,7 @@ class SentencePairs:
     def _places(
         self, text: bytes, pair: tuple[list[bytes], list[bytes]], reader: LineReader
     ) -> tuple[Integers, Integers]:
-        """Return the places that the network reads and writes of links, with those of END."""
+        """Return the read and the written places of links, including those of END."""
         try:
             links = links_of(text.strip(), *map(len, pair))
         except ValueError as error:

@@ -1,8 +1,8 @@
 """From sentence pairs to a trained RNNsearch.
 
-Guided alignment (Chen et al. 2016): beside log p of the words, the network's alignments are
-compared with links that an aligner found: the loss grows by the cross-entropy of each written
-word's alignment, given its links.
+Guided alignment (Chen et al. 2016): the network's alignments are compared with links found by an
+aligner. The loss contains, beside log p of the words, the cross-entropy of each written word's
+alignment, given its links.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from moses_feature.training.single import train_single
 from moses_feature.training.trainer import NO_CONTROL, RunControl
 
 GUIDANCE = 0.5
-"""Nats of loss for a nat of a word's alignment."""
+"""The weight of the alignments' cross-entropy (nats per word) in the loss."""
 
 
 class GuidedObjective(PhraseObjective):
-    """log p of the target words, and the alignments beside them; see `PhraseObjective`.
+    """log p of the target words, and the guided alignment; see `PhraseObjective`.
 
     Args:
         data: sentence pairs.
-        links: of all of them, with those of END.
+        links: the links of all pairs, including those of END.
         settings: how to train.
-        device: where the network is.
+        device: the device of the network.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class GuidedObjective(PhraseObjective):
         self._links = links
 
     def terms(self, network: torch.nn.Module, rows: Rows) -> Terms:
-        """Return log p of the words of some pairs, and what is lost by alignments."""
+        """Return log p of the words of some pairs, and the loss of their alignments."""
         links = self._links.of(rows)
         shares = torch.from_numpy(shares_of(links)).to(self.device)
         given = *self.given(network, rows), torch.from_numpy(links).to(self.device)
@@ -61,13 +61,13 @@ class GuidedObjective(PhraseObjective):
         )
 
     def shown(self, held_out: dict[str, float]) -> str:
-        """Return the held-out loss, and the cross-entropy of the alignments beside it."""
+        """Return the held-out loss, and the cross-entropy of the alignments."""
         of_alignments = held_out.get("held_out_penalty", 0.0) / GUIDANCE
         return f"{super().shown(held_out)}, alignments {of_alignments:.4f}"
 
 
 def shares_of(links: Integers) -> Floats32:
-    """Return the share (links,) that each link has of its written word: 1 / links of the word."""
+    """Return the share (links,) of each link in its written word: 1 / links of the word."""
     _, word, counts = np.unique(links[:2], axis=1, return_inverse=True, return_counts=True)
     return np.reciprocal(counts[word].astype(np.float32))
 
@@ -99,7 +99,7 @@ def train_search(
 
 @dataclass(frozen=True)
 class _TrainingSet:
-    """What a network is trained on, and where it comes from."""
+    """The data of a network, and its provenance."""
 
     data: PhraseData
     links: Links | None

@@ -1,6 +1,6 @@
-"""Translation by RNNsearch alone: beam search for the best average log p of a word (section 4.3).
+"""Translation by RNNsearch alone: beam search for the best mean log p of a word (section 4.3).
 
-When a hypothesis ends, its sentence goes on with a beam that is smaller by one.
+Each hypothesis that ends reduces the beam of its sentence by one.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class SearchPrefixes:
     """N prefixes of translations of some sentences.
 
     Args:
-        network: that writes.
-        sources: the sentences, read.
-        states: the states before the last words, each once.
+        network: the network.
+        sources: the encoded sentences.
+        states: the distinct states before the last words.
         state: (N,) the state of each prefix.
-        last: (N,) the last words, END of an empty prefix.
+        last: (N,) the last words, END for an empty prefix.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class SearchPrefixes:
 
     @property
     def alignments(self) -> Floats32:
-        """(N, longest sentence + 1) what the next word of each prefix is aligned to.
+        """(N, longest sentence + 1) alignment of the next word of each prefix.
 
-        Probabilities of the words of its sentence and END; 0 behind it.
+        Probabilities of the words of its sentence and END; 0 behind END.
         """
         return self._states.alignments[self._state]
 
@@ -69,11 +69,11 @@ class SearchPrefixes:
         return self._network.all_log_probs(features)
 
     def best(self, count: int) -> tuple[Integers, Floats, Floats]:
-        """Return the likeliest next words, END not among them, and log p of END.
+        """Return the likeliest next words (END excluded), their log p, and log p of END.
 
         Returns:
-            (N, count) words in any order, fewer if there are no more; (N, count) their log p; and
-            (N,) that of END.
+            (N, count) words in any order, fewer if the vocabulary is smaller; (N, count) their log
+            p; (N,) log p of END.
         """
         log_probs = self.log_probs()
         words = log_probs[:, END + 1 :]
@@ -82,7 +82,7 @@ class SearchPrefixes:
         return best + END + 1, np.take_along_axis(words, best, 1), log_probs[:, END]
 
     def grown(self, prefix: Integers, word: Integers) -> SearchPrefixes:
-        """Return longer prefixes: some of these, and a word after each."""
+        """Return longer prefixes: the given ones of these, each with a word appended."""
         going_on, state = np.unique(prefix, return_inverse=True)
         states = self._network.next_states(
             self._states, self._state[going_on], self._inputs, self._last[going_on], self._sources
@@ -95,12 +95,12 @@ BEAM = 12
 
 @dataclass(frozen=True)
 class AlignedTranslation:
-    """A translation, as the network writes it.
+    """A translation, in the order in which the network writes it.
 
     Attributes:
-        ids: of its words, END not included.
+        ids: its words, without END.
         log_prob: natural log of p(translation | source), END included.
-        alignment: (words + 1, source words + 1) for each target word and END the probabilities of
+        alignment: (words + 1, source words + 1) for each target word and END, the probabilities of
             the source words and their END.
     """
 
@@ -134,7 +134,7 @@ class _Beam:
     ended: list[AlignedTranslation] = field(default_factory=list)
 
     def advance(self, log_probs: Floats, alignments: Floats32) -> tuple[list[int], list[int]]:
-        """Go on with the best words; return the hypotheses that they follow, and the words.
+        """Extend the hypotheses by the best words; return the hypothesis and the word of each.
 
         Args:
             log_probs: (live, V) of all words after each hypothesis.
@@ -142,7 +142,7 @@ class _Beam:
         """
         total = np.array([hypothesis.log_prob for hypothesis in self.live])[:, None] + log_probs
         if len(self.live[0].ids) == self.longest:
-            total[:, END + 1 :] = -np.inf  # time to end
+            total[:, END + 1 :] = -np.inf  # the longest length is reached: only END is left
         best = _best(total, self.width)
         live, parents, words = [], [], []
         for place in best.tolist():
@@ -166,12 +166,12 @@ class _Beam:
 def translate(
     network: SearchNetwork, sentences: Sequence[Sequence[int]], beam: int = BEAM
 ) -> list[list[AlignedTranslation]]:
-    """Return translations of sentences, best first: as many as ended, `beam` at most.
+    """Return the finished translations of sentences, best first, `beam` at most.
 
     Args:
-        network: that translates.
+        network: the network.
         sentences: ids of source words.
-        beam: hypotheses of a sentence.
+        beam: the beam of a sentence.
     """
     if not sentences:
         return []
@@ -203,7 +203,7 @@ def words_of(
 ) -> list[bytes]:
     """Return the words of a translation, first word first.
 
-    In the place of an unknown word comes the source word that it is aligned to most.
+    An unknown word is replaced by the source word to which it is aligned best.
     """
     words = [
         _copied(translation.alignment[place], source)
@@ -221,7 +221,7 @@ def _copied(alignment: Floats32, source: Sequence[bytes]) -> bytes:
 
 
 def _best(scores: Floats, count: int) -> Integers:
-    """Return the places of the largest scores, largest first; of equal ones the first."""
+    """Return the places of the largest scores, largest first, and the first of equal ones first."""
     flat = scores.ravel()
     if count < len(flat):
         least = np.partition(flat, len(flat) - count)[len(flat) - count]
@@ -233,6 +233,6 @@ def _best(scores: Floats, count: int) -> Integers:
 
 
 def writer(directory: Path) -> tuple[SearchScorer, EmptyPrefixes]:
-    """Read RNNsearch; return it with what makes empty prefixes of translations."""
+    """Read RNNsearch; return it with a function that makes empty prefixes of translations."""
     scorer = SearchScorer(directory)
     return scorer, partial(SearchPrefixes.empty, scorer.network)

@@ -13,6 +13,6 @@ Floats32 = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 Records = NDArray[np.void]
-"""Of a structured type."""
+"""An array of a structured type."""
 Record = Any
-"""One of them; its fields are its attributes in compiled code."""
+"""An element of `Records`; in compiled code its fields are attributes."""

@@ -23,7 +23,7 @@ from moses_feature.runtime.environment import of_workers
 from moses_feature.runtime.errors import LostProcessError, MosesFeatureError, UsageError
 
 LOCAL = "local"
-"""The address of a cluster that is made of this machine alone."""
+"""The address of a cluster made of this machine only."""
 SECONDS_TO_ANSWER = 10.0
 
 
@@ -105,7 +105,7 @@ def _check_address(address: str) -> None:
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 3
-"""Actors that may be lost with a task, or one after the other without having done any."""
+"""The number of actors that may be lost with one task, or consecutively without doing any."""
 SECONDS_BETWEEN_LOOKS = 0.05
 SECONDS_BETWEEN_NEWS = 60.0
 

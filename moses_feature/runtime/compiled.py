@@ -27,11 +27,11 @@ logger = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 ROOT = Path(__file__).parents[2]
-"""Where the packages are."""
+"""The directory of the packages."""
 _IMPORTS = re.compile(r"^from ((?:moses_feature|mert)[.\w]*) import", re.MULTILINE)
 _COMPILES = "moses_feature.runtime.compiled"
 SILENT_SECONDS = 3.0
-"""How long it is compiled without a word; code that was kept is there at once."""
+"""Compiling that takes longer is reported; cached code loads at once."""
 
 
 class _Dispatcher(CPUDispatcher):
@@ -101,7 +101,7 @@ part = compiler(entry=False)
 inner = compiler(entry=False, counts_references=False, forceinline=True)
 """For functions that do not: without counting references to the arrays they are given, and inlined.
 
-Counting them takes atomic operations at every use of a member of a tuple of arrays; a call passes
+Reference counts take atomic operations at every use of a member of a tuple of arrays; a call passes
 every array of a tuple as seven numbers. Either takes more time than the search itself.
 """
 

@@ -17,7 +17,7 @@ from moses_feature.runtime.errors import MosesFeatureError, UsageError
 
 ARPA = b"\\data\\"
 FEWEST_IN_DOMAIN = 2
-"""How often a word of the in-domain vocabulary occurs there (Moore and Lewis 2010, section 3)."""
+"""The least count of a word of the in-domain vocabulary (Moore and Lewis 2010, section 3)."""
 LINES_SHOWN = 5
 
 

@@ -1,1 +1,1 @@
-"""From phrase tables to a trained network; the trainer serves every network."""
+"""The training loop of all networks: trainer, objectives, checkpoints, several processes."""

@@ -1,4 +1,4 @@
-"""Training checkpoints: weights, optimiser and position in one safetensors file."""
+"""Training checkpoints: weights, optimiser and progress in one safetensors file."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def save_checkpoint(
     state: Json,
     identity: Json,
 ) -> None:
-    """Write the checkpoint of a run in place of its last one.
+    """Replace the checkpoint of a run.
 
     Args:
-        directory: the model directory; made where it is missing.
+        directory: the model directory; created if missing.
         network: its weights are saved.
         optimizer: its state and learning rate are saved.
-        state: where the run stands; JSON.
-        identity: what the run must have in common with the one that goes on from here; JSON.
+        state: the progress of the run; JSON.
+        identity: the facts that must be the same when the run is resumed; JSON.
     """
     directory.mkdir(parents=True, exist_ok=True)
     metadata = {
@@ -58,7 +58,7 @@ def load_checkpoint(
     optimizer: torch.optim.Optimizer,
     identity: Json,
 ) -> Json:
-    """Put weights and optimiser back as they were, and return the saved state.
+    """Restore weights and optimiser, and return the saved state.
 
     Raises:
         MosesFeatureError: there is no checkpoint, or it is that of another run.
@@ -105,7 +105,7 @@ def restore(
     tensors: dict[str, torch.Tensor],
     learning_rate: float,
 ) -> None:
-    """Put back weights and the optimiser's state as `saved_tensors` returned them."""
+    """Restore weights and the optimiser's state as returned by `saved_tensors`."""
     prefix = "network."
     weights = {
         name.removeprefix(prefix): tensor

@@ -1,4 +1,4 @@
-"""What a network learns, from what, and on which device; the trainer knows no more of it."""
+"""The interface between an objective (network, data, device) and the trainer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEVICE_TYPES = ("cpu", "cuda")
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device of that name; `auto` is a GPU where there is one, `cuda` this process's.
+    """Return a device by name; `auto` is a GPU if there is one, `cuda` this process's GPU.
 
     Raises:
         UsageError: there is no such device on this machine.
@@ -43,13 +43,13 @@ Rows = NDArray[np.integer]
 
 @dataclass(frozen=True)
 class Terms:
-    """What a batch adds to the loss.
+    """The terms of a batch in the loss.
 
     Attributes:
-        rewards: (n,) what is to be large: log p of each word, natural logs, or else what the
-            objective says of each example.
-        log_norms: (words,) log Z of the softmax at each word, where that is of interest.
-        penalty: () what is to be small beside them; it is no part of the held-out loss.
+        rewards: (n,) the terms to maximise: log p of each word, natural logs, or the objective's
+            value of each example.
+        log_norms: (words,) log Z of the softmax at each word, if it is needed.
+        penalty: () a term to minimise besides; not part of the held-out loss.
     """
 
     rewards: Tensor
@@ -58,12 +58,12 @@ class Terms:
 
 
 class Objective(Protocol):
-    """A network and what it is trained on.
+    """A network and its training data.
 
     Attributes:
-        network: in training mode, on the device that it is trained on.
-        updates_per_epoch: batches that hold every example once.
-        evaluate_every: updates between evaluations, unless the user says otherwise.
+        network: in training mode, on its device.
+        updates_per_epoch: the number of batches that contain every example once.
+        evaluate_every: the default number of updates between evaluations.
         norm_penalty: factor of (log Z)^2 in the loss; 0 for none.
         loss_name: how the log calls the loss, or minus the loss.
         sign: 1 if the log shows the loss, -1 if minus the loss.
@@ -87,13 +87,13 @@ class Objective(Protocol):
         """Yield the examples that measure the held-out loss."""
 
     def terms(self, network: nn.Module, rows: Rows) -> Terms:
-        """Return what these examples add to the loss."""
+        """Return the terms of these examples in the loss."""
 
     def shown(self, held_out: dict[str, float]) -> str:
-        """Return what was measured on the held-out examples as the log shows it."""
+        """Return the held-out measurements as text for the log."""
 
     def save(self, directory: Path, training: Json) -> None:
-        """Write the model with what is to be known of its training."""
+        """Write the model with the record of its training."""
 
     def identity(self) -> Json:
-        """Return what must be the same for a run to go on, as JSON."""
+        """Return the facts that must be the same for a run to be resumed, as JSON."""

@@ -1,4 +1,4 @@
-"""The processes that train one network together: those that torchrun started, or this one alone."""
+"""The processes that train one network together: those started by torchrun, or this one alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 Rows = NDArray[np.integer]
 
 PATIENCE = timedelta(days=1)
-"""How long processes wait for one that reads a large table; torchrun sees those that die."""
+"""How long processes wait for one that reads a large table; torchrun notices dead processes."""
 PIECE = 1 << 26
 """Bytes that are sent at once."""
 FIRST = 0
@@ -33,12 +33,12 @@ FIRST = 0
 class Ranks:
     """This process among `count` that train one network.
 
-    All call the same methods in the same order. The first one alone reads and writes files: the
-    others need neither the tables nor the model directory.
+    All processes call the same methods in the same order. Only the first one reads and writes
+    files: the others need neither the tables nor the model directory.
 
     Attributes:
-        index: of this process, from 0.
-        count: of all processes.
+        index: the number of this process, from 0.
+        count: the number of processes.
     """
 
     index: int = FIRST
@@ -50,15 +50,15 @@ class Ranks:
         return self.index == FIRST
 
     def share(self, rows: Rows) -> tuple[Rows, float]:
-        """Return this process's rows of a batch, and how much they weigh: 1.
+        """Return this process's rows of a batch, and their weight: 1.
 
-        A process for which there is none gets one that is another's, of weight 0.
+        A process without a row of its own gets one of another process, with weight 0.
         """
         mine = rows[self.index :: self.count]
         return (mine, 1.0) if len(mine) else (rows[:1], 0.0)
 
     def parallel(self, network: nn.Module) -> nn.Module:
-        """Return the network as one whose gradients are the means over all processes."""
+        """Return the network wrapped so that gradients are the means over all processes."""
         if self.count == 1:
             return network
         return DistributedDataParallel(network, gradient_as_bucket_view=True)
@@ -74,10 +74,10 @@ class Ranks:
         return sums
 
     def from_first(self, make: Callable[[], T]) -> T:
-        """Return what `make` returns in the first process, where alone it is called.
+        """Return the result of `make`, which only the first process calls.
 
         Raises:
-            LostProcessError: it has failed there.
+            LostProcessError: `make` failed in the first process.
         """
         if self.count == 1:
             return make()
@@ -128,7 +128,7 @@ def started_by_torchrun() -> bool:
 
 
 def local_index() -> int:
-    """Return which of the processes of this machine, and which of its GPUs, is this one."""
+    """Return the index of this process, and of its GPU, on its machine."""
     return int(os.environ.get("LOCAL_RANK") or "0") if started_by_torchrun() else 0
 
 

@@ -1,4 +1,4 @@
-"""How a network is trained, whatever it learns; free of torch."""
+"""Settings of training for all objectives; free of torch."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ ANNEALING = {"adam": 0.5, "adadelta": 1.0}
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """How to train, whatever is learnt; every default is written here alone.
+    """How to train, for all objectives; each default is written only here.
 
     Attributes:
         optimizer: `adam`, or `adadelta` (the paper's; decay 0.95, epsilon 1e-6).
         learning_rate: None for 0.001 (Adam) or 1 (Adadelta).
         annealing: factor on the learning rate after each evaluation that is not the best so far;
-            None for 0.5 (Adam) or 1, which is none (Adadelta).
+            None for 0.5 (Adam) or 1, no annealing (Adadelta).
         batch_size: examples per update.
-        cooldown: share of the budget, at its end, in which the learning rate falls to 0 along a
-            line (Hägele et al. 2024).
+        cooldown: the last share of the budget, in which the learning rate falls linearly to 0
+            (Hägele et al. 2024).
         updates, epochs, minutes: the budget; the first that is spent ends the training.
-        evaluate_every: updates between evaluations; None for what suits the objective.
-        patience: evaluations in a row without a better held-out loss that end the training.
-        clip: largest norm of the gradient.
-        dropout: share of the components that are zero in training, where the network says.
+        evaluate_every: updates between evaluations; None for the objective's default.
+        patience: consecutive evaluations without a better held-out loss that end the training.
+        clip: the largest norm of the gradient.
+        dropout: the share of components that are zeroed in training, in layers that the network
+            chooses.
         seed: of the weights, the held-out share and the order of the examples.
-        held_out: share of what is learnt from that measures the held-out loss.
-        dtype: of the matrix products; the weights are float32 either way.
+        held_out: the share of the data that measures the held-out loss.
+        dtype: the type of the matrix products; the weights are always float32.
     """
 
     optimizer: Literal["adam", "adadelta"] = "adam"
@@ -72,9 +73,9 @@ class RunSettings:
             raise UsageError(f"dropout: expected 0 or more and below 1, found {self.dropout}")
 
     def spent(self, updates: int, seconds: float, epochs: float | None = None) -> float | None:
-        """Return the share of the budget that is spent, of the one that is nearest its end.
+        """Return the spent share of the budget that is closest to its end.
 
-        None without a budget; that of epochs counts where they are known.
+        None without a budget; the budget of epochs counts only if `epochs` is known.
         """
         budgets = (updates, self.updates), (seconds / 60, self.minutes), (epochs, self.epochs)
         shares = [done / of for done, of in budgets if done is not None and of is not None]

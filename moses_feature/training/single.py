@@ -17,11 +17,11 @@ from moses_feature.training.trainer import RunControl, Trainer, holds_model, run
 
 
 class Learnt(Protocol):
-    """What a network is trained on."""
+    """The data of a network."""
 
     @property
     def provenance(self) -> Json:
-        """Where it comes from, for the model's config."""
+        """The provenance of the data, for the model's config."""
 
 
 L = TypeVar("L", bound=Learnt)
@@ -39,16 +39,16 @@ def train_single(
     """Train a network and keep the best one in `directory`, with the checkpoint of the run.
 
     Args:
-        texts: files that are read.
-        read: reads them, in the first process alone.
-        objective_of: makes the network and what it learns.
+        texts: the files that are read.
+        read: reads them; only the first process calls it.
+        objective_of: makes the network and its objective.
         settings: how to train.
         directory: the model directory.
-        device: where to train.
-        control: see there.
+        device: the device to train on.
+        control: stopping, resuming and reporting; see `RunControl`.
 
     Returns:
-        The reason for stopping; `interrupted` when `control.stop` said so.
+        The reason for stopping; `interrupted` if `control.stop` asked for it.
 
     Raises:
         UsageError: `directory` holds a model already and is not to be resumed, or a text is a

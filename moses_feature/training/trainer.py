@@ -1,4 +1,4 @@
-"""The loop that trains a network; see `objective.py` for what it learns."""
+"""The training loop of all networks; `objective.py` defines its interface to them."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ INTERRUPTED = "interrupted"
 
 @dataclass
 class TrainingState:
-    """Where a training run stands; with the weights and the optimiser's state, all of it.
+    """The progress of a training run; with weights and optimiser state, its whole state.
 
-    Losses are in nats per word, the symbol at the end counted as a word, or what the objective
-    says. "Words" are then its examples.
+    Losses are in nats per word, END counted as a word, or in the objective's own unit. "Words" are
+    then its examples.
     """
 
     update: int = 0
@@ -55,13 +55,14 @@ class TrainingState:
 
 @dataclass(frozen=True)
 class RunControl:
-    """What a training run asks and tells.
+    """How a training run is controlled and observed.
 
     Attributes:
-        resume: go on from the checkpoint in the model directory; start, if it is empty.
-        command: what the user typed, for the model's provenance.
-        stop: asked after each update whether to stop.
-        report: told the state of the run after each update.
+        resume: continue from the checkpoint in the model directory; start if the directory is
+            empty.
+        command: the command line, for the model's provenance.
+        stop: called after each update; returns whether to stop.
+        report: called with the state of the run after each update.
         ranks: the processes that train together; the first one reads and writes.
     """
 
@@ -79,13 +80,13 @@ class Trainer:
     """One training run, resumable bit by bit on the same machine.
 
     Args:
-        objective: what is learnt.
+        objective: the network and its data.
         settings: how to train.
-        directory: where the best model and the checkpoint are kept.
-        device: where the products are computed.
-        provenance: kept in the model's config: command, version, inputs.
+        directory: the directory of the best model and the checkpoint.
+        device: the device of the products.
+        provenance: command, version and inputs, recorded in the model's config.
         ranks: the processes that train together, all with the same arguments; each takes its
-            share of every batch, so that an update is the same whatever their number, but for
+            share of every batch, so that an update does not depend on their number, except for
             the order of sums.
     """
 
@@ -115,10 +116,10 @@ class Trainer:
         self._parallel = ranks.parallel(self.network)
 
     def resume(self) -> None:
-        """Go on from the checkpoint in the model directory.
+        """Continue from the checkpoint in the model directory.
 
         Raises:
-            MosesFeatureError: there is none, or it belongs to other data or settings.
+            MosesFeatureError: there is no checkpoint, or it belongs to other data or settings.
         """
         saved = load_checkpoint(self._directory, self.network, self._optimizer, self._identity())
         self.state = record(
@@ -131,7 +132,7 @@ class Trainer:
         stop: Callable[[], bool] = lambda: False,
         report: Callable[[TrainingState], None] = lambda _: None,
     ) -> str:
-        """Train until the budget is spent, patience is lost or `stop` says so.
+        """Train until the budget is spent, patience runs out or `stop` returns True.
 
         Returns:
             The reason for stopping.
@@ -151,7 +152,7 @@ class Trainer:
         while (reason := self._finished()) is None and not interrupted:
             loss, words = self._update()
             seconds = stopped = 0.0
-            if self._ranks.first:  # whose clock and keyboard are those of all
+            if self._ranks.first:  # its clock and keyboard decide for all processes
                 seconds, stopped = time.monotonic() - started, float(stop())
             loss, words, seconds, stopped = self._ranks.sums((loss, words, seconds, stopped))
             self.state.summed_loss += loss
@@ -166,7 +167,7 @@ class Trainer:
                 self._save_checkpoint()
                 saved_at = self.state.seconds
             report(self.state)
-        # The last updates may have made the best model; an interrupted run evaluates later.
+        # The last updates may have made the best model; an interrupted run evaluates when resumed.
         if reason is not None and self.state.last_evaluation != self.state.update:
             self._evaluate()
         self._save_checkpoint()
@@ -200,7 +201,7 @@ class Trainer:
         return None
 
     def _step(self) -> None:
-        """Make the optimiser's step, a smaller one in the cooldown."""
+        """Make a step of the optimiser, a smaller one in the cooldown."""
         state, cooldown = self.state, self._settings.cooldown
         epochs = state.update / self._objective.updates_per_epoch
         spent = self._settings.spent(state.update, state.seconds, epochs)
@@ -215,7 +216,7 @@ class Trainer:
         """Make one update; return the loss and the words of this process's share."""
         rows = self._objective.batch(self.state.update)
         mine, weight = self._ranks.share(rows)
-        # A resumed run drops what the uninterrupted one would; no two processes drop the same.
+        # Dropout is seeded so that a resumed run continues identically and processes differ.
         place = (self._settings.seed, self.state.update, self._ranks.index)
         torch.manual_seed(phrase_hash([b"%d %d %d" % place]))
         terms = self._terms(self._parallel, mine)
@@ -225,9 +226,9 @@ class Trainer:
             minimised = loss + self._objective.norm_penalty * terms.log_norms.square().sum()
         if terms.penalty is not None:
             minimised = minimised + terms.penalty
-        # The sum over the words of all pairs, divided by the pairs of the whole batch.
+        # The sum over all words of the pairs, divided by the number of pairs in the whole batch.
         self._optimizer.zero_grad()
-        weight *= self._ranks.count  # gradients are the means over the processes
+        weight *= self._ranks.count  # as gradients are averaged over the processes
         torch.autograd.backward(minimised * weight / len(rows))
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self._settings.clip)
         if not (math.isfinite(loss.item()) and math.isfinite(norm.item())):
@@ -250,7 +251,7 @@ class Trainer:
             return self._objective.terms(network, rows)
 
     def _held_out(self) -> dict[str, float]:
-        """Return loss and penalty a word, and the mean of |log Z| where it is of interest."""
+        """Return loss and penalty per word, and the mean of |log Z| if it is needed."""
         loss, words, log_norms, normed_words, penalty = 0.0, 0, 0.0, 0, 0.0
         batches = self._objective.held_out_batches()
         self.network.eval()
@@ -317,7 +318,7 @@ class Trainer:
             self._optimizer.param_groups[0]["lr"] *= self._annealing
 
     def _training(self, held_out: dict[str, float]) -> Json:
-        """Return what is to be known of the training in the model's config."""
+        """Return the record of the training for the model's config."""
         return {
             "settings": asdict(self._settings),
             **held_out,
@@ -336,7 +337,7 @@ class Trainer:
         )
 
     def _identity(self) -> Json:
-        """Return what must be the same for a run to go on; the budget may grow."""
+        """Return the facts that must be the same for a run to be resumed; the budget may grow."""
         settings = asdict(self._settings)
         for budget in ("updates", "epochs", "minutes", "patience", "cooldown"):
             del settings[budget]

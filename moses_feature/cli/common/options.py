@@ -41,7 +41,7 @@ _word_options = options(
 )
 
 word_options = OptionGroup("Words", "words", taking(WordOptions, "escaping"), _word_options)
-"""How the tokens of tables become words that a model is trained on."""
+"""How the tokens of tables become words for training."""
 
 table_word_options = OptionGroup(
     "Words",

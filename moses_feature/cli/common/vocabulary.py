@@ -80,7 +80,7 @@ METAVARS = {
     "table-name": "NAME",
     "time-limit": "SECONDS",
 }
-"""What the help calls a value, where its type does not say it well enough."""
+"""Names of values in the help, where the type's name is not clear enough."""
 
 
 def option(

@@ -22,7 +22,7 @@ from moses_feature.runtime.files import STANDARD_STREAM
 
 PHRASES_TOGETHER = 1024
 MOST = 10_000
-"""Samples of a phrase, or prefixes of a beam."""
+"""The most samples of a phrase, or prefixes of a beam."""
 
 
 @click.command("sample", cls=Command, no_args_is_help=True)

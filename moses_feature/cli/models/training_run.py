@@ -33,10 +33,10 @@ D = TypeVar("D")
 S = TypeVar("S", bound=RunSettings)
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
-"""Ctrl-C, and what batch systems send some time before they kill."""
+"""Ctrl-C, and the signal that batch systems send before they kill a job."""
 SECONDS_FOR_THE_FIRST = 5.0
 WITHOUT_BFLOAT16 = ("DEFAULT", "AVX2")
-"""What torch calls processors of x86 that have no products of bfloat16 numbers."""
+"""PyTorch's names of x86 processors without products of bfloat16 numbers."""
 
 
 def train_and_show(

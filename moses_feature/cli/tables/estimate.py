@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SAMPLE_LINES = 100_000
 SECONDS = 10.0
-"""Of training; the first update, which also makes things ready, is not counted."""
+"""The time of trial training, without the first update, which includes preparations."""
 GIGABYTE = 1e9
 
 
