@@ -1,1 +1,1 @@
-"""What is wrong with a system before hours are spent on it."""
+"""Find faults of a system before hours are spent on it."""

@@ -1,4 +1,4 @@
-"""All that the doctor does: a system, and the texts that it is to be tuned on."""
+"""The doctor's complete examination of a system and the texts to tune it on."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def examine(
     programs: Path | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Finding]:
-    """Yield what is wrong.
+    """Yield the findings.
 
     Args:
         ini_path: the system.
-        text: that it is to translate.
-        references: translations of the text.
-        most_lines: to read of each table; None for all. Words are compared with tables that were
-            read whole.
+        text: the text to translate.
+        references: reference translations of the text.
+        most_lines: lines to read of each table; None for all. Texts are compared only with tables
+            that were read completely.
         programs: a folder of Moses' programs.
-        say: told what was looked at, and how it is where all is well.
+        say: called with what was checked, and that it is well.
     """
     if programs is not None:
         yield from check_programs(programs)
@@ -88,7 +88,7 @@ def examine(
 
 
 def _read(path: str | Path) -> Generator[Finding, None, MosesIni | None]:
-    """Read an ini, or yield why it is of no use."""
+    """Read an ini, or yield why it is unusable."""
     try:
         ini = MosesIni.read(path)
         ini.check_names()
@@ -116,7 +116,7 @@ def _read(path: str | Path) -> Generator[Finding, None, MosesIni | None]:
 
 
 def _read_texts(paths: Sequence[str]) -> Generator[Finding, None, Texts]:
-    """Read texts, and yield what is wrong with each by itself; leave out those of no use."""
+    """Read texts, and yield the faults of each; leave out unusable ones."""
     texts = {}
     for path in paths:
         sentences = yield from check_text(path)
@@ -132,7 +132,7 @@ def _all(texts: Texts) -> list[Sentence]:
 def _scan(
     ini: MosesIni, table: Feature, most_lines: int | None, sentences: Sequence[Sentence]
 ) -> Generator[Finding, None, TableScan | None]:
-    """Read a text table, and yield what is wrong with it."""
+    """Read a text table, and yield its faults."""
     path = file_of(ini, table.path)
     if table.kind != TABLE_CLASS or path is None or not path.is_file():
         return None
@@ -150,11 +150,11 @@ def _scan(
 
 
 def examine_fast(ini: MosesIni) -> tuple[list[Finding], list[Finding]]:
-    """Look at a system for a second or less.
+    """Check a system for a second or less.
 
     Returns:
-        what makes runs fail: files that are missing, other numbers of scores; and what else was
-        found, notes left out.
+        The faults that make runs fail (missing files, other numbers of scores), and the other
+        findings, without notes.
     """
     fatal, others = list(check_files(ini)), list(check_weights(ini))
     for table in ini.tables():
@@ -163,7 +163,7 @@ def examine_fast(ini: MosesIni) -> tuple[list[Finding], list[Finding]]:
             try:
                 scan = TableScan(path, FAST_LINES)
             except MosesFeatureError:
-                continue  # said by the decoder
+                continue  # the decoder reports it
             fatal += [*_check_columns(ini, table, scan), *check_alignments(ini, scan)]
             others += scan.findings()
     others += [finding for finding in fatal if finding.severity != "problem"]
@@ -216,7 +216,7 @@ def _check_columns(ini: MosesIni, table: Feature, scan: TableScan) -> Iterator[F
 def _compare(
     words: Words, of_input: Texts, of_references: Texts, say: Callable[[str], None]
 ) -> Iterator[Finding]:
-    """Compare texts with tables that were read whole, unless one of both has factors."""
+    """Compare texts with completely read tables, unless only one of the two has factors."""
     factored = words.factored or any(
         map(is_factored, (*of_input.values(), *of_references.values()))
     )

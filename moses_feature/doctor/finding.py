@@ -1,4 +1,4 @@
-"""Something that the doctor has found, such as a program of Moses that is not there."""
+"""A finding of the doctor, such as a missing program of Moses."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Severity = Literal["problem", "warning", "note"]
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that was found.
+    """A finding.
 
     Attributes:
-        severity: how bad it is.
-        where: the file, and the line where there is one.
-        what: is the case.
-        effect: what it will cause.
+        severity: how serious it is.
+        where: the file, and the line if there is one.
+        what: the fault.
+        effect: its consequence.
         remedy: how to mend it.
     """
 
@@ -43,7 +43,7 @@ PROGRAMS = ("moses", "mert", "extractor", "kbmira", "pro", "CreateProbingPT")
 
 
 def check_programs(folder: Path) -> Iterator[Finding]:
-    """Yield which programs of Moses in a folder cannot be run."""
+    """Yield the programs of Moses in a folder that cannot be run."""
     if not any((folder / name).exists() for name in PROGRAMS):
         yield Finding(
             "problem",

@@ -1,4 +1,4 @@
-"""A moses.ini by itself: names that look like those Moses knows and are not; weights."""
+"""Checks of a moses.ini alone: misspelt names, and weights."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ SECTIONS = frozenset(
 
 
 def check_names(ini: MosesIni) -> Iterator[Finding]:
-    """Yield classes and sections that are one or two letters away from those of Moses."""
+    """Yield classes and sections whose names are one or two letters away from Moses' names."""
     for feature in ini.features:
         yield from _check(
             feature.kind, CLASSES, f"{ini.path} at line {feature.line_number}", "feature function"
@@ -116,7 +116,7 @@ LARGEST_USUAL = 10.0
 
 
 def check_weights(ini: MosesIni) -> Iterator[Finding]:
-    """Yield what is odd about weights: none, all zero, much too large."""
+    """Yield suspicious weights: missing, all zero, much too large."""
     where = str(ini.path)
     values = [value for _, weights in _usual_weights(ini) for value in weights.values]
     if not values:
@@ -142,7 +142,7 @@ def check_weights(ini: MosesIni) -> Iterator[Finding]:
 
 
 def _usual_weights(ini: MosesIni) -> list[tuple[str, Weights]]:
-    """Return the weights of all features but those of unknown words, which may be large."""
+    """Return the weights of all features except unknown words, which may be large."""
     of_unknown_words = {feature.name for feature in ini.features if feature.kind == UNTUNEABLE}
     return [
         (name, weights) for name, weights in ini.weights.items() if name not in of_unknown_words
@@ -166,7 +166,7 @@ def _features_without_weights(ini: MosesIni) -> Iterator[Finding]:
 def _weights_of_zero(ini: MosesIni) -> Iterator[Finding]:
     usual = _usual_weights(ini)
     if not any(value for _, weights in usual for value in weights.values):
-        return  # said of all of them
+        return  # reported for all of them together
     for name, weights in usual:
         if not any(weights.values):
             yield Finding(

@@ -1,6 +1,6 @@
-"""The files that a moses.ini names: there, whole, of the kind that the ini says.
+"""The files that a moses.ini names: whether they exist, are complete, and of the right kind.
 
-Of n-gram models also whether KenLM reads them, their order, and the words that they know.
+For n-gram models also: whether KenLM reads them, their order, and the words that they know.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _COUNT = re.compile(rb"ngram ([0-9]{1,9})=\s*([0-9]{1,18})\s")
 
 @dataclass(frozen=True)
 class ArpaCounts:
-    """How many n-grams of each order are in an ARPA file.
+    """The number of n-grams of each order in an ARPA file.
 
     Attributes:
-        promised: by its head.
-        found: in its sections.
-        is_whole: it ends as it should.
+        promised: as given by its head.
+        found: as found in its sections.
+        is_whole: whether it ends as it should.
     """
 
     promised: dict[int, int]
@@ -44,7 +44,7 @@ class ArpaCounts:
 
     @property
     def lacks(self) -> str | None:
-        """What is missing from the file, or too much; None if it is whole."""
+        """What is missing from the file, or superfluous; None if it is complete."""
         for n in sorted({*self.promised, *self.found}):
             promised, found = self.promised.get(n), self.found.get(n)
             if found is None:
@@ -85,9 +85,9 @@ def count_arpa(path: Path) -> ArpaCounts | None:
 def check_language_models(
     ini: MosesIni, references: Sequence[list[bytes]], say: Callable[[str], None]
 ) -> Iterator[Finding]:
-    """Yield what is wrong with models for KenLM, which has the last word.
+    """Yield the faults of KenLM models; finally KenLM itself must be able to read them.
 
-    `say` is told what was looked at.
+    `say` is called with what was checked.
     """
     for feature in ini.features:
         path = file_read_by(ini, feature)
@@ -105,7 +105,7 @@ def _check_model(
 ) -> Iterator[Finding]:
     try:
         counts = None if is_binary(path) else count_arpa(path)
-        if counts is not None and counts.lacks:  # KenLM might reserve memory for what is not there
+        if counts is not None and counts.lacks:  # KenLM might reserve memory for missing n-grams
             yield Finding(
                 "problem",
                 str(path),
@@ -172,10 +172,10 @@ WITH_FILES = frozenset(
 
 
 def file_of(ini: MosesIni, path: str) -> Path | None:
-    """Return the file or folder that a feature's path leads to; None if there is none.
+    """Return the file or folder of a feature's path; None if there is none.
 
-    Moses takes one with .gz at its end where there is no other; relative paths hold from the
-    current directory, and from that of the ini, as some of its scripts have them.
+    Moses tries the path with .gz if there is no other. Relative paths are tried from the current
+    directory, and from the directory of the ini, as in some of Moses' scripts.
     """
     if not path:
         return None
@@ -186,7 +186,7 @@ def file_of(ini: MosesIni, path: str) -> Path | None:
 def file_read_by(ini: MosesIni, feature: Feature) -> Path | None:
     """Return the file or folder that a feature reads; None if there is none.
 
-    Compact tables may be named without their endings; KenLM reads what is named, and nothing else.
+    Compact tables may be named without their suffixes; KenLM reads exactly the file that is named.
     """
     ending = {"PhraseDictionaryCompact": ".minphr", "LexicalReordering": ".minlexr"}
     found = file_of(ini, feature.path)
@@ -200,12 +200,12 @@ def file_read_by(ini: MosesIni, feature: Feature) -> Path | None:
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # a name that is too long
+    except OSError:  # the name is too long
         return False
 
 
 def check_files(ini: MosesIni) -> Iterator[Finding]:
-    """Yield what is wrong with the files of all features."""
+    """Yield the faults of the files of all features."""
     for feature in ini.features:
         path = feature.arguments.get("path")
         where = f"{ini.path} at line {feature.line_number}"
@@ -284,7 +284,7 @@ def _check_text_table(file: Path, where: str) -> Iterator[Finding]:
         with LineReader(file) as reader:
             line = next(iter(reader), b"")
     except MosesFeatureError:
-        return  # said where all of it is read
+        return  # reported when all of it is read
     if b"\0" in line or (line and b"|||" not in line):
         yield Finding(
             "problem",

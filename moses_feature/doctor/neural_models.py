@@ -1,4 +1,4 @@
-"""Neural models: whether they can be read, and the words that they know."""
+"""Checks of neural models: whether they can be read, and the words that they know."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ SOURCE, REFERENCES = "the text to translate", "the references"
 
 @dataclass(frozen=True)
 class _Model:
-    """What a neural model knows.
+    """The vocabularies of a neural model.
 
     Attributes:
         target: words of the target language.
         source: words of the source language; None if it reads none.
-        words: what makes words out of tokens.
+        words: how tokens become words.
     """
 
     target: Vocabulary
@@ -53,13 +53,13 @@ def check_neural_models(
     references: Sequence[Sentence],
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the model directories of an ini.
+    """Yield the faults of the model directories of an ini.
 
     Args:
         ini: the system.
         source: sentences to translate.
-        references: their translations.
-        say: told what was looked at.
+        references: their reference translations.
+        say: called with what was checked.
     """
     texts = {SOURCE: source, REFERENCES: references}
     texts = {text: of_text for text, of_text in texts.items() if not is_factored(of_text)}
@@ -80,7 +80,7 @@ def check_neural_models(
 def _check_words(
     model: _Model, path: Path, texts: Mapping[str, Sequence[Sentence]]
 ) -> Generator[Finding, None, list[str]]:
-    """Yield which texts are of another language; return how much of each the model knows."""
+    """Yield the texts of another language; return the share of each that the model knows."""
     said = []
     for text, known, words in _sides(model, path):
         if not texts.get(text):
@@ -108,7 +108,7 @@ def _problem(path: Path, error: MosesFeatureError, effect: str, remedy: str) -> 
 def _sides(
     model: _Model, path: Path
 ) -> Iterator[tuple[str, KnownWords, Callable[[Sentence], list[bytes]]]]:
-    """Yield of each language the text, what counts its words, and what makes them of tokens."""
+    """Yield for each language the text, the counter of its words, and how tokens become words."""
     name, source, target = str(path), model.source, model.target
     if source is not None:
         yield SOURCE, KnownWords(name, SOURCE, source, target), model.source_words
@@ -116,7 +116,7 @@ def _sides(
 
 
 def check_alignments(ini: MosesIni, scan: TableScan) -> Iterator[Finding]:
-    """Yield whether a joint model finds no word alignments in a table."""
+    """Yield a finding if a table has no word alignments for a joint model."""
     joint = next((feature for feature in ini.features if feature.kind == JOINT), None)
     if joint is not None and scan.lines and not scan.has_alignments:
         yield Finding(

@@ -1,4 +1,4 @@
-"""Whether the lines of a reference belong to those of the input.
+"""Check whether the lines of a reference belong to those of the input.
 
 The translations that a table has for the words of a sentence predict its own reference much better
 than that of another sentence.
@@ -40,15 +40,15 @@ def sample_words(sentences: Sequence[Sentence]) -> set[bytes]:
 def check_order(
     tables: Words, path: str, sentences: Sequence[Sentence], references: Sequence[Sentence]
 ) -> Iterator[Finding]:
-    """Yield whether the lines of a reference are those of another text, or moved.
+    """Yield a finding if the lines of a reference are those of another text, or shifted.
 
-    There are as many of them as sentences.
+    There must be as many references as sentences.
     """
     size = min(COMPARED, len(sentences))
     if size < 2 * BLOCK or _translated(tables, sentences[:size]) < LEAST_TRANSLATED:
         return
     if len(set(map(tuple, references[:size]))) < size / 2:
-        return  # texts that repeat themselves
+        return  # the text repeats itself
     agreement = _agreement(tables, sentences[:size], references[:size])
     yield from _whole(path, agreement) or _from_somewhere_on(path, agreement)
 
@@ -56,10 +56,10 @@ def check_order(
 def _agreement(
     tables: Words, sentences: Sequence[Sentence], references: Sequence[Sentence]
 ) -> dict[int, Floats]:
-    """Return how much (sentences,) of its own reference, 0, and of moved ones a sentence predicts.
+    """Return how well (sentences,) a sentence predicts its own reference (0) and shifted ones.
 
-    That is the sum over the words that its translations and the reference share, each the log of
-    how rare it is.
+    It is the sum over the words that its translations and the reference share, each the log of its
+    inverse frequency.
     """
     predicted = [
         set().union(*(tables.translations.get(word, ()) for word in sentence))
@@ -79,7 +79,7 @@ def _agreement(
 
 
 def _whole(path: str, agreement: dict[int, Floats]) -> list[Finding]:
-    """Return whether all lines are those of another text, or moved."""
+    """Return a finding if all lines are those of another text, or shifted."""
     others = agreement[APART].sum()
     if not others or agreement[0].sum() >= LEAST_GAIN * others:
         return []
@@ -100,7 +100,7 @@ def _whole(path: str, agreement: dict[int, Floats]) -> list[Finding]:
 
 
 def _from_somewhere_on(path: str, agreement: dict[int, Floats]) -> list[Finding]:
-    """Return where lines begin to fit moved ones, or none: of those, at least two blocks."""
+    """Return a finding if from some line on, for two blocks or more, lines are shifted or wrong."""
     count = len(agreement[0]) // BLOCK
     blocks = {
         shift: of_lines[: count * BLOCK].reshape(count, BLOCK).sum(axis=1)
@@ -129,12 +129,12 @@ def _from_somewhere_on(path: str, agreement: dict[int, Floats]) -> list[Finding]
 
 
 def _inverse_frequencies(sentences: Sequence[set[bytes]]) -> dict[bytes, float]:
-    """Return the log of how rare each word is: those in all sentences say nothing."""
+    """Return the log inverse frequency of each word: words in all sentences get 0."""
     counts = Counter(word for sentence in sentences for word in sentence)
     return {word: math.log(len(sentences) / count) for word, count in counts.items()}
 
 
 def _translated(tables: Words, sentences: Sequence[Sentence]) -> float:
-    """Return the share of words that the tables have translations for by themselves."""
+    """Return the share of words for which the tables have translations of the single word."""
     words = [word for sentence in sentences for word in sentence]
     return sum(bool(tables.translations.get(word)) for word in words) / max(len(words), 1)

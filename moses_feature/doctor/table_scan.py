@@ -1,4 +1,4 @@
-"""A pass over a text table: what `check` finds, and what texts are compared with."""
+"""A pass over a text table, for the faults of its lines and for comparing texts with it."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class TableScan:
 
     Args:
         path: the table.
-        most: lines to read; None for all.
+        most: the number of lines to read; None for all.
         wanted: source words whose translations are kept.
 
     Attributes:
-        columns: scores of each line; None where there is no line.
-        lines: how many were read.
-        whole: whether that was all.
+        columns: scores of each line; None if there is no line.
+        lines: the number of lines read.
+        whole: whether all lines were read.
         source, target: the words of both sides.
-        translations: of the wanted words, the words of their likely targets.
-        sources: source phrases, each as it stands in the table.
+        translations: for the wanted words, the words of their likely targets.
+        sources: source phrases, as in the table.
         has_alignments: whether a line has word alignments.
     """
 
@@ -108,10 +108,10 @@ class TableScan:
                 self._sums[0] += float(scores[DIRECT])
                 self._sums[1] += float(scores[INVERSE])
             except ValueError:
-                pass  # the checker says so
+                pass  # the checker reports it
 
     def _end_group(self) -> None:
-        """Count the sums over the targets of the source phrase that has ended."""
+        """Add up p over the targets of the source phrase that has just ended."""
         direct, inverse = self._sums
         self._groups += 1
         self._too_much += direct > SUM_AT_MOST
@@ -119,15 +119,15 @@ class TableScan:
         self._sums = [0.0, 0.0]
 
     def findings(self) -> Iterator[Finding]:
-        """Yield what is wrong with the lines, and with the order of the columns."""
+        """Yield the faults of the lines, and of the order of the columns."""
         findings = self._checker.findings()
         many = {found.what for found in findings if found.lines > self.lines / 2}
         for found in findings:
             what, _, effect = found.what.partition(": ")
             if what.startswith("column") and any(w.startswith("negative") for w in many):
-                continue  # a consequence
+                continue  # a consequence of another fault
             if "in every line" in what and not self.whole:
-                continue  # that was read
+                continue  # the table was not read to its end
             if what.startswith("score of zero") and any(w.startswith("negative") for w in many):
                 continue
             remedy = next((r for start, r in REMEDIES.items() if what.startswith(start)), OTHERWISE)
@@ -154,7 +154,7 @@ class TableScan:
 
 
 def _is_likely(scores: list[bytes]) -> bool:
-    """Return whether p(target | source) is not small, where there is such a column."""
+    """Return whether p(target | source) is not small, if there is such a column."""
     if len(scores) < LEAST_SCORES:
         return True
     try:
@@ -168,8 +168,8 @@ class Words:
     """The words of some tables.
 
     Attributes:
-        source, target: of both sides.
-        translations: of the wanted words, the words of their phrases' targets.
+        source, target: the words of both sides.
+        translations: for the wanted words, the words of their phrases' targets.
     """
 
     source: set[bytes]
@@ -178,7 +178,7 @@ class Words:
 
     @property
     def factored(self) -> bool:
-        """Whether words of a side have factors, as a rule."""
+        """Whether most words of a side have factors."""
         return any(
             sum(b"|" in word.strip(b"|") for word in side) > len(side) / 2
             for side in (self.source, self.target)
@@ -186,7 +186,7 @@ class Words:
 
     @classmethod
     def of_tables(cls, scans: Sequence[TableScan]) -> Words:
-        """Return the words of tables that were read with the same wanted words."""
+        """Return the words of tables that were scanned with the same wanted words."""
         wanted = scans[0].translations
         return cls(
             set().union(*(scan.source for scan in scans)),

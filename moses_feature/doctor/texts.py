@@ -1,4 +1,4 @@
-"""A text by itself, and the words of it that a table knows, or why it does not."""
+"""Checks of a text alone, and of its words that a table does not know, with the reasons."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def known_share(sentences: Sequence[Sentence], known: Collection[bytes]) -> floa
 def check_known(
     path: str, sentences: Sequence[Sentence], tables: Words, side: Side
 ) -> Iterator[Finding]:
-    """Yield why words of a text are unknown to the side of the tables that it should be like."""
+    """Yield why words of a text are unknown to the side of the tables with its language."""
     known, other = tables.source, tables.target
     if side == "target":
         known, other = other, known
@@ -112,7 +112,7 @@ REMEDIES = {
 
 
 def check_filtered(scan: TableScan, sentences: Sequence[Sentence]) -> Iterator[Finding]:
-    """Yield whether a table in a folder of filtered ones was filtered for another text."""
+    """Yield a finding if a filtered table was filtered for another text."""
     if "filtered" not in scan.path.absolute().parent.name or not scan.sources:
         return
     longest = max(source.count(b" ") + 1 for source in scan.sources)
@@ -151,10 +151,10 @@ def is_factored(sentences: Sequence[Sentence]) -> bool:
 
 
 def check_text(path: str) -> Generator[Finding, None, list[Sentence] | None]:
-    """Yield what is wrong with a text by itself.
+    """Yield the faults of a text alone.
 
     Returns:
-        its sentences as tokens; None if it is of no use.
+        Its sentences as tokens; None if it is unusable.
     """
     try:
         with LineReader(path) as reader:
@@ -175,7 +175,7 @@ def check_text(path: str) -> Generator[Finding, None, list[Sentence] | None]:
 def check_line_count(
     path: str, sentences: Sequence[Sentence], references: Sequence[Sentence]
 ) -> Iterator[Finding]:
-    """Yield whether a reference, read from `path`, has another number of lines than the input."""
+    """Yield a finding if the reference at `path` has another number of lines than the input."""
     if len(references) != len(sentences):
         yield Finding(
             "problem",

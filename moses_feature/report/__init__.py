@@ -1,1 +1,1 @@
-"""Pages that show what a table's scores and a network do, for a browser without a network."""
+"""HTML pages about a table's scores and its network, viewable offline."""

@@ -1,4 +1,4 @@
-"""What is known of an augmented table and its network, and what one pass over the table finds."""
+"""The description of an augmented table and its network, and statistics of one pass over it."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ COUNTS = {
 
 @dataclass(frozen=True)
 class Facts:
-    """What the file beside a table says of it.
+    """The content of the file beside a table.
 
     Attributes:
-        columns: the names of the new ones.
-        counts: of lines and words, as far as they are known.
-        command: that made it.
+        columns: the names of the new columns.
+        counts: of lines and words, if they are known.
+        command: the command that made the table.
         words: how its tokens became words.
     """
 
@@ -50,7 +50,7 @@ class Facts:
 
     @classmethod
     def read(cls, table_path: str) -> Facts:
-        """Read them.
+        """Read the file beside a table.
 
         Raises:
             FormatError: the file is damaged.
@@ -70,7 +70,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class ReadNetwork:
-    """A network, and the words that it reads."""
+    """A network, and the vocabulary that it reads."""
 
     model: PhraseModel
     generator: Generator
@@ -92,12 +92,12 @@ LONG = 4
 
 @dataclass
 class Density:
-    """How many pairs have which log p by the table and by the network.
+    """The joint distribution of the pairs' log p by the table and by the network.
 
     Attributes:
-        counts: of pairs, by bin of the table's log p and bin of the network's; bin n holds those
-            from -BIN (n + 1) to -BIN n.
-        examples: a pair of each bin, the first in the table.
+        counts: of pairs, by bin of the table's log p and bin of the network's; bin n is the
+            interval from -BIN (n + 1) to -BIN n.
+        examples: the first pair of each bin in the table.
     """
 
     counts: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -112,14 +112,14 @@ class Density:
 
 @dataclass
 class PairSummary:
-    """What a report says of the pairs of a table.
+    """A summary of the pairs of a table.
 
     Attributes:
-        lines, sources: how many pairs, and different source phrases.
-        long_phrases: how many of them are long.
+        lines, sources: the number of pairs, and of distinct source phrases.
+        long_phrases: the number of long source phrases.
         density: of all pairs.
         frequent, rare: long source phrases.
-        most_phrases: long source phrases to keep.
+        most_phrases: the number of long source phrases to keep.
     """
 
     most_phrases: int
@@ -134,7 +134,7 @@ class PairSummary:
     _below: list[tuple[float, int, ScoreLine]] = field(default_factory=list)
 
     def add(self, source: bytes, lines: list[ScoreLine]) -> None:
-        """Look at a source phrase with its lines."""
+        """Add a source phrase with its lines."""
         self.sources += 1
         for line in lines:
             self.lines += 1
@@ -156,17 +156,17 @@ class PairSummary:
 
     @property
     def preferred_by_network(self) -> list[ScoreLine]:
-        """The pairs that the network finds likelier than the table does, by most first."""
+        """The pairs that the network finds likelier than the table does, by difference."""
         return [line for _, _, line in sorted(self._above, reverse=True)]
 
     @property
     def preferred_by_table(self) -> list[ScoreLine]:
-        """The pairs that the table finds likelier than the network does, by most first."""
+        """The pairs that the table finds likelier than the network does, by difference."""
         return [line for _, _, line in sorted(self._below, reverse=True)]
 
 
 def summarise(table: str | Path, column: int, phrases: int) -> PairSummary:
-    """Read an augmented table and keep so many long phrases; see `phrases_of_table`.
+    """Read an augmented table, and keep `phrases` long phrases; see `phrases_of_table`.
 
     Raises:
         FormatError: the table is empty; and as `phrases_of_table` does.
@@ -185,7 +185,7 @@ def bin_of(log_prob: float) -> int:
 
 
 def _keep(heap: list[tuple[float, int, T]], candidate: tuple[float, int, T], most: int) -> None:
-    """Keep the candidates with the largest first number, of equal ones the first."""
+    """Keep the candidates with the largest first numbers, of equal ones the first."""
     if len(heap) < most:
         heapq.heappush(heap, candidate)
     elif candidate[0] > heap[0][0]:

@@ -25,10 +25,10 @@ LABEL_SIZE = 0.14, 0.03
 
 
 def density_figure(density: Density, escaped: bool) -> graph.Figure:
-    """Return log p by the table against log p by the network, a colour for how many pairs."""
+    """Return log p by the table against log p by the network, coloured by the number of pairs."""
     shape = tuple(1 + max(bins) for bins in zip(*density.counts, strict=True))[::-1]
     y, x = ([-BIN * (place + 0.5) for place in range(bins)] for bins in shape)
-    counts = np.zeros(shape, dtype=np.int64)  # rows are the network's
+    counts = np.zeros(shape, dtype=np.int64)  # rows belong to the network
     texts = np.full(counts.shape, "", dtype=object)
     for (by_table, by_network), count in density.counts.items():
         line = density.examples[by_table, by_network]
@@ -124,7 +124,7 @@ def map_figure(points: Map) -> graph.Figure:
 
 
 def _with_room_for_a_label(points: Map) -> list[int]:
-    """Return the points that are labelled: the most frequent ones, none too near another."""
+    """Return the points to label: the most frequent ones that are not too close together."""
     spread = np.ptp(points.places, axis=0) * LABEL_SIZE
     chosen: list[int] = []
     for place in range(len(points.names)):
@@ -137,7 +137,7 @@ def _with_room_for_a_label(points: Map) -> list[int]:
 def attention_figure(
     source: Sequence[str], target: Sequence[str], alignment: Floats32
 ) -> graph.Figure:
-    """Return what each target word is aligned to: alignment (target words, source words)."""
+    """Return the figure of an alignment (target words, source words)."""
     figure = graph.Figure(
         graph.Heatmap(
             z=np.round(alignment.astype(float), 3).tolist(),

@@ -1,6 +1,6 @@
 """Maps: vectors of words or phrases in a plane, by t-SNE (van der Maaten and Hinton 2008).
 
-They are sections of a page, and can be written as files for other tools.
+They are sections of a page, and can be exported as files for other tools.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ INSTALL = "pip install 'moses-feature[maps]'"
 
 
 def can_make_maps() -> bool:
-    """Return whether the packages are there: openTSNE, or else scikit-learn."""
+    """Return whether the packages are installed: openTSNE, or else scikit-learn."""
     return find_spec("sklearn") is not None
 
 
@@ -46,11 +46,11 @@ class Map:
     """Points in a plane, near each other if their vectors are.
 
     Attributes:
-        names: of the points, most frequent first.
-        vectors: (n, ·) what they were made of.
-        places: (n, 2).
+        names: names of the points, most frequent first.
+        vectors: (n, ·) their vectors.
+        places: (n, 2) their coordinates.
         neighbours: (n, NEIGHBOURS) the points with the nearest vectors, by cosine, nearest first.
-        clusters: (n,) of vectors, by k-means.
+        clusters: (n,) clusters of the vectors, by k-means.
     """
 
     names: Sequence[str]
@@ -64,9 +64,9 @@ def make_map(names: Sequence[str], vectors: Floats32, seed: int = 1) -> Map:
     """Lay out points.
 
     Args:
-        names: of the points.
-        vectors: (n, ·), FEWEST of them at least.
-        seed: of the layout.
+        names: names of the points.
+        vectors: (n, ·), at least FEWEST of them.
+        seed: the seed of the layout.
     """
     from sklearn.cluster import KMeans  # type: ignore[import-untyped]
 
@@ -74,7 +74,7 @@ def make_map(names: Sequence[str], vectors: Floats32, seed: int = 1) -> Map:
     unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
     means = KMeans(min(CLUSTERS, len(unit)), n_init=1, random_state=seed % (1 << 32))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of vectors that are all alike
+        warnings.simplefilter("ignore")  # about vectors that are all equal
         clusters = means.fit(unit)
     return Map(names, vectors, _layout(unit, seed % (1 << 32)), _nearest(unit), clusters.labels_)
 
@@ -111,12 +111,12 @@ logger = logging.getLogger(__name__)
 def write_exports(directory: Path, kind: str, points: Map) -> list[Path]:
     """Write a map for other tools.
 
-    `KIND.coordinates.tsv` has a line of names and then name, x and y; `KIND.vectors.tsv` and
-    `KIND.metadata.tsv` are what TensorBoard's projector loads; `KIND.parquet`, if pyarrow is
-    there, has name, x, y, cluster and vector, as embedding-atlas loads it.
+    `KIND.coordinates.tsv` has a header line, then name, x and y; `KIND.vectors.tsv` and
+    `KIND.metadata.tsv` are for TensorBoard's projector; `KIND.parquet`, if pyarrow is installed,
+    has name, x, y, cluster and vector, for embedding-atlas.
 
     Returns:
-        what was written.
+        The files written.
     """
     directory.mkdir(parents=True, exist_ok=True)
     names = [name.replace("\t", " ") for name in points.names]
@@ -199,7 +199,7 @@ def _summary_vectors(
 
 
 def map_section(kind: str, points: Map | None, long_phrases: int) -> Section:
-    """Return the section of a map, given how many long phrases the table has."""
+    """Return the section of a map; `long_phrases` is the number of long phrases in the table."""
     if kind == "words":
         title = "A map of the words (the paper's Figure 4)"
         how = (

@@ -61,8 +61,8 @@ class Section:
     """A part of a page.
 
     Attributes:
-        title: its heading, text.
-        how_to_read: a sentence or two, text.
+        title: its heading, as text.
+        how_to_read: one or two sentences, as text.
         content: HTML.
     """
 
@@ -72,13 +72,13 @@ class Section:
 
 
 def write_page(path: Path, title: str, sections: Sequence[Section], script: str = "") -> None:
-    """Write an HTML page that needs nothing else.
+    """Write a self-contained HTML page.
 
     Args:
-        path: of the page; it appears whole.
-        title: text.
+        path: the page; it appears when it is complete.
+        title: its title, as text.
         sections: in their order.
-        script: JavaScript that runs when all else is there.
+        script: JavaScript that runs when everything else is loaded.
     """
     page = rendered(
         "page.html",
@@ -96,9 +96,9 @@ def table(
     """Return a table, text in its cells.
 
     Args:
-        rows: the first is the head.
-        kind: `text` if not only the first column is words.
-        name: by which a script finds it.
+        rows: the first is the header.
+        kind: `text` if other columns than the first contain words.
+        name: the name by which a script finds it.
     """
     head, *body = rows
     return rendered("table.html", head=head, body=body, kind=kind, name=name)
@@ -109,8 +109,8 @@ def plot(figure: graph.Figure, label: str, name: str | None = None) -> Markup:
 
     Args:
         figure: the figure.
-        label: what it shows.
-        name: by which a script finds it.
+        label: a description of the figure.
+        name: the name by which a script finds it.
     """
     figure.update_layout(
         template="plotly_white",
@@ -124,5 +124,5 @@ def plot(figure: graph.Figure, label: str, name: str | None = None) -> Markup:
 
 
 def plotted(text: str) -> str:
-    """Return a text as plotly shows it, which takes tags for its own."""
+    """Return a text escaped for plotly, which interprets tags."""
     return escape(text, quote=False)

@@ -39,15 +39,15 @@ def write_report(
 
     Args:
         table_path: an augmented table.
-        model_directory: of the model that scored it.
+        model_directory: the model that scored it.
         output: the page.
-        settings: how large it is.
+        settings: the size of the report.
         exports: a directory for the maps as files for other tools.
 
     Raises:
-        MosesFeatureError: the table has not been augmented, or maps are to be exported that need
-            a package which is missing.
-        FormatError: the table is another model's, or a file is damaged.
+        MosesFeatureError: the table has not been augmented, or a package for exporting maps is
+            missing.
+        FormatError: the table was scored by another model, or a file is damaged.
     """
     if not Path(table_path).is_file():
         raise MosesFeatureError(f"{table_path}: expected a table in a file, found none")
@@ -98,7 +98,7 @@ def _check_model(table_path: str, model_directory: Path, digest: str) -> None:
 
 
 def _averaged(table_path: str) -> int:
-    """Return of how many networks the column is the mean."""
+    """Return the number of networks that were averaged in the column."""
     return len(network_digests(table_path))
 
 

@@ -32,7 +32,7 @@ def what_was_done(
     folds: bool,
     averaged: int,
 ) -> Section:
-    """Return what is known of the table and of the network."""
+    """Return the facts about the table and the network."""
     sizes = ", ".join(
         f"{name} {size:,}" if isinstance(size, int) else f"{name} {size}"
         for name, size in vars(network.network.sizes).items()
@@ -65,7 +65,7 @@ def what_was_done(
 
 
 def training(network: PhraseModel) -> Iterator[Section]:
-    """Yield the losses of the training, if there are several."""
+    """Yield the losses of the training run, if there are several."""
     history = network.training.get("history")
     if isinstance(history, list) and len(history) > 1:
         yield Section(
@@ -132,7 +132,7 @@ def disagreement(summary: PairSummary, facts: Facts) -> Section:
 
 
 def long_phrases(summary: PairSummary, network: ReadNetwork, facts: Facts, seed: int) -> Section:
-    """Return targets of long phrases: by the table, by the network, and drawn."""
+    """Return targets of long phrases: by the table, by the network, and sampled."""
     title = "Long phrases (the paper's Tables 2 and 3)"
     kinds = {"frequent": summary.frequent.favourites(), "rare": summary.rare.favourites()}
     if not any(kinds.values()):
@@ -177,7 +177,7 @@ def _favourites_table(
 
 
 def attention(summary: PairSummary, network: ReadNetwork, facts: Facts) -> Iterator[Section]:
-    """Yield what RNNsearch looks at while it writes."""
+    """Yield RNNsearch's attention while it writes."""
     phrases = [row.source for row in summary.frequent.favourites()[:ATTENTION]]
     search, generator = network.model.network, network.generator
     if not isinstance(search, RnnSearch) or not phrases:
@@ -201,7 +201,7 @@ def attention(summary: PairSummary, network: ReadNetwork, facts: Facts) -> Itera
 
 @torch.inference_mode()
 def _alignment(network: RnnSearch, source: Sequence[int], target: Sequence[int]) -> Floats32:
-    """Return what the target words and END are aligned to (target + 1, source + 1)."""
+    """Return the alignment (target words + END, source words + END) of a target."""
     lengths = torch.tensor([len(source)])
     annotations = network.annotations(torch.tensor([[*source, END]]), lengths)
     _, alignments = network.decode(annotations, lengths, torch.tensor([[END, *target]]).t())

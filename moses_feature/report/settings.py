@@ -1,4 +1,4 @@
-"""How large a report is; free of torch."""
+"""The size of a report; free of torch."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ReportSettings:
-    """How large a report is.
+    """The size of a report.
 
     Attributes:
-        words: of the map of words, the most frequent ones.
-        phrases: of the map of phrases.
+        words: the number of most frequent words in the map of words.
+        phrases: the number of phrases in the map of phrases.
         seed: of samples and maps.
     """
 

@@ -1,1 +1,1 @@
-"""New features for n-best lists."""
+"""Adding features to n-best lists, and reranking them."""

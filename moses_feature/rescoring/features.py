@@ -1,4 +1,4 @@
-"""Features of n-best lists by the models that they come from; free of torch."""
+"""Features of n-best lists, by the architecture of their models; free of torch."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ LEAST_BETTER = 0.7
 class OwnSource:
     """Counts translations that their own sentence explains better than another one.
 
-    Threads may share it.
+    Thread-safe.
 
     Args:
-        feature: the name of what explains them.
-        source: the name of the text that was translated.
+        feature: the name of the feature that scores them.
+        source: the name of the source text.
 
     Attributes:
-        is_done: whether enough was tried.
+        is_done: whether enough translations were tried.
     """
 
     def __init__(self, feature: str, source: str) -> None:
@@ -64,8 +64,8 @@ class OwnSource:
         """Count a translation.
 
         Args:
-            own: log p a word with its own sentence.
-            other: with another one.
+            own: mean log p of a word, given its own sentence.
+            other: the same, given another sentence.
         """
         with self._lock:
             self._tried += 1
@@ -74,7 +74,7 @@ class OwnSource:
             self.finish()
 
     def finish(self) -> None:
-        """Say it, if too few were explained better; once."""
+        """Warn once if too few translations were explained better by their own sentences."""
         with self._lock:
             if self.is_done:
                 return
@@ -95,13 +95,13 @@ class OwnSource:
 class JointFeature:
     """log p of a translation under a joint model, by the word alignment of the n-best list.
 
-    A word without a link takes those of the nearest word of the sentence that has some; in search
-    it is the nearest one of the phrase.
+    A word without links takes those of the nearest word of the sentence that has some; in search,
+    those of the nearest word of the phrase.
 
     Args:
-        name: of the feature.
-        directory: of the model.
-        source: the text that was translated.
+        name: the name of the feature.
+        directory: the model directory.
+        source: the source text.
     """
 
     def __init__(self, name: str, directory: str, source: SourceText) -> None:
@@ -116,7 +116,7 @@ class JointFeature:
         """Return log p of each translation.
 
         Raises:
-            BadTranslationError: one has no word alignment, or a bad one.
+            BadTranslationError: a translation has no word alignment, or a bad one.
             MosesFeatureError: the model knows too few words.
         """
         model = self._model
@@ -164,12 +164,12 @@ class JointFeature:
 class SearchFeature:
     """log p of a translation under RNNsearch, in the direction of the network.
 
-    Of several networks, an ensemble, the probabilities of each word are averaged.
+    With several networks (an ensemble), the probabilities of each word are averaged.
 
     Args:
-        name: of the feature.
-        directories: of the networks.
-        source: the text that was translated.
+        name: the name of the feature.
+        directories: the model directories.
+        source: the source text.
 
     Raises:
         UsageError: the networks read or write in different directions.
@@ -201,7 +201,7 @@ class SearchFeature:
         """Return log p of each translation, or of the source given it.
 
         Raises:
-            BadTranslationError: the first one is aligned to words that the source has not.
+            BadTranslationError: the first one is aligned to words that the source does not have.
             MosesFeatureError: a network knows too few words.
         """
         source = self._source.translated(sentence, translations)
@@ -219,7 +219,7 @@ class SearchFeature:
         return [_mean(of_networks) for of_networks in zip(*found, strict=True)]
 
     def _compare(self, sentence: int, source: bytes, text: bytes, own: np.ndarray) -> None:
-        """Compare what a translation scores with its own sentence, and with the one beside it."""
+        """Compare log p of a translation given its own sentence and given a neighbouring one."""
         beside = self._source.beside(sentence)
         if text and source.strip() and beside.strip() and source != beside:
             network = self._networks[0]
@@ -236,7 +236,7 @@ class SearchFeature:
 
 
 def _mean(of_networks: Sequence[np.ndarray]) -> float:
-    """Return log p of words whose probabilities are means over the networks."""
+    """Return log p of words whose probabilities are averaged over the networks."""
     log_probs = np.stack(of_networks)
     return float((np.logaddexp.reduce(log_probs, axis=0) - np.log(len(log_probs))).sum())
 
@@ -252,10 +252,10 @@ NAMES = {
 
 
 def named_model(text: str) -> tuple[str, str]:
-    """Split `NAME=PATH`; without a name, it is that of the kind of model.
+    """Split `NAME=PATH`; without `NAME=`, the name depends on the architecture.
 
     Raises:
-        UsageError: a name that Moses' tools could not carry.
+        UsageError: a name that Moses' tools could not parse.
     """
     return named(text, NAMES.get(model_kind(text), "CSLM0"))
 
@@ -267,15 +267,15 @@ Makers = Mapping[str, Callable[[str, str], SentenceScorer]]
 def scorers_of(
     models: Iterable[tuple[str, str]], source: SourceText, others: Makers | None = None
 ) -> list[SentenceScorer]:
-    """Return a feature for each name: of a language model, or of one RNNsearch or more.
+    """Return a feature for each name, from a language model or from one or more RNNsearch models.
 
     Args:
         models: names and paths.
-        source: the text that was translated.
-        others: what makes features of further architectures.
+        source: the source text.
+        others: functions that make features of other architectures.
 
     Raises:
-        UsageError: a name is given to several models that cannot be averaged.
+        UsageError: several models of one name cannot be averaged.
         MosesFeatureError: a model cannot be read.
     """
     makers: dict[str, Callable[[str, str], SentenceScorer]] = {

@@ -1,7 +1,7 @@
-"""New features for n-best lists, whoever made them; see `moses_feature.moses.nbest_lists`.
+"""Add features to n-best lists of any decoder; see `moses_feature.moses.nbest_lists`.
 
-A new value is appended to the features; all else stays as it is, to the byte, unless weights are
-given: then the total is computed anew and the translations of a sentence are put in its order.
+A new value is appended to the features; everything else stays the same, to the byte. Only with
+weights are the totals computed again and the translations of a sentence sorted by them.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class BadTranslationError(Exception):
     """A translation that a feature cannot score.
 
     Args:
-        number: which of those that it was given, from 0.
-        expected: what should be there.
-        found: what is.
+        number: the index of the translation among those to score, from 0.
+        expected: what was expected.
+        found: what was found.
     """
 
     def __init__(self, number: int, expected: str, found: str) -> None:
@@ -62,7 +62,7 @@ class SentenceScorer(Protocol):
     """A feature of whole translations.
 
     Attributes:
-        name: of the feature, such as CSLM0.
+        name: the name of the feature, such as CSLM0.
     """
 
     name: str
@@ -71,7 +71,7 @@ class SentenceScorer(Protocol):
         """Return the value, a natural log, of each translation of a sentence (from 0).
 
         Raises:
-            BadTranslationError: one has not what it needs.
+            BadTranslationError: a translation lacks the data that the feature needs.
         """
 
     def finish(self) -> None:
@@ -110,7 +110,7 @@ def read_weights(path: str | Path) -> dict[str, tuple[float, ...]]:
     """Read weights by the names of features: lines such as `LM0= 0.1`, or a whole moses.ini.
 
     Raises:
-        FormatError: another line, or a name that comes twice.
+        FormatError: a bad line, or a name that occurs twice.
     """
     weights: dict[str, tuple[float, ...]] = {}
     with LineReader(path) as reader:
@@ -139,7 +139,7 @@ def read_weights(path: str | Path) -> dict[str, tuple[float, ...]]:
 
 
 def _is_ini(lines: Iterable[bytes]) -> bool:
-    """Return whether the first line that says something is the head of a section."""
+    """Return whether the first line with content is the head of a section."""
     said = (line.strip() for line in lines)
     return next((line for line in said if line and line[:1] != b"#"), b"").startswith(b"[")
 
@@ -150,9 +150,9 @@ def rescore(
     """Yield n-best lists with more features, a sentence at a time.
 
     Args:
-        reader: of the lists; the lines of a sentence stand together.
-        scorers: of the new features, in order.
-        weights: of all features by name, to order each list anew; None to leave the order.
+        reader: the reader of the lists; the lines of a sentence stand together.
+        scorers: the scorers of the new features, in order.
+        weights: the weights of all features by name, to rerank each list; None keeps the order.
 
     Raises:
         FormatError: a line that is not of an n-best list, has one of the features already, or
@@ -186,7 +186,7 @@ class RescoredLine(NbestLine):
     """A line of an n-best list whose features and total may change.
 
     Attributes:
-        place: in the list of its sentence as it was read, from 0.
+        place: its index in its sentence's list as read, from 0.
     """
 
     __slots__ = ("place",)
@@ -200,7 +200,7 @@ class RescoredLine(NbestLine):
         self.fields[VALUES] = b"%b %b %.6g " % (self.fields[VALUES].rstrip(), label, value)
 
     def weigh(self, weights: Weights) -> None:
-        """Compute the total anew."""
+        """Compute the total again."""
         values = self.labelled()
         for name in sorted({*values, *weights}):
             here, there = len(values.get(name, ())), len(weights.get(name, ()))
@@ -235,10 +235,10 @@ def _lines(reader: NbestReader) -> Iterator[RescoredLine]:
 
 
 def check_names(scorers: Iterable[SentenceScorer]) -> None:
-    """Check that names are not given twice.
+    """Check that names are unique.
 
     Raises:
-        UsageError: one is.
+        UsageError: a name is given twice.
     """
     names = [scorer.name for scorer in scorers]
     if len(set(names)) != len(names):

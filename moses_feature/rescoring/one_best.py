@@ -18,14 +18,14 @@ MOST_MISSING = 100_000
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a new order has changed.
+    """The effect of reranking.
 
     Attributes:
-        sentences: that have a list.
-        missing: sentences that have none, though a reference has words.
-        changed: of those that have one, whose best translation is not the first of the decoder.
-        bleu_before, bleu_after: 0 to 100, of the decoder's first and of the best translations of
-            all sentences of the references; None without references.
+        sentences: sentences with a list.
+        missing: sentences without a list, though a reference has words.
+        changed: sentences with a list whose best translation is not the decoder's first one.
+        bleu_before, bleu_after: BLEU, 0 to 100, of the decoder's first translations and of the best
+            ones, over all sentences of the references; None without references.
     """
 
     sentences: int
@@ -36,12 +36,12 @@ class Outcome:
 
 
 class OneBest:
-    """Takes the lists sentence after sentence.
+    """Collects the best translations, list by list.
 
     Args:
-        references: files with one translation of each sentence on each line; none for no BLEU.
+        references: files with one reference per line; empty for no BLEU.
         lists: the file of the lists, for errors.
-        sentences: how many were translated; None if that is not known.
+        sentences: the number of source sentences; None if it is not known.
 
     Raises:
         DataError: the files have different numbers of lines, or no word.
@@ -67,14 +67,14 @@ class OneBest:
         self._next = self._lists = self._missing = self._changed = 0
 
     def add(self, translations: Sequence[RescoredLine]) -> bytes:
-        """Take the list of a sentence.
+        """Add the list of a sentence.
 
         Returns:
-            the best translation as a line, after empty lines for the sentences since the last list.
+            The best translation as a line, after empty lines for sentences without a list before.
 
         Raises:
-            DataError: lists that are not in the order of the sentences, or of sentences that the
-                references have not.
+            DataError: lists that are not in the order of the sentences, or a list of a sentence
+                without reference.
         """
         best = max(translations, key=lambda translation: translation.total)
         first = min(translations, key=lambda translation: translation.place)
@@ -110,11 +110,11 @@ class OneBest:
         self._missing += bool(self._name) and any(self._references[sentence])
 
     def rest(self) -> bytes:
-        """Return empty lines for the sentences after the last list, as far as they are known."""
+        """Return empty lines for the sentences after the last list, if their number is known."""
         return b"\n" * max(0, self._sentences - self._next)
 
     def outcome(self) -> Outcome:
-        """Return what has changed, after the last list."""
+        """Return the effect of reranking, after the last list."""
         if not self._name:
             return Outcome(self._lists, 0, self._changed, None, None)
         for sentence in range(self._next, len(self._references)):

@@ -16,13 +16,13 @@ from moses_feature.rescoring.source import SourceText
 
 
 class RnnScorer:
-    """log p(translation | source sentence), each of them taken as one long phrase.
+    """log p(translation | source sentence), each taken as one long phrase.
 
     Args:
-        name: of the feature.
-        directory: of the model.
-        source: the text that was translated.
-        device: to compute on.
+        name: the name of the feature.
+        directory: the model directory.
+        source: the source text.
+        device: the device to compute on.
     """
 
     def __init__(self, name: str, directory: str, source: SourceText, device: torch.device) -> None:

@@ -1,4 +1,4 @@
-"""The text that was translated, for features that read it."""
+"""The source text of n-best lists, for features that read it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SourceText:
 
     Args:
         sentences: as bytes, without line ends.
-        name: of the text, for error messages.
+        name: the name of the text, for error messages.
 
     Attributes:
         name: see above.
@@ -45,7 +45,7 @@ class SourceText:
         """Return a sentence (counted from 0).
 
         Raises:
-            MosesFeatureError: there are fewer.
+            MosesFeatureError: there is no such sentence.
         """
         if not 0 <= number < len(self._sentences):
             raise MosesFeatureError(
@@ -56,11 +56,12 @@ class SourceText:
         return self._sentences[number]
 
     def translated(self, number: int, translations: Sequence[AnyTranslation]) -> bytes:
-        """Return a sentence; see that the word alignment of its first translation fits, if any.
+        """Return a sentence, and check that its first translation's word alignment, if any, fits.
 
         Raises:
             MosesFeatureError: there is no such sentence.
-            BadTranslationError: a link to a word that the sentence, or the translation, has not.
+            BadTranslationError: a link to a word that the sentence or the translation does not
+                have.
         """
         sentence = self.sentence(number)
         links = translations[0].links if translations else None
@@ -74,14 +75,14 @@ class SourceText:
         return sentence
 
     def beside(self, number: int) -> bytes:
-        """Return the sentence before one, and of the first one that after it."""
+        """Return the sentence before the given one; for the first one, the sentence after it."""
         return self._sentences[number - 1] if number else b"".join(self._sentences[1:2])
 
     def finish(self) -> None:
-        """Check that no sentence comes after the last one asked for, but for empty ones.
+        """Check that only empty sentences follow the last one requested.
 
         Raises:
-            MosesFeatureError: there is one.
+            MosesFeatureError: another sentence follows.
         """
         in_lists = max(self._asked, default=-1) + 1
         if any(number >= in_lists for number in self.unasked()):
@@ -91,7 +92,7 @@ class SourceText:
             )
 
     def unasked(self) -> list[int]:
-        """Return the numbers of the sentences with words that were not asked for."""
+        """Return the numbers of the sentences with words that were not requested."""
         return [
             number
             for number, sentence in enumerate(self._sentences)

@@ -1,1 +1,1 @@
-"""What everything stands on: files, processes, signals, errors, and compiled code."""
+"""The base of all packages: files, processes, signals, errors, and compiled code."""

@@ -1,6 +1,6 @@
-"""A Ray cluster, this machine alone or many, and the actors on it that do tasks.
+"""A Ray cluster of this machine or of several, and actors on it that do tasks.
 
-What a lost actor had to do is done by another.
+The tasks of a lost actor are done by another one.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Cluster:
     """A cluster that this process has joined.
 
     Attributes:
-        ray: the module, with which actors are made.
-        machines: CPU cores and GPUs of each.
+        ray: the module `ray`, with which actors are made.
+        machines: CPU cores and GPUs of each machine.
     """
 
     ray: Any
@@ -41,29 +41,29 @@ class Cluster:
 
     @property
     def most_cores(self) -> int:
-        """The CPU cores of the machine that has most of them."""
+        """The largest number of CPU cores of a machine."""
         return max((cores for cores, _ in self.machines), default=0)
 
     def places(self, cores: int) -> int:
-        """Return how many workers of so many CPU cores there is room for."""
+        """Return how many workers with `cores` CPU cores each fit on the cluster."""
         return sum(of_one // cores for of_one, _ in self.machines)
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Cluster]:
-    """Join the cluster at an address, or make one of this machine for as long as it is needed.
+    """Join the cluster at an address, or make one of this machine for the time of the block.
 
     Args:
-        address: `local`; or what Ray takes, such as `auto` or HOST:PORT.
+        address: `local`, or an address that Ray accepts, such as `auto` or HOST:PORT.
 
     Raises:
-        UsageError: Ray is not installed, or the address is none.
+        UsageError: Ray is not installed, or the address is invalid.
         MosesFeatureError: there is no cluster at this address.
     """
     _check_address(address)
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no usage statistics
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else Ray warns of the change
-    if address == LOCAL:  # all that Ray starts listens on the loopback interface alone
+    if address == LOCAL:  # Ray's processes listen only on the loopback interface
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     try:
         ray: Any = import_module("ray")
@@ -90,7 +90,7 @@ def connected(address: str) -> Iterator[Cluster]:
 
 
 def _check_address(address: str) -> None:
-    """Check that somebody listens at HOST:PORT; Ray would try for minutes."""
+    """Check that a server listens at HOST:PORT; Ray would try for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon:
         if address not in (LOCAL, "auto"):
@@ -112,13 +112,13 @@ SECONDS_BETWEEN_NEWS = 60.0
 
 @dataclass
 class _Task:
-    """Something to do.
+    """A task.
 
     Attributes:
-        what: what to call it when it cannot be done.
-        arguments: of the actors' method.
-        done: its result.
-        attempts: actors that were lost with it.
+        what: a description, for errors.
+        arguments: arguments of the actors' method.
+        done: the future of the result.
+        attempts: the number of actors that were lost with it.
     """
 
     what: str
@@ -133,17 +133,17 @@ class ActorPool:
     An actor that dies, with its process or with its machine, is replaced as soon as the cluster
     has room for another one; meanwhile the others do its tasks.
 
-    Ray's own `max_restarts` and `max_task_retries` do not do this. They count a loss against all
-    tasks that the actor had, so that one task that kills actors takes the innocent ones with it;
-    tasks wait for their own actor, though others are idle; and an actor is started again with the
-    resources that it had, which a smaller cluster may no longer have.
+    Ray's own `max_restarts` and `max_task_retries` are not enough. They count a loss against all
+    tasks of the actor, so a task that kills actors also fails innocent ones; tasks wait for their
+    own actor even if others are idle; and an actor is restarted with the same resources, which a
+    smaller cluster may no longer have.
 
     Args:
-        cluster: where they are.
-        make: makes an actor; its method `ready` returns when it can begin, and `do` does a task,
-            or returns the `MosesFeatureError` that says why not.
-        size: how many.
-        at_once: tasks that one of them has at a time.
+        cluster: the cluster.
+        make: makes an actor; its method `ready` returns once it can begin, and `do` does a task,
+            or returns the `MosesFeatureError` that prevented it.
+        size: the number of actors.
+        at_once: the number of tasks that an actor has at a time.
     """
 
     def __init__(self, cluster: Cluster, make: Callable[[], Any], size: int, at_once: int) -> None:
@@ -163,8 +163,8 @@ class ActorPool:
         """Queue a task, and return the future of its result.
 
         Args:
-            what: what to call it when it cannot be done.
-            arguments: of `do`.
+            what: a description, for errors.
+            arguments: arguments of `do`.
         """
         task = _Task(what, arguments)
         with self._changed:
@@ -176,33 +176,33 @@ class ActorPool:
         return task.done
 
     def close(self) -> None:
-        """Take no more tasks; the actors end with the connection to the cluster."""
+        """Accept no more tasks; the actors end with the connection to the cluster."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        for thread in self._threads:  # none may speak to a cluster that has been left
+        for thread in self._threads:  # no thread may use a cluster that has been left
             thread.join()
 
     def _attend(self) -> None:
-        """Keep one place of the pool filled: with an actor, and with another if it is lost."""
-        losses = 0  # in a row, without any task done between them
+        """Keep one place of the pool filled with an actor; replace it if it is lost."""
+        losses = 0  # consecutive losses without a finished task
         while losses < ATTEMPTS and not self._closed:
             pending: dict[Any, _Task] = {}
             losses += 1
             try:
                 for _ in self._serve(self._make(), pending):
                     losses = 0
-            except Exception as error:  # whatever Ray says of what was lost
+            except Exception as error:  # any error of Ray about a lost actor
                 if not self._closed:
                     self._put_back(list(pending.values()), error)
-        # This place stays empty. When all do, nobody is left to do what waits.
+        # This place stays empty. When all places are empty, the waiting tasks fail.
         with self._changed:
             self._places -= 1
             while self._waiting and not self._places:
                 self._give_up(self._waiting.popleft())
 
     def _serve(self, actor: Any, pending: dict[Any, _Task]) -> Iterator[None]:
-        """Send tasks to an actor, and yield after each that is done, until the pool is closed."""
+        """Send tasks to an actor, and yield after each finished one, until the pool is closed."""
         self._wait_for(actor)
         while not self._closed:
             if (task := self._next(pending.values())) is not None:
@@ -227,10 +227,10 @@ class ActorPool:
             self._ray.get(ready)
 
     def _finish(self, reference: Any, done: Future[Any]) -> None:
-        """Pass on a result; a lost actor raises here."""
+        """Pass on a result; raise if the actor was lost."""
         try:
             result = self._ray.get(reference)
-        except self._ray.exceptions.RayTaskError as error:  # a fault of this program
+        except self._ray.exceptions.RayTaskError as error:  # a bug of this program
             result = error
         if isinstance(result, Exception):
             done.set_exception(result)
@@ -238,14 +238,14 @@ class ActorPool:
             done.set_result(result)
 
     def _next(self, pending: Collection[_Task]) -> _Task | None:
-        """Return a task for an actor that has some; wait for one, if it has none.
+        """Return the next task for an actor; wait for one if the actor has none.
 
-        What an actor was lost with is done alone, so that it is known what kills them.
+        A task that was lost with an actor is done alone, to find out which task kills actors.
         """
         with self._changed:
             while not self._waiting and not pending and not self._closed:
                 self._changed.wait()
-            # A task that was lost before is done alone; a second loss is then its own fault.
+            # A lost task is done alone: if the actor is lost again, the task is the cause.
             suspects = any(task.attempts for task in (*pending, *islice(self._waiting, 1)))
             room = 1 if suspects else self._at_once
             if self._waiting and len(pending) < room and not self._closed:

@@ -1,8 +1,8 @@
-"""How inner functions are compiled by numba, and when the code that it keeps is out of date.
+"""How functions are compiled by numba, and when cached machine code is out of date.
 
-numba keeps machine code beside the source of a function and takes it again as long as that file
-is the same. But the code has in it what the function calls and the constants that it names, from
-other files too; so the stamp by which it is known covers these files as well.
+numba caches machine code beside the source of a function, and uses it as long as that file is the
+same. But the code also contains called functions and constants from other files; so its stamp
+covers these files as well.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ SILENT_SECONDS = 3.0
 
 
 class _Dispatcher(CPUDispatcher):
-    """A compiled function, which is the same for a number that is written down and one that is not.
+    """A compiled function that treats a literal number like any other number.
 
-    numba compiles f(0) and f(x) by themselves; a search would be compiled twice.
+    numba compiles f(0) and f(x) separately; a search would be compiled twice.
     """
 
     def get_call_template(self, arguments: Any, options: Any) -> Any:
@@ -45,7 +45,7 @@ class _Dispatcher(CPUDispatcher):
 
 
 class _Entry(_Dispatcher):
-    """One that Python calls. No signal is handled during a call; see `runtime.signals`."""
+    """A function that Python calls. Signals wait during a call; see `runtime.signals`."""
 
     def compile(self, signature: Any) -> Any:
         timer = Timer(SILENT_SECONDS, _say_that_code_is_made)
@@ -61,7 +61,7 @@ class _Entry(_Dispatcher):
 
 
 class _Part(_Dispatcher):
-    """One that only compiled functions call: no way in from Python is compiled with it."""
+    """A function that only compiled code calls: compiled without an entry for Python."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:  # noqa: ARG002
         raise TypeError(f"{self.py_func.__name__} can only be called by compiled functions")
@@ -116,7 +116,7 @@ def _keep_code(dispatcher: Any, source: Path) -> None:
     """
     try:
         dispatcher.enable_caching()
-    except RuntimeError:  # no folder can be written
+    except RuntimeError:  # no folder for the cache can be written
         _say_that_code_is_not_kept()
         return
     stamp = source_stamp(source)
@@ -140,9 +140,9 @@ def _say_that_code_is_not_kept() -> None:
 
 @cache
 def source_stamp(source: Path) -> str:
-    """Return the SHA-256 of a file and of those that its compiled code can have parts of.
+    """Return the SHA-256 of a file and of the files that its compiled code may include.
 
-    They are the files of this project that it imports from, in the same folder or with compiled
+    These are the imported files of this project that are in the same folder or have compiled
     functions of their own.
     """
     text = source.read_text()

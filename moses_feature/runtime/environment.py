@@ -1,4 +1,4 @@
-"""What must be said to numeric libraries before they are loaded, and to the C library."""
+"""Settings that numeric libraries need before they are loaded, and settings of the C library."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import os
 import sys
 
 QUIET_THREADS = {
-    # torch's threads wait for work by spinning, for so long that two busy processes on the same
+    # torch's threads spin while they wait for work, so long that two busy processes on the same
     # cores slow each other down many times over.
     "GOMP_SPINCOUNT": "1000",
-    # numpy's products here are too small to be shared among threads, which would only wait for
+    # numpy's products here are too small to be divided among threads, which would only wait for
     # each other.
     "OPENBLAS_NUM_THREADS": "1",
 }
 
 
 def quiet_threads() -> None:
-    """Set what makes threads good neighbours, unless the user has set it."""
+    """Set the variables, unless the user has set them, so that busy processes share cores well."""
     os.environ.update(of_workers())
 
 
 def of_workers() -> dict[str, str]:
-    """Return the same, as the environment of processes that are started on other machines."""
+    """Return the same settings, for processes that are started on other machines."""
     return {name: os.environ.get(name, value) for name, value in QUIET_THREADS.items()}
 
 
@@ -31,10 +31,11 @@ _LARGEST = 1 << 30
 
 
 def keep_freed_memory() -> None:
-    """Keep freed memory for later use rather than give it back to the system.
+    """Keep freed memory for later use instead of returning it to the system.
 
-    Taking it anew costs a fault for each page: up to a tenth of the time of a run that allocates
-    tens of megabytes at a time. Does nothing where the C library is not glibc.
+    Returned memory costs a page fault for each page when it is used again: up to a tenth of the
+    time of a run that allocates tens of megabytes at a time. Does nothing unless the C library is
+    glibc.
     """
     if sys.platform == "linux":
         library = ctypes.CDLL(None)

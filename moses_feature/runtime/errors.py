@@ -1,4 +1,4 @@
-"""What can be wrong with a user's data or command, and how it is said."""
+"""The errors of a user's data or command, and how they are shown."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 
 class MosesFeatureError(Exception):
-    """Bad data, a file that cannot be used, or a run that cannot go on. Exit code 1."""
+    """Bad data, an unusable file, or a run that cannot continue. Exit code 1."""
 
     exit_code = 1
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pass through pipes between processes: the class and the message."""
+        """Pickle only the class and the message, to pass through pipes between processes."""
         return _again, (type(self), str(self))
 
 
 class UsageError(MosesFeatureError):
-    """A combination of options that makes no sense. Exit code 2."""
+    """Invalid options or a contradiction between them. Exit code 2."""
 
     exit_code = 2
 
@@ -35,10 +35,10 @@ class DataError(MosesFeatureError):
 
 
 class FormatError(DataError):
-    """Data that are not in the format that they should be in.
+    """Data that are not in the expected format.
 
-    The message names the file, the line (1-based, where there is one), what was expected and
-    what was found.
+    The message names the file, the line (1-based, if there is one), what was expected and what was
+    found.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ def shown(content: bytes, limit: int = 60) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text without what could move the cursor or change the colours of a terminal."""
+    """Return a text without characters that move the cursor or change colours of a terminal."""
     return "".join(
         character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1]
         for character in text
@@ -63,7 +63,7 @@ def printable(text: str) -> str:
 
 
 def _again(kind: type[MosesFeatureError], message: str) -> MosesFeatureError:
-    """Return an error of a class whose constructor may take something else than the message."""
+    """Make an error from a class and a message, without the class's own constructor."""
     error = kind.__new__(kind)
     Exception.__init__(error, message)
     return error

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and what their names say."""
+"""Files that appear whole or not at all, and the meaning of their suffixes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def without_compression_suffix(path: str | Path) -> Path:
 
 
 def is_readable_file(path: str | Path) -> bool:
-    """Return whether there is a file; a name that no file can have is none."""
+    """Return whether there is a file; False for an impossible name."""
     try:
         return Path(path).is_file()
     except (OSError, ValueError):
@@ -45,13 +45,13 @@ def is_readable_file(path: str | Path) -> bool:
 
 
 def with_or_without_gz(path: str | Path) -> Path:
-    """Return the path of a file, with .gz where only that is there; Moses does the same."""
+    """Return the path of a file, with .gz if only that exists, like Moses."""
     plain, packed = Path(path), Path(f"{path}.gz")
     return packed if is_readable_file(packed) and not os.path.lexists(plain) else plain
 
 
 def target_of(path: Path) -> Path:
-    """Return what a path leads to if it is a link, else the path.
+    """Return the target of a path that is a link, else the path.
 
     Raises:
         OutputError: the link leads in a circle.
@@ -64,7 +64,7 @@ def target_of(path: Path) -> Path:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary name beside `path`, and rename the file when the block succeeds.
+    """Yield a temporary name beside `path`; rename the file to `path` if the block succeeds.
 
     Raises:
         OutputError: the file cannot be written (a full disk, no permission).
@@ -79,24 +79,24 @@ def whole_file(path: Path) -> Iterator[Path]:
         temporary.touch()
         permissions = stat.S_IMODE(temporary.stat().st_mode)
         yield temporary
-        temporary.chmod(permissions)  # some writers make files that others cannot read
+        temporary.chmod(permissions)  # some writers make files that other users cannot read
         temporary.replace(path)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
     except SafetensorError as error:
         raise OutputError(f"{path}: cannot be written: {error}") from error
     finally:
-        with suppress(OSError):  # where the folder is none, there is nothing to remove
+        with suppress(OSError):  # in a missing folder there is nothing to remove
             temporary.unlink()
 
 
 @contextmanager
 def open_output(path: Path, level: int | None = None) -> Iterator[BinaryIO]:
-    """Open a file that appears when it is whole, compressed as the suffix of its name says.
+    """Open a file that appears when it is complete, compressed according to its suffix.
 
     Args:
-        path: of the file.
-        level: of the compression; None for a fast one.
+        path: the file.
+        level: the level of the compression; None for a fast one.
 
     Raises:
         OutputError: the file cannot be written.
@@ -113,11 +113,11 @@ def open_output(path: Path, level: int | None = None) -> Iterator[BinaryIO]:
 
 @contextmanager
 def locked_directory(directory: Path, doing: str) -> Iterator[None]:
-    """Make a directory, keep other runs from it, and remove it if nothing comes into it.
+    """Make a directory and lock it for this run; remove it if it stays empty.
 
     Args:
-        directory: which one.
-        doing: what a run does there, for the message to the others.
+        directory: the directory.
+        doing: the activity of a run there, for the message to other runs.
 
     Raises:
         OutputError: it cannot be made, or another run is at work there.
@@ -136,7 +136,7 @@ def locked_directory(directory: Path, doing: str) -> Iterator[None]:
         _remove_leftovers(directory)
         try:
             yield
-        finally:  # only who holds the lock may remove the directory
+        finally:  # only the holder of the lock may remove the directory
             if directory.is_dir() and not any(directory.iterdir()):
                 directory.rmdir()
     finally:

@@ -1,7 +1,7 @@
 """Hash tables with open addressing, and arrays that grow, for compiled code.
 
 A table is an array whose length is a power of two. An entry stands at the place that its hash
-says, or at the first free one behind it.
+gives, or at the first free place behind it.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ FACTOR = -7046029254386353131
 
 @inner
 def mixed(state: int, value: int) -> int:
-    """Return the hash of a sequence, given that of the sequence before its last value."""
+    """Return the hash of a sequence, given the hash of the sequence without its last value."""
     product = (state ^ value) * FACTOR
     return product ^ (product >> 32)
 
 
 @inner
 def first_place(hashed: int, size: int) -> int:
-    """Return where in a table of some size an entry with this hash is looked for first."""
+    """Return the first place to look for an entry with this hash in a table of some size."""
     return (hashed ^ (hashed >> 32)) & (size - 1)
 
 
 @inner
 def next_place(place: int, size: int) -> int:
-    """Return where it is looked for next."""
+    """Return the next place to look at."""
     return (place + 1) & (size - 1)
 
 
 @inner
 def place_of(keys: Integers, key: int) -> int:
-    """Return where a key stands in a table, or where it may be put.
+    """Return the place of a key in a table, or the free place for it.
 
     Args:
-        keys: 0 where the table is free.
+        keys: the keys; 0 for a free place.
         key: any number but 0.
     """
     place = first_place(key * FACTOR, len(keys))
@@ -53,7 +53,7 @@ def place_of(keys: Integers, key: int) -> int:
 
 @compiled
 def size_for(entries: int) -> int:
-    """Return the length of a table that is never more than half full."""
+    """Return the length of a table for `entries` entries that is at most half full."""
     size = 16
     while size < 2 * entries:
         size *= 2
@@ -65,7 +65,7 @@ A = TypeVar("A", bound=NDArray[Any])
 
 @part
 def grown(array: A, size: int) -> A:
-    """Return a copy of an array with room for more."""
+    """Return a copy of an array with a larger capacity."""
     larger = np.empty(size, array.dtype)
     larger[: len(array)] = array
     return larger  # type: ignore[return-value]

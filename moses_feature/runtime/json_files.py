@@ -1,4 +1,4 @@
-"""JSON files of our own that people may have changed: read, checked once, and compared."""
+"""JSON files of this program, which users may have changed: read, checked and compared."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 
 def read_json(path: Path, what: str) -> Json:
-    """Read a file that holds an object.
+    """Read a file that contains an object.
 
     Args:
         path: the file.
         what: what it should be, for error messages.
 
     Raises:
-        FormatError: it holds something else, or is damaged.
+        FormatError: it contains something else, or is damaged.
         OSError: it cannot be read.
     """
     return parse_json(path.read_bytes(), path, what)
@@ -41,17 +41,17 @@ def parse_json(content: bytes | str, path: Path, what: str) -> Json:
 
 
 def member(content: Json, name: str, kind: Any, path: Path, what: str) -> Any:
-    """Return a member of an object after a look at its type.
+    """Return a member of an object after checking its type.
 
     Args:
         content: the object.
-        name: of the member.
-        kind: type that it must have, such as `dict[str, int]` or `list[float] | None`.
-        path: of the file, for error messages.
+        name: the name of the member.
+        kind: its expected type, such as `dict[str, int]` or `list[float] | None`.
+        path: the file, for error messages.
         what: what the file should be, for error messages.
 
     Raises:
-        FormatError: it is missing, or of another type.
+        FormatError: the member is missing, or of another type.
     """
     if name not in content or not is_of_type(content[name], kind):
         found = repr(content[name])[:60] if name in content else "none"
@@ -60,10 +60,10 @@ def member(content: Json, name: str, kind: Any, path: Path, what: str) -> Any:
 
 
 def record(kind: type[T], content: Any, path: Path, what: str) -> T:
-    """Make a dataclass of an object whose members are called like its fields.
+    """Make a dataclass from an object whose members have the names of its fields.
 
     Raises:
-        FormatError: a member is missing, not known, or of another type than the field.
+        FormatError: a member is missing, unknown, or of another type than the field.
     """
     if not isinstance(content, dict):
         raise FormatError(path, what, repr(content)[:60])
@@ -82,12 +82,12 @@ def _is_needed(field: Any) -> bool:
 
 
 def _as(value: Any, kind: Any) -> Any:
-    """Return a JSON value as what a field holds: a list may stand for a tuple."""
+    """Convert a JSON value to the type of a field: a list may stand for a tuple."""
     return tuple(value) if get_origin(kind) is tuple else value
 
 
 def is_of_type(value: Any, kind: Any) -> bool:
-    """Return whether a JSON value is of a type; a whole number will do for a float."""
+    """Return whether a JSON value is of a type; an integer is accepted as a float."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
         return True
@@ -116,12 +116,12 @@ def is_of_type(value: Any, kind: Any) -> bool:
 
 @dataclass(frozen=True)
 class Difference:
-    """The first thing in which two runs differ.
+    """The first difference between two runs.
 
     Attributes:
         key: its name.
-        expected: what the run that wants to go on has; of objects only the members that differ.
-        found: what the run that was begun had.
+        expected: the value in the run that wants to resume; of objects only differing members.
+        found: the value in the run that was begun.
     """
 
     key: str
@@ -130,10 +130,10 @@ class Difference:
 
 
 def difference(identity: Json, begun: Json) -> Difference | None:
-    """Compare the identity of a run with that of the run that was begun; None if it is the same.
+    """Compare the identity of a run with that of the run to resume; None if they are the same.
 
-    Members that only the latter has do not count; one that either lacks is taken for null, in
-    objects too: a setting that is newer than the run is no difference if it is null.
+    Members that only the latter has do not count. A missing member counts as null, in objects too:
+    a setting that is newer than the run is no difference if it is null.
     """
     for key, value in json.loads(json.dumps(identity)).items():
         if _without_nulls(begun.get(key)) != _without_nulls(value):
@@ -142,7 +142,7 @@ def difference(identity: Json, begun: Json) -> Difference | None:
 
 
 def _shown(expected: Any, found: Any) -> tuple[str, str]:
-    """Return two values as text, of two objects only the members that differ."""
+    """Return two values as text, of objects only the members that differ."""
     if not (isinstance(expected, dict) and isinstance(found, dict)):
         return json.dumps(expected), json.dumps(found)
     names = [name for name in {**expected, **found} if expected.get(name) != found.get(name)]

@@ -1,8 +1,8 @@
-"""An object in a process of its own, whose methods are called from here.
+"""An object in its own process, whose methods are called from here.
 
-Not started with `multiprocessing`, whose processes import what the main one did, and modules of the
-current directory before those of the standard library. The process ends with the one that started
-it, however that ends. Signals are for the latter alone: the former ignores them.
+`multiprocessing` is not used: its processes import everything that the main one did, and prefer
+modules of the current directory to those of the standard library. The process ends with the one
+that started it, however that ends. It ignores signals, which are meant for the latter only.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class ObjectProcess:
     """An object in a process of its own.
 
     Args:
-        make: makes the object there; it must be possible to pickle it.
-        what: what to call the process if it is lost.
+        make: makes the object there; it must be picklable.
+        what: the name of the process, for the error if it is lost.
     """
 
     def __init__(self, make: Callable[[], Any], what: str) -> None:
         self._what = what
         self._connection, theirs = Pipe()
-        alive, self._alive = os.pipe()  # nothing is written to it: its end is that of this process
+        alive, self._alive = os.pipe()  # never written to: it is closed when this process ends
         search_path = [path for path in sys.path if path]  # not the current directory
         try:
             self._process = subprocess.Popen(  # noqa: S603  # this very program
@@ -55,7 +55,7 @@ class ObjectProcess:
         finally:
             theirs.close()
             os.close(alive)
-        self._thread = ThreadPoolExecutor(1)  # sends and receives, so that neither side waits
+        self._thread = ThreadPoolExecutor(1)  # sends and receives, so that neither side blocks
         self.ready: Future[None] = self._thread.submit(self._call, make)
         """Raises what `make` raises."""
 
@@ -68,12 +68,12 @@ class ObjectProcess:
         """Call a method of the object, given as an attribute of its class.
 
         Args:
-            method: its name is what counts.
-            arguments: of the method.
-            report: told what the method tells its argument `report`, now and then added up.
+            method: its name is called there.
+            arguments: arguments of the method.
+            report: called from time to time with the sum of the numbers that the method reports.
 
         Returns:
-            the future of the result; it raises what the method raises, or `LostProcessError`.
+            The future of the result; it raises the error of the method, or `LostProcessError`.
         """
         reports = report is not None
         return self._thread.submit(self._call, (method.__name__, arguments, reports), report)
@@ -98,7 +98,7 @@ class ObjectProcess:
         return content
 
     def close(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the process, even if it is at work."""
         self._process.kill()
         self._process.wait()
         self._thread.shutdown(cancel_futures=True)
@@ -107,7 +107,7 @@ class ObjectProcess:
 
 
 def serve(descriptor: int, alive: int) -> None:
-    """Make an object and call its methods, as is asked for over a connection."""
+    """Make an object and call its methods, as requested over a connection."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(alive,), daemon=True).start()
@@ -135,13 +135,13 @@ def _answer(function: Callable[..., Any], *arguments: Any, **options: Any) -> An
 
 
 def _end_with(alive: int) -> None:
-    """End when the other end of a pipe is closed."""
+    """End this process when the other end of a pipe is closed."""
     os.read(alive, 1)
     os._exit(1)
 
 
 class _Reporter:
-    """Tells how much was done, now and then."""
+    """Reports progress from time to time."""
 
     def __init__(self, connection: Connection[Any, Any]) -> None:
         self._connection = connection

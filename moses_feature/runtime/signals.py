@@ -1,14 +1,14 @@
-"""Signals that wait while compiled code runs.
+"""Signals wait while compiled code runs.
 
-Python handles a signal in the main thread as soon as that runs bytecode again: also in the middle
-of compiled code, where that calls back into Python. An exception cannot pass through compiled code,
-so that a Ctrl-C there would be lost, and leave a wrong number or a broken stack behind. Therefore a
-handler that only takes note stands in for the duration of a call, and what came is raised after it.
+Python handles a signal in the main thread as soon as that runs bytecode again, which may be in a
+call from compiled code back into Python. An exception cannot pass through compiled code: a Ctrl-C
+there would be lost, and could leave a wrong number or a broken stack behind. Therefore a handler
+that only records signals is installed during the call, and the signals are raised after it.
 """
 
 from __future__ import annotations
 
-import _signal  # what `signal` wraps: ten times faster
+import _signal  # the module behind `signal`: ten times faster
 import signal
 import threading
 from collections.abc import Callable
@@ -23,10 +23,10 @@ _deferring = False
 
 
 def deferred(call: Callable[..., T], *arguments: Any, **options: Any) -> T:
-    """Call a function; signals that come meanwhile are handled when it has returned.
+    """Call a function; signals that arrive meanwhile are handled when it has returned.
 
-    Calls within such a call are of one piece with it. In other threads than the main one, where
-    Python handles no signals, the function is just called.
+    Nested calls are covered by the outermost one. In other threads than the main one, where Python
+    handles no signals, the function is simply called.
     """
     global _deferring
     if _deferring or threading.get_ident() != _MAIN:
@@ -37,7 +37,7 @@ def deferred(call: Callable[..., T], *arguments: Any, **options: Any) -> T:
     try:
         for number in DEFERRED:
             handler = _signal.getsignal(number)
-            if callable(handler):  # else it is ignored, or ends the process without Python
+            if callable(handler):  # else the signal is ignored, or ends the process without Python
                 before[number] = handler
                 _signal.signal(number, lambda number, _: came.append(number))
         return call(*arguments, **options)

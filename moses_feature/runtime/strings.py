@@ -1,6 +1,6 @@
-"""Byte strings, numbered in the order in which they first appear; compiled.
+"""Byte strings, numbered in the order of their first appearance; compiled.
 
-The strings lie in one array of bytes; a hash table finds the number of one.
+The strings are stored in one array of bytes; a hash table finds the number of a string.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class Strings(NamedTuple):
     """Numbered byte strings.
 
     Attributes:
-        pool: (room,) in which they lie.
-        begin, end: (strings,) where each does.
-        slots: number and one of a string, 0 where there is none.
-        used: (2,) strings, and bytes of the pool.
+        pool: (capacity,) the bytes of all strings.
+        begin, end: (strings,) where each string begins and ends in the pool.
+        slots: number + 1 of a string, 0 for a free slot.
+        used: (2,) the number of strings, and the bytes in use of the pool.
     """
 
     pool: Bytes
@@ -32,7 +32,7 @@ class Strings(NamedTuple):
     used: Integers
 
     def of(self, number: int) -> bytes:
-        """Return a string."""
+        """Return the string of a number."""
         return self.pool[self.begin[number] : self.end[number]].tobytes()
 
     def number(self, string: bytes) -> int:
@@ -42,19 +42,19 @@ class Strings(NamedTuple):
 
 
 def new_strings() -> Strings:
-    """Return no strings."""
+    """Return an empty set of strings."""
     return over(np.empty(0, dtype=np.uint8))
 
 
 def over(pool: Bytes) -> Strings:
-    """Return no strings yet, which may lie in a pool that is there."""
+    """Return an empty set of strings whose future members are parts of an existing pool."""
     none = np.empty(0, dtype=np.int64)
     slots = np.zeros(16, dtype=np.int32)
     return Strings(pool, none, none, slots, np.array([0, len(pool)], dtype=np.int64))
 
 
 def with_room(strings: Strings, count: int, size: int = 0) -> Strings:
-    """Return strings with room for `count` more of together `size` bytes more."""
+    """Return the strings with a capacity of `count` more strings of `size` more bytes in total."""
     known, stored = strings.used.tolist()
     if known + count > len(strings.begin):
         room = 2 * (known + count)
@@ -72,7 +72,7 @@ def with_room(strings: Strings, count: int, size: int = 0) -> Strings:
 
 @compiled
 def _enter_again(strings: Strings) -> None:
-    """Enter all strings into an empty table."""
+    """Enter all strings into an empty table again."""
     for number in range(strings.used[0]):
         hashed = hash_of(strings.pool, strings.begin[number], strings.end[number])
         slot = first_place(hashed, len(strings.slots))
@@ -113,7 +113,7 @@ def same(one: Bytes, first: int, last: int, other: Bytes, begin: int, end: int) 
 
 @inner
 def slot_of(strings: Strings, text: Bytes, first: int, last: int) -> int:
-    """Return the place in the table where a part of a text stands, or may be put."""
+    """Return the slot of a part of a text, or the free slot for it."""
     slot = first_place(hash_of(text, first, last), len(strings.slots))
     while strings.slots[slot] != 0:
         number = strings.slots[slot] - 1
@@ -125,7 +125,7 @@ def slot_of(strings: Strings, text: Bytes, first: int, last: int) -> int:
 
 @inner
 def number_in_pool(strings: Strings, first: int, last: int) -> int:
-    """Return the number of a string that lies in the pool, a new one if it has none."""
+    """Return the number of a string in the pool, a new one if it has none."""
     slot = slot_of(strings, strings.pool, first, last)
     if strings.slots[slot] == 0:
         _enter(strings, slot, first, last)
@@ -135,7 +135,7 @@ def number_in_pool(strings: Strings, first: int, last: int) -> int:
 
 @inner
 def number_copied(strings: Strings, text: Bytes, first: int, last: int) -> int:
-    """Return the number of a part of a text; a new one gets into the pool, which has room."""
+    """Return the number of a part of a text; a new one is copied to the pool, which has room."""
     slot = slot_of(strings, text, first, last)
     if strings.slots[slot] == 0:
         begin = strings.used[1]
@@ -158,7 +158,7 @@ def _enter(strings: Strings, slot: int, first: int, last: int) -> None:
 
 @compiled
 def add_all(strings: Strings, text: Bytes, ends: Integers) -> None:
-    """Number strings that lie one after the other in a text; there is room for them."""
+    """Number strings that stand one after the other in a text; the capacity must suffice."""
     first = 0
     for last in ends:
         number_copied(strings, text, first, last)
@@ -166,7 +166,7 @@ def add_all(strings: Strings, text: Bytes, ends: Integers) -> None:
 
 
 def added(strings: Strings, new: list[bytes]) -> tuple[Strings, list[int]]:
-    """Return strings with some more, and the numbers of these."""
+    """Add strings; return the larger set and the numbers of the added strings."""
     text = np.frombuffer(b"".join(new), dtype=np.uint8)
     ends = np.cumsum([len(string) for string in new], dtype=np.int64)
     strings = with_room(strings, len(new), len(text))
