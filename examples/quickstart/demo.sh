@@ -50,9 +50,11 @@ try augment-phrase-table "$data/phrase-table.gz" "$run/phrase-table.gz" \
 
 say "2. The new columns" \
     "The last two scores of each line are new: p(target | source) of the network, and exp(-k) for k" \
-    "words that it does not know. Nothing else in a line has changed. Here the table is certain of" \
-    "pairs that it has seen once, right or wrong, and the network is not."
-gzip -dc "$run/phrase-table.gz" | grep '^the owl |||' | cut -c 1-78
+    "words that it does not know. Nothing else in a line has changed. The second and the fourth" \
+    "pair are errors of the aligner. The table has seen each of these pairs once or twice, and" \
+    "hardly tells them apart; the network does."
+gzip -dc "$run/phrase-table.gz" | grep -E '^(the woman sleeps|small cats see) \|\|\|' |
+    awk -F ' [|][|][|] ' '{ print $1 " ||| " $2 " ||| " $3 }'
 try moses-feature table check "$run/phrase-table.gz" --ini "$run/rnn+wp.ini"
 
 say "3. What the table and the network prefer (the paper's Table 2)"
@@ -71,17 +73,13 @@ say "5. A sentence through the tuned system"
 head -n 1 "$data/test.en"
 head -n 1 "$data/test.en" | try mert-decode "$run/table1/RNN/average.ini"
 
-say "6. Beyond the table: a neural language model (CSLM), and a network that reads sentences" \
-    "Both score whole translations: they are features of the n-best lists of the system with the" \
-    "new column, whose runs need not be tuned again. (The CSLM can take part in the search, too.)"
-try moses-feature model train-cslm "$data/train.fr" "$run/french.cslm" \
-    --shortlist 2000 --updates 1000 --learning-rate 0.003 --self-normalisation 0.1
+say "6. Beyond the table: a network that reads the sentence (RNNsearch)" \
+    "It is trained on the sentence pairs, and scores whole translations: a feature of the n-best" \
+    "lists of the system with the new column, whose search need not be tuned again."
 try moses-feature model train-rnnsearch "$data/train.en" "$data/train.fr" "$run/en-fr.rnnsearch" \
     --hidden 64 --embedding 32 --alignment-units 32 --maxout 32 --shortlist 2000 \
     --batch-size 20 --learning-rate 0.005 --dropout 0.1 --cooldown 0.3 --updates 900
-compare Baseline="$data/moses.ini" RNN="$run/rnn.ini" \
-    RNN+CSLM="$run/rnn.ini" RNN+RNNsearch="$run/rnn.ini" \
-    --rescore RNN+CSLM:CSLM0="$run/french.cslm" \
+compare Baseline="$data/moses.ini" RNN="$run/rnn.ini" RNN+RNNsearch="$run/rnn.ini" \
     --rescore RNN+RNNsearch:RNNsearch0="$run/en-fr.rnnsearch"
 
 say "7. The table as a page" \

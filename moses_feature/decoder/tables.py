@@ -202,7 +202,12 @@ class _Reader:
         """Return all wanted lines."""
         parts = [self._empty(np.empty(0, dtype=np.int64))]
         with LineReader(self._path) as reader:
-            parts += [self._of_block(block, reader.line_number) for block in reader.blocks()]
+            for block in reader.blocks():
+                if self._form.new and len(parts) == 1:  # none may be wanted: is it a table at all?
+                    split_fields(block.partition(b"\n")[0], self._path, 1)
+                parts.append(self._of_block(block, reader.line_number))
+        if self._form.new and len(parts) == 1:
+            raise FormatError(self._path, "phrase pairs", "an empty file")
         return Rows(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def _empty(self, source: Integers) -> Rows:
