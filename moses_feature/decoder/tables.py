@@ -7,6 +7,7 @@ are the same either way.
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -57,6 +58,8 @@ MOST_FIELDS = 16
 MOST_EXACT = 1 << 53
 POWERS = 10.0 ** np.arange(23)
 """The powers of ten that are exact; an exact integer times or over one of them is rounded once."""
+
+logger = logging.getLogger(__name__)
 
 
 class TargetPhrases:
@@ -207,7 +210,7 @@ class _Reader:
                     split_fields(block.partition(b"\n")[0], self._path, 1)
                 parts.append(self._of_block(block, reader.line_number))
         if self._form.new and len(parts) == 1:
-            raise FormatError(self._path, "phrase pairs", "an empty file")
+            logger.warning("%s: expected phrase pairs, found an empty file", self._path)
         return Rows(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def _empty(self, source: Integers) -> Rows:

@@ -183,3 +183,21 @@ def test_real_tables_against_plain_python(name):
     rows = read_table(PhraseTable(str(path), "T", scores, 20), sources, targets)
     assert as_text(rows, sources, targets) == expected
     assert len(expected) > len(content) / 10
+
+
+@pytest.mark.parametrize(
+    "content", ["a ||| b ||| 1 1\n".encode("utf-16"), b"words\n", b"\n", b"a ||| b\n"]
+)
+def test_what_is_no_table_is_refused_whatever_is_wanted(tmp_path, content):
+    """Else a text would come out as it went in, and nobody would know why."""
+    (tmp_path / "table").write_bytes(content)
+    table = PhraseTable(str(tmp_path / "table"), "T", 2, 0)
+    with pytest.raises(FormatError, match="line 1: expected"):
+        read_table(table, SourcePhrases([(b"z",)], 3), TargetPhrases())
+
+
+def test_an_empty_table_is_mentioned(tmp_path, caplog):
+    (tmp_path / "table").write_bytes(b"")
+    table = PhraseTable(str(tmp_path / "table"), "T", 2, 0)
+    assert len(read_table(table, SourcePhrases([(b"z",)], 3), TargetPhrases()).source) == 0
+    assert "expected phrase pairs, found an empty file" in caplog.text

@@ -56,12 +56,18 @@ from moses_feature.tables.check import check_table
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns
 from moses_feature.tables.favourites import favourites
 from moses_feature.tables.features_json import read_columns
+from moses_feature.tables.settings import (
+    PROBABILITY_COLUMN,
+    UNKNOWN_SOURCE_COLUMN,
+    UNKNOWN_TARGET_COLUMN,
+)
 from moses_feature.tables.shards import PartReader, merge
 from moses_feature.tables.writer import TableWriter
 
 FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 SECONDS = 20
 """More for one example is a hang."""
+COLUMNS = PROBABILITY_COLUMN, UNKNOWN_TARGET_COLUMN, UNKNOWN_SOURCE_COLUMN
 TABLE = (
     b"a ||| A ||| 0.5 0.25 ||| 0-0 ||| 1 2 3 ||| s 1 ||| {{Tree [NP]}}\n"
     b"a b ||| A B ||| 0.5 1e-3 ||| 0-0 1-1 ||| 4 2 2 ||| |||\n"
@@ -233,7 +239,7 @@ class Readers:
         path = folder / "table"
         path.write_bytes(mutated(TABLE, random_))
         words = WordOptions(hierarchical=random_.random() < 0.3)
-        of_model = ColumnsOfModel(("p", "target", "source"), self._packer, words)
+        of_model = ColumnsOfModel(COLUMNS, self._packer, words)
         columns = NewColumns([of_model], str(path), "out")
         with LineReader(path) as reader:
             for part in PartReader(reader, 2, None, None):
