@@ -1,7 +1,7 @@
-"""For programs in Python: phrase tables read, phrase pairs scored.
+"""For Python programs: read phrase tables, and score phrase pairs.
 
-Phrases are text, or bytes in the encoding of the table that the model was trained on (UTF-8 is what
-text is encoded to); their words stand between spaces.
+Phrases are text, or bytes in the encoding of the table that the model was trained on (text is
+encoded as UTF-8); their words are separated by spaces.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TableEntry:
 
     Attributes:
         source, target: the phrases; bytes that are not UTF-8 are kept as surrogates.
-        scores: as they stand in the table, probabilities as a rule.
+        scores: as in the table, usually probabilities.
     """
 
     source: str
@@ -66,16 +66,16 @@ def read_table(path: str | Path) -> Iterator[TableEntry]:
 def load_model(
     directory: str | Path, device: str = "auto", words: TableWords | None = None
 ) -> PhraseScorer:
-    """Load what `moses-feature model train` or `augment-phrase-table` has trained.
+    """Load a model trained by `moses-feature model train` or `augment-phrase-table`.
 
     Args:
-        directory: of the model, of one network or of one for each fold.
+        directory: the directory of one network, or of cross-fitted ones.
         device: auto, cpu, cuda, cuda:1, …
-        words: how tokens become words of the model; None for tokens that are escaped as Moses does
-            (`&apos;`), the factors of the training.
+        words: how tokens become words of the model; None for tokens that are escaped like Moses'
+            (`&apos;`), with the factors of the training.
 
     Raises:
-        MosesFeatureError: no model is there, its files are damaged, or there is no such device.
+        MosesFeatureError: there is no model, its files are damaged, or there is no such device.
     """
     return PhraseScorer(Path(directory), device, words or TableWords())
 

@@ -1,1 +1,1 @@
-"""The commands; the only room that imports click."""
+"""The commands; the only package of `moses_feature` that imports click."""

@@ -1,6 +1,7 @@
-"""The command `moses-feature`, and where its commands are: each is loaded when it is called.
+"""The command `moses-feature` and its groups; each command is loaded when it is called.
 
-What loads torch or numba is imported by the functions that need it, so that `--help` is quick.
+Modules that load torch or numba are imported inside the functions that need them, so that `--help`
+is quick.
 """
 
 from __future__ import annotations

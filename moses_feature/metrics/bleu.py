@@ -23,10 +23,10 @@ Tokens = Sequence[bytes]
 
 
 class References:
-    """The reference translations of one sentence, ready to be matched.
+    """The reference translations of one sentence, prepared for matching.
 
-    An n-gram matches as often as in the reference that has it most often; of two references
-    equally close in length, the shorter one counts.
+    An n-gram matches as often as it occurs in the reference that has it most often; of two
+    references equally close in length, the shorter one counts.
     """
 
     def __init__(self, references: Sequence[Tokens]) -> None:
@@ -79,7 +79,7 @@ def _table(
         most_n: words of the longest n-grams.
 
     Returns:
-        hashes of n-grams, and how often the text with most of them has each.
+        Hashes of n-grams, and the largest count of each in one text.
     """
     hashes = np.zeros(size_for(most_n * total), np.int64)
     most = np.zeros(len(hashes), np.int64)
@@ -105,8 +105,8 @@ def _matches(
     Args:
         words: the words of all texts.
         offsets: (texts + 1,) where each text begins.
-        hashes: of the references' n-grams; see `_table`.
-        most: how often a reference has each.
+        hashes: hashes of the references' n-grams; see `_table`.
+        most: the largest count of each in one reference.
         most_n: words of the longest n-grams.
     """
     texts = len(offsets) - 1
@@ -129,7 +129,7 @@ def _matches(
 
 @compiled
 def _closest(lengths: Integers, references: Integers) -> Integers:
-    """Return the length of a reference, of these ascending ones, that is closest to each length."""
+    """Return the length of the reference closest to each length; `references` ascend."""
     found = np.empty(len(lengths), np.int64)
     for text in range(len(lengths)):
         closest = references[0]
@@ -142,7 +142,7 @@ def _closest(lengths: Integers, references: Integers) -> Integers:
 
 @inner
 def _longer(ngram: int, word: int) -> int:
-    """Return the hash of an n-gram (0 if it is empty) and one more word."""
+    """Return the hash of an n-gram (0 if it is empty) extended by a word."""
     hashed = mixed(ngram, word)
     return hashed if hashed != 0 else 1
 

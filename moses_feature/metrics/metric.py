@@ -1,7 +1,7 @@
-"""The metrics by name, and what weights are tuned for: the quality, 0 to 1, more is better.
+"""The metrics by name, and the quality that weights are tuned for: 0 to 1, higher is better.
 
-The quality of some translations follows from the sum of their statistics. How many statistics there
-are says of which metric they are: nine of BLEU, two of error rates, eighteen of chrF.
+The quality of some translations is computed from the sum of their statistics. The number of
+statistics identifies the metric: nine for BLEU, two for error rates, eighteen for chrF.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Metric:
     """A metric.
 
     Attributes:
-        name: as users give it.
-        label: as it is shown.
-        width: statistics of a hypothesis.
-        references: makes what counts hypotheses against the references of a sentence.
-        is_error: it is shown as errors, less is better.
-        describe: what exactly is shown, as sacreBLEU's signatures say it.
+        name: its name for users.
+        label: its name in outputs.
+        width: the number of statistics of a hypothesis.
+        references: makes an object that counts hypotheses against the references of a sentence.
+        is_error: it is shown as errors, lower is better.
+        describe: describes exactly what is shown, like sacreBLEU's signatures.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Metric:
     describe: str
 
     def shown(self, quality: float) -> float:
-        """Return the metric, 0 to 100 as a rule, of a quality."""
+        """Return the metric for a quality, usually 0 to 100."""
         return 100.0 * (1.0 - quality) if self.is_error else 100.0 * quality
 
 
@@ -85,7 +85,7 @@ def metric(name: str) -> Metric:
     """Return the metric of that name.
 
     Raises:
-        UsageError: there is none; lists the names.
+        UsageError: there is no such metric; lists the names.
     """
     if name not in METRICS:
         raise UsageError(f"unknown metric {name!r}: expected one of {', '.join(METRICS)}")

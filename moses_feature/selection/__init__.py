@@ -1,1 +1,1 @@
-"""Lines of a corpus that are like those of a domain."""
+"""Selecting lines of a corpus that are like those of a domain."""

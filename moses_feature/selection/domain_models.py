@@ -65,7 +65,7 @@ def read_sentences(path: str) -> Iterable[list[bytes]]:
 
 
 def vocabulary_of(path: str) -> set[bytes]:
-    """Return the words that a text has twice or more; all of them if it has none of these."""
+    """Return the words that occur twice or more in a text; all words if there are none."""
     counts = Counter(word for words in read_sentences(path) for word in words)
     if not counts:
         raise no_words(path)
@@ -82,7 +82,7 @@ class Estimator:
     """Estimates models with `lmplz`, all with one vocabulary.
 
     Args:
-        vocabulary: words that the models know; None for all.
+        vocabulary: the words that the models know; None for all.
         order: words of an n-gram.
 
     Raises:
@@ -105,10 +105,10 @@ class Estimator:
 
         Args:
             sentences: as words.
-            path: where they are from.
+            path: the file that they are from, for errors.
 
         Raises:
-            MosesFeatureError: they have no words, or `lmplz` fails.
+            MosesFeatureError: the sentences have no words, or `lmplz` fails.
         """
         with tempfile.TemporaryDirectory(prefix="moses-feature-lm-") as folder:
             text, arpa, words = (Path(folder) / name for name in ("text", "arpa", "words"))

@@ -34,13 +34,13 @@ GOOD, EMPTY, UNEQUAL = range(3)
 
 @dataclass(frozen=True)
 class Side:
-    """One side of the corpus and what measures it.
+    """One side of the corpus, with its models.
 
     Attributes:
         text: the file.
         in_domain, general: a KenLM model or a text of each kind; without a general one, sentences
-            of the corpus are drawn, as many as the domain's text has.
-        dev: a text of the domain that decides how much is kept; None if something else does.
+            are drawn from the corpus, as many as the domain's text has.
+        dev: a text of the domain that decides how much to keep; None if something else does.
     """
 
     text: str
@@ -51,14 +51,14 @@ class Side:
 
 @dataclass(frozen=True)
 class SelectionSettings:
-    """What is kept; one of `lines` and `words`, or the sides' development texts.
+    """How much to keep: one of `lines` and `words`, or by the sides' development texts.
 
     Attributes:
-        lines: so many.
-        words: so many of the last side.
-        order: of the models that are estimated.
+        lines: the number of lines to keep.
+        words: the number of words of the last side to keep.
+        order: the order of the models that are estimated.
         ratio: a pair with a side that is longer by more than this factor is bad.
-        seed: of the sentences that are drawn.
+        seed: the seed of drawing sentences.
     """
 
     lines: int | None = None
@@ -92,7 +92,7 @@ class Ranking:
         return int((self.kinds == kind).sum())
 
     def best(self, lines: int | None, words: int | None) -> int:
-        """Return how many of the best lines fit into a budget."""
+        """Return the number of best lines that fit into a budget."""
         if words is None:
             return len(self.order) if lines is None else min(lines, len(self.order))
         return int(np.searchsorted(np.cumsum(self.lengths[self.order]), words, side="right"))
@@ -156,7 +156,7 @@ class Selector:
         """Score all lines of the corpus.
 
         Args:
-            report: told now and then how many lines are done.
+            report: called from time to time with the number of lines done.
         """
         scores, kinds, lengths = array("f"), array("B"), array("q")
         texts = [side.text for side in self._sides]
@@ -211,7 +211,7 @@ def read_lines(paths: Sequence[str]) -> Iterator[list[list[bytes]]]:
     """Yield the words of each line of all sides.
 
     Raises:
-        MosesFeatureError: the sides have not as many lines.
+        MosesFeatureError: the sides have different numbers of lines.
     """
     yield from ([tokens(line) for line in lines] for lines in raw_lines(paths))
 
@@ -220,7 +220,7 @@ def raw_lines(paths: Sequence[str]) -> Iterator[tuple[bytes, ...]]:
     """Yield each line of all sides, as bytes.
 
     Raises:
-        MosesFeatureError: the sides have not as many lines.
+        MosesFeatureError: the sides have different numbers of lines.
     """
     number = 0
     readers = [iter(_lines(path)) for path in paths]

@@ -1,1 +1,1 @@
-"""What all commands share: how they begin and end, types of options, paths, progress."""
+"""The common parts of all commands: start and end, types of options, paths, progress."""

@@ -23,11 +23,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, raised like Ctrl-C, so that what was started is ended and cleaned up."""
+    """SIGTERM, raised like Ctrl-C, so that everything started is ended and cleaned up."""
 
 
 class Command(click.Command):
-    """A command that reports what is wrong in one line, with the right exit code."""
+    """A command that reports an error in one line, with the right exit code."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         settings.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
@@ -76,14 +76,14 @@ class Command(click.Command):
 
 
 class _Printable(logging.Formatter):
-    """Leaves out what file names could do to a terminal."""
+    """Removes characters of file names that could affect a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
 
 
 class _ClosedOutput(io.TextIOBase):
-    """What stands for a standard output that is closed."""
+    """Replaces a standard output that is closed."""
 
     def write(self, text: str) -> int:  # noqa: ARG002
         """Refuse to write."""
@@ -108,7 +108,7 @@ def _set_up_streams() -> None:
 
 @contextmanager
 def _termination_raised() -> Iterator[None]:
-    """Raise `Terminated` on SIGTERM, which would end the process where it stands."""
+    """Raise `Terminated` on SIGTERM, which would otherwise end the process at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -143,5 +143,5 @@ def debug_option(command: F) -> F:
 
 
 def command_line() -> str:
-    """Return what the user typed, for the provenance of what is written."""
+    """Return the command line, for the provenance of the outputs."""
     return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DeviceOptions:
-    """Where to compute, and with how many threads; None for all cores."""
+    """The device, and the number of threads; None for all cores."""
 
     device: str
     threads: int | None

@@ -1,4 +1,4 @@
-"""Options that belong together: in the help, and as one object that a command is given."""
+"""Option groups: options that stand together in the help and reach a command as one object."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Decorator(Protocol):
-    """What adds options to the function of a command."""
+    """A decorator that adds options to the function of a command."""
 
     def __call__(self, command: F, /) -> F:
         """Add them."""
@@ -28,8 +28,8 @@ class OptionGroup(Generic[T]):
     """Options that reach the function of a command as one object; a decorator.
 
     Args:
-        title: of the options, in the help.
-        name: of the function's parameter.
+        title: the title of the options in the help.
+        name: the name of the function's parameter.
         make: makes the object; takes its options out of those of the command (see `taking`).
         *options: click's decorators, in the order of the help.
     """
@@ -60,7 +60,7 @@ class OptionGroup(Generic[T]):
         return result
 
     def given(self) -> list[str]:
-        """Return the names of those of the options that the user has typed."""
+        """Return the names of the options that the user has given."""
 
         def nothing() -> None:
             pass
@@ -69,22 +69,22 @@ class OptionGroup(Generic[T]):
 
 
 def typed(names: Iterable[str]) -> list[str]:
-    """Return those of some options, by the names of their parameters, that the user has typed."""
+    """Return those options, by the names of their parameters, that the user has given."""
     context, typed = click.get_current_context(), ParameterSource.COMMANDLINE
     return [name for name in names if context.get_parameter_source(name) is typed]
 
 
 def take(kind: type[T], given: Given, *without: str, **others: Any) -> T:
-    """Make a dataclass of the options that are called like its fields, and take them out.
+    """Make a dataclass from the options named like its fields, and take them out.
 
     Args:
         kind: the dataclass.
         given: the options of a command; those that are used are removed.
-        *without: fields that are no options: they keep their defaults.
-        **others: values of fields that are no options.
+        *without: fields without an option, which keep their defaults.
+        **others: values of other fields without an option.
 
     Raises:
-        KeyError: the command has no such option.
+        KeyError: the command lacks an option.
     """
     skipped = {*without, *others}
     own = {f.name: given.pop(f.name) for f in fields(kind) if f.name not in skipped}  # type: ignore[arg-type]
@@ -92,7 +92,7 @@ def take(kind: type[T], given: Given, *without: str, **others: Any) -> T:
 
 
 def taking(kind: type[T], *without: str) -> Callable[[Given], T]:
-    """Return a function that makes a dataclass of options; see `take`."""
+    """Return a function that makes a dataclass from options; see `take`."""
     return lambda given: take(kind, given, *without)
 
 

@@ -1,4 +1,4 @@
-"""Paths on the command line: what is read, what is written, and that nothing is both."""
+"""Paths on the command line: inputs, outputs, and a check that no input is overwritten."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class InputPath(click.Path):
     """A file or directory that is read.
 
     Args:
-        metavar: what the help calls it.
+        metavar: its name in the help.
         named: it may follow a name and an equals sign.
         described: the file that describes an augmented table is read, too.
-        endings: of the files, if the value is what they have in common.
-        table: it is a phrase table, which may be named without its .gz, as Moses' own tools and EMS
-            do; what is written then gets a .gz, too.
-        ini: it is a moses.ini, and what it names is read, too.
+        endings: suffixes appended to the value, each giving a file.
+        table: it is a phrase table, which may be named without its .gz, as in Moses' own tools and
+            EMS; the output then gets a .gz, too.
+        ini: it is a moses.ini, and the files that it names are read, too.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class InputPath(click.Path):
         ]
 
     def files(self, value: str) -> list[Path]:
-        """Return what is read, given the value; nothing for the standard input."""
+        """Return the files that are read for a value; none for the standard input."""
         if self._named:
             value = value.rpartition("=")[2]
         if value in (STANDARD_STREAM, ""):
@@ -84,7 +84,7 @@ class InputPath(click.Path):
         if self._described:
             files.append(features_json(value))
         if self._ini:
-            with suppress(MosesFeatureError, OSError):  # what is wrong is said when it is read
+            with suppress(MosesFeatureError, OSError):  # errors are reported when it is read
                 files += MosesIni.read(value).files()
         return files
 
@@ -107,11 +107,11 @@ class OutputPath(click.Path):
     """A file or directory that is written.
 
     Args:
-        metavar: what the help calls it.
-        files: returns all files that are written, given the value.
-        in_place: name of the parameter that may be the same file.
+        metavar: its name in the help.
+        files: returns all files that are written for a value.
+        in_place: the name of the parameter that may be the same file.
         table: it is a phrase table; see `InputPath`.
-        makes_folder: the folder that it stands in is made where it is missing.
+        makes_folder: the folder of the file is created if missing.
     """
 
     def __init__(
@@ -163,10 +163,10 @@ WRITE_DIRECTORY = OutputPath("DIRECTORY", makes_folder=True)
 
 
 def named_models(given: Sequence[str]) -> list[tuple[str, list[Path]]]:
-    """Return names and directories of `NAME=DIRECTORY …`; those of one name stand together.
+    """Parse `NAME=DIRECTORY …`; return each name with its directories.
 
     Raises:
-        UsageError: several without names, or a name that is none.
+        UsageError: several directories without names, or an invalid name.
     """
     found: dict[str, list[Path]] = {}
     for text in given:
@@ -183,10 +183,10 @@ def named_models(given: Sequence[str]) -> list[tuple[str, list[Path]]]:
 
 
 def check_outputs(context: click.Context) -> None:
-    """Check that no file is written that is read, or written twice, or belongs to a model.
+    """Check that no file is both read and written, written twice, or part of a model.
 
     Raises:
-        UsageError: one is.
+        UsageError: a file is.
     """
     read: list[tuple[str, Path]] = []
     written: list[tuple[str, OutputPath, str, Path]] = []

@@ -26,14 +26,14 @@ BAR_WITHOUT_END = "{desc} [{elapsed}]"
 
 
 class Progress:
-    """Shows how far a run is: a share of the whole where it is known, and a few words.
+    """Shows the progress of a run: the share of the whole, if it is known, and a few words.
 
-    Time is counted from the first share that is shown: what was read before, and what an earlier
-    run has done, tell nothing of the time that is left.
+    Time is counted from the first share that is shown: reading, and the work of an earlier run, say
+    nothing about the remaining time.
 
     Args:
         has_end: whether the whole is known.
-        first: what is done until something else is shown.
+        first: the description of the task until another one is shown.
     """
 
     def __init__(self, has_end: bool, first: str = "reading") -> None:

@@ -1,4 +1,4 @@
-"""How a command begins: what must be said to numeric libraries first, and quiet at Ctrl-C."""
+"""The start of a command: settings of numeric libraries, and a quiet end at Ctrl-C."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ INTERRUPTED, TERMINATED = 130, 143
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Let Ctrl-C end the process at once while modules are loaded, when nothing is begun yet.
+    """Let Ctrl-C end the process at once while modules are loaded.
 
-    The import system drops exceptions that come while it lets go of a lock.
+    The import system drops exceptions that are raised while it releases a lock.
     """
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.default_int_handler:  # ignored, say

@@ -1,4 +1,4 @@
-"""The words of the command line: in every command a word has one meaning and one type of value.
+"""The vocabulary of options: in all commands a word has one meaning and one type of value.
 
 docs/reference/vocabulary.md says what each word means.
 """
@@ -97,10 +97,10 @@ def option(
 
     Args:
         word: without its dashes.
-        help: what it does in this command.
-        to: the parameter of the function; by default it is called like the option.
+        help: its effect in this command.
+        to: the parameter of the function; by default that of the option's name.
         default: shown in the help.
-        within: the values that this command takes: a narrower type, or names to choose from.
+        within: the values that this command accepts: a narrower type, or names to choose from.
         many: whether it may be repeated.
         required: whether it must be given.
     """

@@ -118,7 +118,7 @@ def rescore_command(
 
 
 def _makers(text: SourceText, device: DeviceOptions) -> Makers:
-    """Return what makes features of models that the tuner does not use."""
+    """Return functions that make features of models that the tuner does not use."""
     from moses_feature.rescoring.features import JointFeature
     from moses_feature.rescoring.nbest import SentenceScorer
 
@@ -161,7 +161,7 @@ def _write(
 
 
 def _report(outcome: Outcome) -> None:
-    """Say what a new order has changed."""
+    """Report the effect of reranking."""
     changed = f"{outcome.changed:,} of {outcome.sentences:,} first translations have changed"
     if outcome.bleu_before is None:
         click.echo(changed, err=True)

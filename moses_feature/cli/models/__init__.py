@@ -1,1 +1,1 @@
-"""Commands for models: train, refine, look at, score with, translate with, export."""
+"""Commands for models: train, refine, describe, score, sample, translate, export."""

@@ -55,7 +55,7 @@ def sample_command(
     best: int,
     words: TableWords,
 ) -> None:
-    """Write what a network makes of source phrases.
+    """Write the targets that a network generates for source phrases.
 
     (The paper's Table 3.)
 

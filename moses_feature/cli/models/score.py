@@ -153,7 +153,7 @@ def _score_sentences(model: str, per_word: bool, normalised: bool) -> None:
 
 
 def _together(lines: LineReader) -> Iterator[list[list[bytes]]]:
-    """Yield some sentences at a time."""
+    """Yield groups of sentences."""
     sentences = (tokens(line) for line in lines)
     while some := list(islice(sentences, SENTENCES_TOGETHER)):
         yield some
@@ -176,7 +176,7 @@ class _Perplexity:
         self._sum_of_unknown += float(log_probs[unknown].sum(dtype="f8"))
 
     def report(self, network: NeuralLM) -> str:
-        """Return what is to be said at the end."""
+        """Return the report at the end."""
         scored = self._words + self._sentences
         known = scored - self._unknown
         kind = "" if network.normalised else "; not --normalised, so this is no true perplexity"

@@ -37,7 +37,7 @@ DEFAULTS = SearchSettings()
 
 @dataclass(frozen=True)
 class RnnSearchOptions:
-    """How the user wants RNNsearch to be trained, before device and texts are known."""
+    """The user's options for training RNNsearch, before device and texts are known."""
 
     size: SizeOptions
     run: RunSettings
@@ -57,7 +57,7 @@ class RnnSearchOptions:
         return take(cls, given, size=size, reading=reading, run=take(RunSettings, given, "clip"))
 
     def settings(self, device: torch.device) -> SearchSettings:
-        """Return how to train on a device."""
+        """Return the settings of training on a device."""
         sizes = self.size.on(device, SEARCH_PRESETS)
         return SearchSettings(
             **vars(self.run),
@@ -67,7 +67,7 @@ class RnnSearchOptions:
         )
 
     def data(self, source: str, target: str) -> SearchData:
-        """Return what to train on."""
+        """Return the data to train on."""
         limits = self.shortlist, self.min_count, self.longest
         return SearchData(source, target, *limits, self.reading, self.alignment)
 

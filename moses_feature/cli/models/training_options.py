@@ -1,4 +1,4 @@
-"""The options of commands that train, and what they become; free of torch."""
+"""The options of commands that train, and the settings made of them; free of torch."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def run_options(defaults: RunSettings, examples: str, epoch: str) -> Decorator:
     """Return the options of a training run.
 
     Args:
-        defaults: of the settings.
-        examples: what an update has many of.
-        epoch: updates between evaluations, by default.
+        defaults: the defaults of the settings.
+        examples: the name of the examples of an update.
+        epoch: the default interval of evaluations, in words.
     """
     return options(
         _rate_options(defaults),
@@ -155,7 +155,7 @@ def shortlist_options(defaults: type[LmData | JointData | SearchData], words: st
 
 
 def self_normalisation_option(where: str) -> Decorator:
-    """Return the option, and say where it pays."""
+    """Return the option, whose help says where it is worthwhile."""
     return option(
         "self-normalisation",
         "Factor of (log Z)^2 in the loss; above 0, scores are used without log Z, which is "
@@ -201,7 +201,7 @@ def size_options(presets: Mapping[str, S], what: dict[str, str]) -> Decorator:
 
 @dataclass(frozen=True)
 class SizeOptions:
-    """A preset of layer sizes, and sizes in place of the preset's; None for its own.
+    """A preset of layer sizes, and sizes that replace the preset's; None keeps its size.
 
     Attributes:
         preset: its name; None for the one that suits the device.
@@ -237,7 +237,7 @@ class SizeOptions:
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How the user wants an encoder-decoder to be trained, before device and tables are known."""
+    """The user's options for training an encoder-decoder, before device and tables are known."""
 
     architecture: str
     size: SizeOptions
@@ -257,7 +257,7 @@ class TrainingOptions:
         return take(cls, given, size=size, run=take(RunSettings, given, "clip"))
 
     def settings(self, device: torch.device) -> TrainingSettings:
-        """Return how to train on a device."""
+        """Return the settings of training on a device."""
         sizes: Sizes | FeedForwardSizes | SearchSizes
         if self.architecture == RNNSEARCH:
             sizes = self.size.on(device, SEARCH_PRESETS)
@@ -273,7 +273,7 @@ class TrainingOptions:
         )
 
     def data(self, tables: tuple[str, ...], words: WordOptions) -> TrainingData:
-        """Return what to train on."""
+        """Return the data to train on."""
         texts, reading = (self.source_text, self.target_text), Reading(self.reverse)
         return TrainingData(tables, *texts, self.shortlist, words, self.folds, reading)
 
@@ -330,10 +330,10 @@ training_options = OptionGroup(
 
 @dataclass(frozen=True)
 class NgramOptions:
-    """How the user wants a feed-forward model to be trained, before device and texts are known.
+    """The user's options for training a feed-forward model, before device and texts are known.
 
     Attributes:
-        presets: of its sizes.
+        presets: presets of its sizes.
     """
 
     presets: Mapping[str, LmSizes]
@@ -344,7 +344,7 @@ class NgramOptions:
     min_count: int
 
     def settings(self, device: torch.device) -> LmSettings:
-        """Return how to train on a device."""
+        """Return the settings of training on a device."""
         return LmSettings(
             **vars(self.run),
             sizes=self.size.on(device, self.presets),
@@ -361,10 +361,10 @@ def ngram_options(
     """Return the options of a command that trains a feed-forward model: `NgramOptions`.
 
     Args:
-        presets: of its sizes.
-        data: what it is trained on.
-        words: whose the shortlist is.
-        of_context: options for what it sees.
+        presets: presets of its sizes.
+        data: the class of its training data.
+        words: whose words the shortlist contains.
+        of_context: options for its context.
     """
     kind = type(presets["small"])
 

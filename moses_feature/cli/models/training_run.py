@@ -1,4 +1,4 @@
-"""What the commands that train share: progress, Ctrl-C, and the processes of torchrun."""
+"""The common parts of the training commands: progress, Ctrl-C, the processes of torchrun."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def train_and_show(
     resume: bool,
     examples: str,
 ) -> None:
-    """Train a network in a model directory, and show how it goes.
+    """Train a network in a model directory, and show the progress.
 
     Args:
-        train: does it.
-        data: what to train on.
-        settings: how.
-        directory: of the model.
-        device: of this process.
-        resume: go on from the checkpoint in the directory.
-        examples: what an update has many of.
+        train: the function that trains.
+        data: the data to train on.
+        settings: the settings of the run.
+        directory: the model directory.
+        device: the device of this process.
+        resume: continue from the checkpoint in the directory.
+        examples: the name of the examples of an update.
     """
     keep_freed_memory()
     with training_run(directory, settings, device, examples) as control:
@@ -74,10 +74,10 @@ def training_run(
     Of the processes that torchrun started, all but the first one are silent.
 
     Args:
-        directory: of the model.
-        settings: of the run.
-        device: of this process.
-        examples: what an update has many of.
+        directory: the model directory.
+        settings: the settings of the run.
+        device: the device of this process.
+        examples: the name of the examples of an update.
     """
     from moses_feature.training.ranks import joined
     from moses_feature.training.trainer import RunControl
@@ -100,7 +100,7 @@ def training_run(
 
 
 def _warn_of_slow_products(settings: RunSettings, device: torch.device) -> None:
-    """Say so if the processor has to imitate bfloat16."""
+    """Warn if the processor has to emulate bfloat16."""
     import torch
 
     capability = torch.backends.cpu.get_cpu_capability()
@@ -113,9 +113,9 @@ def _warn_of_slow_products(settings: RunSettings, device: torch.device) -> None:
 
 @contextmanager
 def _in_silence() -> Iterator[None]:
-    """Leave it to the first process to say what is done and what is wrong.
+    """Leave all messages and errors to the first process.
 
-    torchrun ends all processes as soon as one has failed, so that the first one must be it.
+    torchrun ends all processes as soon as one has failed: the first one must be that one.
     """
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)

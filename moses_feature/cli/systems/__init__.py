@@ -1,1 +1,1 @@
-"""Commands for systems: a moses.ini and what it names."""
+"""Commands for systems: a moses.ini and the files that it names."""

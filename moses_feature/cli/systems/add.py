@@ -99,14 +99,14 @@ def _check_binary(ini: MosesIni, name: str | None, binary: Path, table: Path | N
 
 
 def report_ini(output: str, weights: list[float], binary: Path | None = None) -> None:
-    """Say with which weights the new scores start."""
+    """Print the start weights of the new scores."""
     values = " ".join(f"{weight:g}" for weight in weights)
     click.echo(f"{output}: {len(weights)} new scores with start weights {values}", err=True)
     say_how_to_tune(output, "" if binary is None else " --decoder moses")
 
 
 def say_how_to_tune(ini: str, options: str = "") -> None:
-    """Say that start weights are a beginning only."""
+    """Print how to tune: start weights are only a beginning."""
     click.echo(
         "start weights translate worse than before until all weights are tuned together:\n"
         f"  mert-tune {ini} --dev TEXT --dev-reference TRANSLATION --work-dir DIRECTORY"

@@ -1,1 +1,1 @@
-"""Commands for phrase tables: augment, check, merge, look at, propose, binarise, report."""
+"""Commands for phrase tables: augment, check, merge, favourites, propose, binarise, report."""

@@ -188,7 +188,7 @@ def _check_command(
     settings: AugmentSettings,
     resume: bool,
 ) -> None:
-    """Refuse what makes no sense before anything is read, trained or written."""
+    """Refuse contradictory options before anything is read, trained or written."""
     from moses_feature.training.ranks import started_by_torchrun
 
     if started_by_torchrun():
@@ -214,7 +214,7 @@ def _augment(
     device: DeviceOptions,
     resume: bool,
 ) -> None:
-    """Write the table with the scores of models, show how it goes, and say what was done."""
+    """Write the table with the scores of models, show the progress, and report the result."""
     from moses_feature.tables.augment import augment
     from moses_feature.tables.column_models import load_column_models
     from moses_feature.tables.pipeline import local_pools

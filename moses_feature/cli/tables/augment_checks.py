@@ -1,4 +1,4 @@
-"""What `augment-phrase-table` refuses before anything is read, trained or written."""
+"""Checks of `augment-phrase-table` before anything is read, trained or written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def check_files(table: str, output: str, trains: bool, resume: bool) -> None:
 
     Raises:
         MosesFeatureError: the table cannot be read.
-        UsageError: the command line makes no sense.
+        UsageError: options contradict each other.
     """
     _check_table(table, trains)
     if output == STANDARD_STREAM:
@@ -66,8 +66,8 @@ def check_inis(output: str, ini: str | None, ini_out: str | None, table_name: st
     """Check that the ini can be changed and written.
 
     Raises:
-        MosesFeatureError: the ini is one that Moses would refuse.
-        UsageError: the command line makes no sense.
+        MosesFeatureError: Moses would refuse the ini.
+        UsageError: options contradict each other.
     """
     if ini is None or ini_out is None:
         if ini or ini_out:
@@ -88,10 +88,10 @@ def check_inis(output: str, ini: str | None, ini_out: str | None, table_name: st
 def check_distribution(
     output: str, trains: bool, ini: str | None, ray: str | None, shard: str | None
 ) -> None:
-    """Check that a run on several machines has what all of them need.
+    """Check that a run on several machines has the files that all of them need.
 
     Raises:
-        UsageError: the command line makes no sense.
+        UsageError: options contradict each other.
     """
     for option, given in (("--ray", ray), ("--shard", shard)):
         if given is not None and trains:

@@ -1,4 +1,4 @@
-"""`--estimate`: the real work on the head of a table, in a folder that is thrown away."""
+"""`--estimate`: the real work on the head of a table, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Sample:
     """The head of the tables.
 
     Attributes:
-        path: where it lies, as plain text.
-        lines: how many it has.
-        share: of the tables that it is.
-        pairs: unique phrase pairs in it.
-        words: of all its lines, both sides together.
-        seconds: that reading it for training took.
+        path: the file, as plain text.
+        lines: the number of lines.
+        share: its share of the tables.
+        pairs: the number of unique phrase pairs in it.
+        words: the number of words in all its lines, both sides together.
+        seconds: the time of reading it for training.
     """
 
     path: Path
@@ -75,7 +75,7 @@ def estimate_augmenting(
     settings: AugmentSettings,
     device: torch.device,
 ) -> None:
-    """Print the same of the whole of `augment-phrase-table`; without `models`, one is trained.
+    """Print time, memory and disk of `augment-phrase-table`; without `models`, one is trained.
 
     Raises:
         UsageError: the table is not a file.
@@ -134,7 +134,7 @@ def _sample(data: TrainingData, folder: Path) -> Sample:
 
 
 def _write_head(tables: Sequence[str], path: Path) -> tuple[int, float]:
-    """Write the head of each table; return the lines, and the share of all tables they are."""
+    """Write the head of each table; return the number of lines, and their share of all tables."""
     written, all_lines = 0, 0.0
     with path.open("wb") as head:
         for table in tables:
@@ -159,7 +159,7 @@ def _print_sample(sample: Sample) -> None:
 def _estimate_training(
     data: TrainingData, settings: TrainingSettings, device: torch.device, sample: Sample
 ) -> Path:
-    """Train for some seconds; print what the whole takes; return the model."""
+    """Train for some seconds; print the estimate of the whole run; return the model."""
     from moses_feature.phrases.pairs import peak_bytes
     from moses_feature.phrases.training import train
     from moses_feature.training.trainer import RunControl, TrainingState
@@ -195,7 +195,7 @@ def _estimate_training(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Say nothing of a run that is thrown away, but warnings."""
+    """Show only warnings of the trial run."""
     ours = logging.getLogger("moses_feature")
     before = ours.level
     ours.setLevel(logging.WARNING)
@@ -206,7 +206,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _budget(settings: TrainingSettings, epoch: float, pairs_a_second: float) -> str:
-    """Return how long the budget lasts."""
+    """Return the duration of the budget in words."""
     budgets = []
     if settings.minutes is not None:
         budgets.append(60 * settings.minutes)
