@@ -25,7 +25,7 @@ from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
 from moses_feature.runtime.files import whole_file
 
 BEGIN, NULL = b"<s>", b"<null>"
-"""The word before a sentence, and an unknown context word."""
+"""The word before a sentence, and a missing context word."""
 INPUTS, OUTPUTS = b"\\input_vocab", b"\\output_vocab"
 MATRICES = {
     b"\\input_embeddings": "projection.weight",

@@ -28,14 +28,14 @@ class NeuralLM(FeedForward):
     """Scores n-grams: natural logs of p(word | context).
 
     A context is `order` - 1 ids, the nearest word last: END for each place before the beginning
-    of the sentence, `null` for an unknown context word, as at the beginning of a phrase out of
+    of the sentence, `null` for a missing context word, as at the beginning of a phrase out of
     context.
 
     Attributes:
         order: words of an n-gram, including the predicted one.
         begin, end: the ids of the words before a sentence, and of its end: both END.
         vocabulary: words and ids.
-        null: the id of an unknown context word.
+        null: the id of a missing context word, which is not UNK.
         normalised: whether log Z is subtracted; if not, it is near 0 by training.
         training: settings, results and provenance.
 

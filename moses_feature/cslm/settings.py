@@ -46,7 +46,7 @@ class LmSizes:
     def shapes(self, words: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the weights by their names in a model directory.
 
-        The last row of the projection is that of an unknown context word; see `NeuralLM`.
+        The last row of the projection is that of a missing context word; see `NeuralLM`.
         """
         return {
             "projection.weight": (words + 1, self.projection),

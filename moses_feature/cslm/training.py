@@ -95,7 +95,7 @@ def save_language_model(
         directory: created if missing.
         network: the network.
         vocabulary: its words.
-        frequencies: (words,) counts of the words; the projection of an unknown context word is
+        frequencies: (words,) counts of the words; the projection of a missing context word is
             the mean of all, weighted by them.
         training: settings, results and provenance.
 
@@ -111,7 +111,7 @@ def save_language_model(
 
 
 def with_mean(projection: Floats32, frequencies: NDArray[np.float64]) -> Floats32:
-    """Return projections and, behind them, that of an unknown context word.
+    """Return projections and, behind them, that of a missing context word.
 
     Args:
         projection: (words, P).

@@ -49,7 +49,7 @@ class NgramScorer(Protocol):
             bases, the number of the base in front of them, 0 for none.
         begin: the id that stands for each word before the beginning of a sentence.
         end: the id of the end of a sentence.
-        null: the id of an unknown context word, used to score words out of context.
+        null: the id of a missing context word, used to score words out of context.
     """
 
     order: int
@@ -123,7 +123,7 @@ MOST_WORDS = 1 << WORD_BITS
 FIRST_SLOTS = 1 << 16
 FIRST_CONTEXTS = 1 << 15
 MOST_STATES = 1 << 22
-"""KenLM states that are kept, at about 65 bytes each; beyond it, all added later are forgotten."""
+"""KenLM states added after `keep_states`, at about 65 bytes each; beyond it, they are forgotten."""
 MOST_CONTEXTS = 1 << 22
 """The same for contexts of neural models, at about 500 bytes with scores and spare capacity."""
 PAIRS = 1 << 20

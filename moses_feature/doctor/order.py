@@ -100,7 +100,7 @@ def _whole(path: str, agreement: dict[int, Floats]) -> list[Finding]:
 
 
 def _from_somewhere_on(path: str, agreement: dict[int, Floats]) -> list[Finding]:
-    """Return a finding if from some line on, for two blocks or more, lines are shifted or wrong."""
+    """Return where lines begin to be shifted, or to fit no shift (then for two blocks)."""
     count = len(agreement[0]) // BLOCK
     blocks = {
         shift: of_lines[: count * BLOCK].reshape(count, BLOCK).sum(axis=1)

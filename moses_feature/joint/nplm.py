@@ -159,7 +159,7 @@ def _read_joint_nplm(path: Path, files: JointFiles) -> JointModel:
         raise FormatError(path, f"at most {len(target)} output words", f"{outputs}")
     known = [word for word in target[1:outputs] if word not in (*SYMBOLS, BEGIN, NULL)]
     words = [word for word in source[1:] if word not in (*SYMBOLS, BEGIN, NULL)]
-    # END, UNKNOWN, the shortlist, and the unknown context word.
+    # END, UNKNOWN, the shortlist, and the missing context word.
     rows = [of_target[BEGIN], 0, *(of_target[word] for word in known)]
     projection = network.weights["projection.weight"]
     weights = dict(network.weights)

@@ -28,7 +28,7 @@ from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.files import Json
 
 NO_WINDOW = 0
-"""The number of the window whose words are all unknown."""
+"""The number of the window whose words are all missing."""
 
 
 class JointModel(FeedForward):
@@ -43,7 +43,7 @@ class JointModel(FeedForward):
         order: target words of an n-gram, including the predicted one.
         begin, end: the ids of the words before a sentence, and of its end: both END.
         source, target: words and ids.
-        null: the id of an unknown target context word.
+        null: the id of a missing target context word.
         training: settings, results and provenance.
 
     Args:

@@ -39,7 +39,7 @@ class JointSizes(LmSizes):
         Args:
             source: the number of words of the source side.
             target: the number of words of the target side. The last row of a projection is that of
-                an unknown context word.
+                a missing context word.
         """
         return self.shapes(target) | {"source_projection.weight": (source + 1, self.projection)}
 

@@ -1,7 +1,7 @@
 """RNNsearch as a decoder feature: log p(next word | prefix, source), batched.
 
 The prefixes of translations are the nodes of a tree: a node is a word after its parent node; each
-sentence has one root. The decoder state at a node is determined by its parent and its word, so the
+sentence has one root. The decoder state that predicts a word does not depend on that word, so the
 children of a node share their state, its alignment and context
 (`moses_feature.rnnsearch.inference`). States are cached for the current sentence; states that are
 requested together, and those on the paths from the root, are computed together.

@@ -32,7 +32,7 @@ def report_command(
     exports: str | None,
     seed: int,
 ) -> None:
-    """Show what a network makes of a table, as a page for a browser.
+    """Compare a network with its table, as a page for a browser.
 
     TABLE is an augmented table, MODEL the model that scored it. The page needs no
     network: how table and network agree (the paper's Figure 3), where they do not, long phrases
