@@ -175,8 +175,8 @@ def _pairs(hypothesis: Hypothesis, source: Sentence, lists: str, number: int) ->
     where = f"{lists}: sentence {number}"
     if hypothesis.segmentation is None:
         raise DataError(
-            f"{where}: expected the phrases behind the total (mert-decode --segmentation), found "
-            "none"
+            f"{where}: expected the phrases behind the total (mert-decode --with-segmentation), "
+            "found none"
         )
     words = surface(source)
     try:

@@ -22,6 +22,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from moses_feature.networks.kernels import add_exps, logits_at
+from moses_feature.networks.products import Matrix
 from moses_feature.runtime.arrays import Floats32, Integers, Record, Records
 from moses_feature.runtime.compiled import compiled, compiler
 from moses_feature.runtime.hash_table import first_place, mixed
@@ -205,9 +206,8 @@ def log_probs_of(
         scores[row] = log_prob(network, contexts[row], words[row])
 
 
-ROWS = 64
-"""Contexts of a product: a fixed number, so that a score does not depend on the others."""
-WORDS_TOGETHER = 1024
+TOGETHER = 512
+"""Contexts that are computed together; a score does not depend on the others."""
 MOST_REMEMBERED = 1 << 21
 MOST_AT_ONCE = 1 << 17
 """The most weights of a second layer that stay in the cache of a core (512 KiB)."""
@@ -249,10 +249,13 @@ class FeedForward:
         self._has_base = has_base
         self._table = table
         self._bases = bases
-        self._second = np.ascontiguousarray(weights["second.weight"].T)  # (F, S)
+        self._second = Matrix(weights["second.weight"].T)  # (F, S)
         self._output = np.ascontiguousarray(weights["output.weight"])  # (V, S)
+        self._words = Matrix(self._output.T)
         self._log_norms: dict[bytes, float] = {}
-        self._network = self._as_network() if self._second.size <= MOST_AT_ONCE else None
+        self._network = (
+            self._as_network() if weights["second.weight"].size <= MOST_AT_ONCE else None
+        )
 
     @property
     def network(self) -> Records | None:
@@ -273,11 +276,11 @@ class FeedForward:
     def _as_network(self) -> Records:
         """Return the record of the model for compiled code."""
         _, words, first = self._table.shape
-        second = self._second.shape[1]
+        second = len(self.weights["second.weight"])
         arrays = {
             "table": self._table,
             "bases": self._bases,
-            "second_weight": self._second,
+            "second_weight": self.weights["second.weight"].T,
             "second_bias": self.weights["second.bias"],
             "output": self._output,
             "output_bias": self.weights["output.bias"],
@@ -332,17 +335,15 @@ class FeedForward:
 
     def _features(self, contexts: NDArray[np.int32]) -> Floats32:
         """Return the units of the second layer (N, S)."""
-        count = len(contexts)
-        features = np.empty((-(-count // ROWS) * ROWS, self._second.shape[1]), dtype=np.float32)
-        units = np.zeros((ROWS, self._second.shape[0]), dtype=np.float32)
-        for start in range(0, count, ROWS):
-            rows = contexts[start : start + ROWS]
+        bias = self.weights["second.bias"]
+        features = np.empty((len(contexts), len(bias)), dtype=np.float32)
+        for start in range(0, len(contexts), TOGETHER):
+            rows = contexts[start : start + TOGETHER]
+            units = np.empty((len(rows), self._table.shape[2]), dtype=np.float32)
             first_layer(self._table, self._bases, self._has_base, rows, units)
-            block = features[start : start + ROWS]
-            np.matmul(units, self._second, out=block)
-            block += self.weights["second.bias"]
-            np.maximum(block, 0.0, out=block)
-        return features[:count]
+            sums = self._second.product(units) + bias
+            np.maximum(sums, 0.0, out=features[start : start + TOGETHER])
+        return features
 
     def _norms(self, keys: list[bytes], features: Floats32) -> Floats32:
         """Return log Z (C,) of contexts, from the cache if it is known."""
@@ -358,17 +359,13 @@ class FeedForward:
     def _sums(self, features: Floats32) -> Floats32:
         """Return the logarithms of the sums of exp(logit) (C,)."""
         sums = np.empty(len(features), dtype=np.float32)
-        operand = np.zeros((ROWS, features.shape[1]), dtype=np.float32)
-        for start in range(0, len(features), ROWS):
-            block = features[start : start + ROWS]
-            operand[: len(block)] = block
-            top = np.full(ROWS, NO_LOGIT, dtype=np.float32)
-            total = np.zeros(ROWS, dtype=np.float32)
-            for first in range(0, len(self._output), WORDS_TOGETHER):
-                part = slice(first, first + WORDS_TOGETHER)
-                logits = operand @ self._output[part].T
-                add_exps(logits, self.weights["output.bias"][part], top, total)
-            sums[start : start + ROWS] = (np.log(total) + top)[: len(block)]
+        for start in range(0, len(features), TOGETHER):
+            block = features[start : start + TOGETHER]
+            top = np.full(len(block), NO_LOGIT, dtype=np.float32)
+            total = np.zeros(len(block), dtype=np.float32)
+            for logits, words in self._words.products(block):
+                add_exps(logits, self.weights["output.bias"][words], top, total)
+            sums[start : start + TOGETHER] = np.log(total) + top
         return sums
 
 

@@ -29,7 +29,6 @@ Texts = dict[str, list[Sentence]]
 """Sentences by the path of their text."""
 FAST_LINES = 5_000
 """Lines of a table that tuning itself checks: a fraction of a second."""
-"""The default number of lines of a table: 1.8 million take 46 s of one core (laws)."""
 
 
 def examine(
@@ -79,7 +78,7 @@ def examine(
             str(ini_path),
             "not all of its tables are text that was read to the end",
             "the words of the texts were not compared with the tables",
-            "give --lines 0 to read all of a text table"
+            "give --most-lines 0 to read all of a text table"
             if scans and len(scans) == len(ini.tables())
             else "look at an ini that reads the text table",
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.cslm.feed_forward import ROWS, FeedForward, first_products
+from moses_feature.cslm.feed_forward import TOGETHER, FeedForward, first_products
 from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointSizes
 from moses_feature.networks.files import (
     CONFIG,
@@ -23,6 +23,7 @@ from moses_feature.networks.files import (
     settings_of,
     trained_self_normalised,
 )
+from moses_feature.networks.products import Matrix
 from moses_feature.networks.vocabulary import END, SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.files import Json
@@ -74,7 +75,7 @@ class JointModel(FeedForward):
         of_source, of_target = np.split(
             weights["first.weight"], [sizes.source_words * sizes.projection], axis=1
         )
-        self._of_source = np.ascontiguousarray(of_source.T)
+        self._of_source = Matrix(of_source.T)
         table = first_products(weights["projection.weight"], of_target, sizes.order - 1)
         no_bases = np.empty((0, sizes.first), dtype=np.float32)
         super().__init__(table, no_bases, weights, normalised, has_base=True)
@@ -127,10 +128,9 @@ class JointModel(FeedForward):
     def _window_sums(self, windows: NDArray[np.integer]) -> Floats32:
         """Return the sums (n, F) of windows (n, source words) in the first layer, with its bias."""
         projection = self.weights["source_projection.weight"]
-        sums = np.empty((-(-len(windows) // ROWS) * ROWS, self.sizes.first), dtype=np.float32)
-        operand = np.zeros((ROWS, self._of_source.shape[0]), dtype=np.float32)
-        for start in range(0, len(windows), ROWS):
-            rows = windows[start : start + ROWS]
-            operand[: len(rows)] = projection[rows].reshape(len(rows), -1)
-            np.matmul(operand, self._of_source, out=sums[start : start + ROWS])
-        return sums[: len(windows)] + self.weights["first.bias"]
+        sums = np.empty((len(windows), self.sizes.first), dtype=np.float32)
+        for start in range(0, len(windows), TOGETHER):
+            rows = windows[start : start + TOGETHER]
+            words = projection[rows].reshape(len(rows), -1)
+            sums[start : start + TOGETHER] = self._of_source.product(words)
+        return sums + self.weights["first.bias"]

@@ -9,6 +9,8 @@ copy the matrix first; for few rows the copy would take as long as the product.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from moses_feature.runtime.arrays import Floats32
@@ -58,6 +60,12 @@ class Matrix:
         for part, columns in self.parts:
             np.matmul(blocks, part, out=product[:, :, columns])
         return product.reshape(-1, self._columns)[: len(x)]
+
+    def products(self, x: Floats32) -> Iterator[tuple[Floats32, slice]]:
+        """Yield the product of rows (n, k) in parts (n, m), each with the range of its columns."""
+        blocks = blocks_of(x)
+        for part, columns in self.parts:
+            yield np.matmul(blocks, part).reshape(-1, part.shape[1])[: len(x)], columns
 
 
 def blocks_of(x: Floats32) -> Floats32:

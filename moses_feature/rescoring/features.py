@@ -147,7 +147,7 @@ class JointFeature:
         if links is None and translation.words:
             expected = (
                 "word alignments behind the total (Moses' -print-alignment-info-in-n-best, "
-                "mert-decode --alignments)"
+                "mert-decode --with-alignment)"
             )
             raise BadTranslationError(number, expected, "none")
         try:

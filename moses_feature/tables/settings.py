@@ -47,10 +47,10 @@ class AugmentSettings(TableWords):
             MosesFeatureError: a text is missing.
         """
         if self.inputs and self.hierarchical:
-            raise UsageError("--input keeps lines by plain phrases: not with --hierarchical")
+            raise UsageError("--phrases-of keeps lines by plain phrases: not with --hierarchical")
         for path in self.inputs:
             if path == STANDARD_STREAM:
-                raise UsageError("--input is read from a file: expected its name, found -")
+                raise UsageError("--phrases-of is read from a file: expected its name, found -")
             if not Path(path).exists():
                 raise MosesFeatureError(f"{path}: No such file or directory")
 

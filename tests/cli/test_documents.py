@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
@@ -29,7 +30,8 @@ OF_OTHERS = {
     *("--build-arg", "--rm", "--nv", "--isolation", "--format"),  # docker, Singularity, buildah
     *("--address", "--head", "--array", "--nproc-per-node"),  # Ray, SLURM, torchrun
     *("--num-scores", "--num-lex-scores", "--log-prob", "--with-cmph", "--with-nplm"),  # Moses
-    *("--max-kenlm-order", "--no-binary"),  # KenLM, pip
+    *("--max-kenlm-order", "--no-binary", "--input-pt"),  # KenLM, pip, CreateProbingPT
+    *("--text", "--arpa", "--discount", "--skip", "--limit"),  # lmplz
 }
 COMMAND = re.compile(rf"(?:^|[\s(\"'])({'|'.join(sorted(all_commands(), key=len, reverse=True))}) ")
 
@@ -123,6 +125,17 @@ def test_the_picture_of_the_gains(tmp_path):
     subprocess.run([sys.executable, program, "--output", tmp_path / "gains.svg"], check=True)
     drawn = (tmp_path / "gains.svg").read_text()
     assert drawn == (ROOT / "docs" / "pictures" / "gains.svg").read_text()
+
+
+@pytest.mark.parametrize("package", ["mert", "moses_feature"])
+def test_options_that_messages_name(package):
+    """A message that names an option which is not there sends its reader astray."""
+    known = OF_OTHERS.union(*(options_of(command) for command in all_commands().values()))
+    for path in (ROOT / package).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", node.value))
+                assert named <= known, f"{path} at line {node.lineno}: {sorted(named - known)}"
 
 
 def test_the_parser_of_documents_finds_wrong_options():

@@ -22,7 +22,7 @@ from moses_feature.cslm import feed_forward
 from moses_feature.cslm.settings import LmSettings
 from moses_feature.joint.nplm import JointFiles, load_joint_model, write_joint_nplm
 from moses_feature.joint.scorer import JointModel
-from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointData, JointSizes
+from moses_feature.joint.settings import JOINT_ARCHITECTURE, JOINT_PRESETS, JointData, JointSizes
 from moses_feature.joint.texts import AlignedText, affiliations
 from moses_feature.joint.training import JointLM, train_joint_model
 from moses_feature.networks.files import ModelFiles, write_model_files
@@ -188,6 +188,21 @@ def write_pairs(folder: Path, count: int = 200) -> JointData:
     (folder / "target").write_text("\n".join(targets) + "\n")
     write_gz(folder / "links.gz", ("\n".join(alignments) + "\n").encode())
     return JointData(*(str(folder / name) for name in ("source", "target", "links.gz")))
+
+
+def test_a_window_has_the_same_bits_beside_any_others(files):
+    """Else the scores would depend on how many processes share a text."""
+    generator = np.random.default_rng(5)
+    sizes, vocabularies = JOINT_PRESETS["small"], files.vocabularies.values()
+    shapes = sizes.joint_shapes(*map(len, vocabularies)).items()
+    weights = {name: generator.normal(0, 0.1, of).astype(np.float32) for name, of in shapes}
+    model = JointModel(sizes, weights, *vocabularies, True, {})
+    windows = generator.integers(0, len(model.source), (1283, model.sizes.source_words))
+    sums = model._window_sums(windows)
+    order = generator.permutation(len(windows))
+    np.testing.assert_array_equal(model._window_sums(windows[order]), sums[order])
+    for place in (0, 1, 63, 64, 1282):
+        np.testing.assert_array_equal(model._window_sums(windows[[place]]), sums[[place]])
 
 
 def test_contexts_of_a_text(tmp_path):
