@@ -23,7 +23,7 @@ from mert.decoders.moses import MosesDecoder
 from mert.settings import MosesSettings
 from mert.tuning.corpus import Corpus
 from moses_feature.decoder.decoder import EmbeddedDecoder
-from moses_feature.decoder.limits import SearchLimits
+from moses_feature.decoder.records import SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.metrics.bleu import References, corpus_bleu
 from moses_feature.moses.ini import MosesIni

@@ -27,7 +27,7 @@ from moses_feature.cslm import feed_forward
 from moses_feature.cslm.feed_forward import FeedForward
 from moses_feature.decoder.decoder import EmbeddedDecoder
 from moses_feature.decoder.language_model import BUFFER
-from moses_feature.decoder.limits import SearchLimits
+from moses_feature.decoder.records import SearchLimits
 from moses_feature.decoder.source_phrases import Sentence
 from moses_feature.decoder.system import System
 from moses_feature.moses.ini import MosesIni

@@ -14,7 +14,6 @@ from moses_feature import __version__
 from moses_feature.cli.common.command import Command, command_line, debug_option
 from moses_feature.cli.common.paths import READ_SYSTEM
 from moses_feature.cli.common.progress import Progress
-from moses_feature.cli.common.types import NOT_NEGATIVE
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.ini import MosesIni
 from moses_feature.runtime.errors import UsageError
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     "seed",
     "Of the first run; the others have the next ones.",
     default=TUNING.seed,
-    within=NOT_NEGATIVE,
 )
 @option(
     "rescore",

@@ -25,8 +25,7 @@ from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.groups import typed
 from moses_feature.cli.common.paths import READ_INI, WRITE
 from moses_feature.cli.common.progress import Progress
-from moses_feature.cli.common.types import WholeRange
-from moses_feature.cli.common.vocabulary import option
+from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import read_text
 from moses_feature.runtime.errors import MosesFeatureError, UsageError

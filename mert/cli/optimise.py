@@ -13,7 +13,6 @@ from mert.cli.options import TUNING, algorithm_option, restarts_option
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ
-from moses_feature.cli.common.types import NOT_NEGATIVE
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import UsageError
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     "Tried by mert when no single feature brings anything.",
     default=TUNING.random_directions,
 )
-@option("seed", "Of what is random.", default=TUNING.seed, within=NOT_NEGATIVE)
+@option("seed", "Of what is random.", default=TUNING.seed)
 @option("fixed", "Keep this weight. Repeatable.", many=True)
 @option("bound", "Keep this weight between the two. Repeatable.", to="bounds", many=True)
 @option("output", "Write the weights to this file, one line: name value.")

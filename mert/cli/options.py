@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from mert.settings import DECODERS, OPTIMIZERS, DecoderSettings, MosesSettings, TuningSettings
 from moses_feature.cli.common.groups import Given, OptionGroup, options, take, taking
 from moses_feature.cli.common.progress import Progress
-from moses_feature.cli.common.types import POSITIVE, WholeRange
-from moses_feature.cli.common.vocabulary import option
-from moses_feature.decoder.limits import DEFAULT_POPS, DEFAULT_STACK, SearchLimits
+from moses_feature.cli.common.vocabulary import POSITIVE, WholeRange, option
+from moses_feature.decoder.records import DEFAULT_POPS, DEFAULT_STACK, SearchLimits
 from moses_feature.metrics import METRIC_NAMES
 from moses_feature.runtime.errors import UsageError
 

@@ -13,7 +13,6 @@ from moses_feature import __version__
 from moses_feature.cli.common.command import Command, command_line, debug_option
 from moses_feature.cli.common.paths import READ_INI
 from moses_feature.cli.common.progress import Progress
-from moses_feature.cli.common.types import NOT_NEGATIVE
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.ini import MosesIni
 
@@ -32,7 +31,7 @@ from moses_feature.moses.ini import MosesIni
 @decoder_options
 @tuning_options
 @force_option
-@option("seed", default=TUNING.seed, within=NOT_NEGATIVE)
+@option("seed", default=TUNING.seed)
 @debug_option
 @click.version_option(__version__)
 def mert_tune(

@@ -10,7 +10,6 @@ from mert.cli.options import TUNING, algorithm_option, metric_option, restarts_o
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.options import format_option
 from moses_feature.cli.common.paths import READ, WRITE
-from moses_feature.cli.common.types import NOT_NEGATIVE
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.lines import read_parallel
 from moses_feature.runtime.errors import UsageError
@@ -36,7 +35,7 @@ from moses_feature.runtime.files import STANDARD_STREAM
 @algorithm_option
 @metric_option
 @restarts_option
-@option("seed", default=TUNING.seed, within=NOT_NEGATIVE)
+@option("seed", default=TUNING.seed)
 @debug_option
 def tune_lists_command(
     lists: str,

@@ -8,7 +8,6 @@ from mert.cli.options import TUNING, algorithm_option, restarts_option
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.options import table_name_option
 from moses_feature.cli.common.paths import READ, READ_INI
-from moses_feature.cli.common.types import NOT_NEGATIVE
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.ini import MosesIni
 
@@ -21,7 +20,7 @@ from moses_feature.moses.ini import MosesIni
 @option("source", "The text of the lists, tokenised.", required=True)
 @option("reference", "Its translation. Repeatable.", to="references", many=True, required=True)
 @option("seeds", "Runs of the optimiser.", default=3)
-@option("seed", default=TUNING.seed, within=NOT_NEGATIVE)
+@option("seed", default=TUNING.seed)
 @algorithm_option
 @restarts_option
 @debug_option

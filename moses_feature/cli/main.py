@@ -152,3 +152,23 @@ def main(**options: Any) -> None:
 def augment() -> None:
     """Run `augment-phrase-table`."""
     start("moses_feature.cli.tables.augment:augment_phrase_table", quiet_threads)
+
+
+def compare() -> None:
+    """Run `mert-compare`."""
+    start("mert.cli.compare:mert_compare", quiet_threads)
+
+
+def decode() -> None:
+    """Run `mert-decode`."""
+    start("mert.cli.decode:mert_decode", quiet_threads)
+
+
+def optimize() -> None:
+    """Run `mert-optimize`."""
+    start("mert.cli.optimise:mert_optimize", quiet_threads)
+
+
+def tune() -> None:
+    """Run `mert-tune`."""
+    start("mert.cli.tune:mert_tune", quiet_threads)

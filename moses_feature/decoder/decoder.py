@@ -21,11 +21,10 @@ from xopen import xopen
 from moses_feature.decoder.best_paths import best_paths
 from moses_feature.decoder.language_model import BUFFER
 from moses_feature.decoder.leave_one_out import LeaveOneOut
-from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.links import shifted
 from moses_feature.decoder.path_features import features_of_paths, words_of_paths
 from moses_feature.decoder.phrase_options import PhraseOptions
-from moses_feature.decoder.records import Graph, Options, Task
+from moses_feature.decoder.records import Graph, Options, SearchLimits, Task
 from moses_feature.decoder.search import most_hypotheses, room_for, search
 from moses_feature.decoder.source_phrases import Sentence, surface
 from moses_feature.decoder.system import System

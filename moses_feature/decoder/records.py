@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.runtime.arrays import Floats, Integers, Records
+
+if TYPE_CHECKING:
+    from moses_feature.decoder.system import System
+
 
 WINDOW = 60
 """How far behind the first gap source words may be covered, in words."""
@@ -327,3 +332,29 @@ class Frontier(NamedTuple):
     states: Integers
     priority: Floats
     heap: Integers
+
+
+DEFAULT_POPS = 1000
+DEFAULT_STACK = 200
+"""The defaults of Moses (`moses/TypeDef.h`)."""
+
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """The limits of the search; None takes the value of the ini.
+
+    Attributes:
+        pops: hypotheses popped from the cubes for each stack.
+        stack: hypotheses of a stack that are expanded.
+    """
+
+    pops: int | None = None
+    stack: int | None = None
+
+    def of(self, system: System) -> Limits:
+        """Return the limits for a system, with the ini's values or Moses' defaults for None."""
+        return Limits(
+            self.pops or system.settings.get("cube-pruning-pop-limit", DEFAULT_POPS),
+            self.stack or system.settings.get("stack", DEFAULT_STACK),
+            system.distortion_limit,
+        )

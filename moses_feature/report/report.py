@@ -18,10 +18,10 @@ from moses_feature.report.sections import (
     training,
     what_was_done,
 )
-from moses_feature.report.settings import ReportSettings
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.tables.features_json import features_json
 from moses_feature.tables.score_lines import network_column, network_digests
+from moses_feature.tables.settings import ReportSettings
 
 logger = logging.getLogger(__name__)
 

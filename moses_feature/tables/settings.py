@@ -88,3 +88,18 @@ class ProposeSettings:
     least: float = -0.4
     beam: int = 10
     lexical: str | None = None
+
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """The size of a report.
+
+    Attributes:
+        words: the number of most frequent words in the map of words.
+        phrases: the number of phrases in the map of phrases.
+        seed: of samples and maps.
+    """
+
+    words: int = 10_000
+    phrases: int = 5_000
+    seed: int = 1

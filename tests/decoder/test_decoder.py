@@ -28,7 +28,7 @@ from moses_feature.decoder import language_model, phrase_options
 from moses_feature.decoder.decoder import EmbeddedDecoder, Workers
 from moses_feature.decoder.estimates import future_scores
 from moses_feature.decoder.kenlm import KenlmModel
-from moses_feature.decoder.limits import SearchLimits
+from moses_feature.decoder.records import SearchLimits
 from moses_feature.decoder.reordering import ReorderingType
 from moses_feature.decoder.system import System
 from moses_feature.metrics.bleu import References, corpus_bleu

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from mert.cli.decode import mert_decode
 from moses_feature.decoder.decoder import EmbeddedDecoder
-from moses_feature.decoder.limits import SearchLimits
+from moses_feature.decoder.records import SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.moses.ini import MosesIni
 from moses_feature.runtime.errors import UsageError

@@ -22,7 +22,8 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 DECODE, TUNE, OPTIMISE = (
-    f"from mert.cli.main import {name}; {name}()" for name in ("decode", "tune", "optimize")
+    f"from moses_feature.cli.main import {name}; {name}()"
+    for name in ("decode", "tune", "optimize")
 )
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 

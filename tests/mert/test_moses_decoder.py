@@ -20,7 +20,7 @@ from helpers.toy import make_toy
 from mert.decoders.moses import MosesDecoder, find_moses
 from mert.settings import MosesSettings
 from moses_feature.decoder.decoder import EmbeddedDecoder
-from moses_feature.decoder.limits import SearchLimits
+from moses_feature.decoder.records import SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.nbest_lists import format_nbest, read_nbest
@@ -175,7 +175,7 @@ def test_sigterm_ends_moses_and_removes_its_tables(toy, stand_in, tmp_path):
     (tmp_path / "temporary").mkdir()
     (tmp_path / "text").write_text("a b c\nd\n")
     words = ["--dev", "text", "--dev-reference", "text", "--work-dir", "w", "--decoder", "moses"]
-    program = "from mert.cli.main import tune; tune()"
+    program = "from moses_feature.cli.main import tune; tune()"
     tuner = subprocess.Popen(
         [sys.executable, "-c", program, toy.ini.path, *words, "--moses", stand_in],
         cwd=tmp_path,

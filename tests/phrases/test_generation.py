@@ -14,9 +14,8 @@ from moses_feature.moses.words import WordOptions
 from moses_feature.networks.direction import FORWARD, Reading
 from moses_feature.networks.pair_network import network_of
 from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
-from moses_feature.phrases.generation.beam import likeliest
 from moses_feature.phrases.generation.generator import Generator, generator_of
-from moses_feature.phrases.generation.sampling import draw
+from moses_feature.phrases.generation.prefixes import draw, likeliest
 from moses_feature.phrases.model import PhraseModel, save_model
 
 SOURCES = [[2, 5, 3], [4], [], [1, 1, 7, 2, 3], [4, 2]]

@@ -12,7 +12,7 @@ from mert.decoders.rescored import RescoredDecoder
 from moses_feature.cslm.nplm import load_neural_lm
 from moses_feature.cslm.settings import LM_ARCHITECTURE as ARCHITECTURE
 from moses_feature.decoder.decoder import EmbeddedDecoder
-from moses_feature.decoder.limits import SearchLimits
+from moses_feature.decoder.records import SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.nbest_formats.reader import NbestReader

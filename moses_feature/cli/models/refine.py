@@ -11,8 +11,7 @@ from moses_feature.cli.common.device import DeviceOptions, device_options
 from moses_feature.cli.common.groups import OptionGroup, taking
 from moses_feature.cli.common.options import table_name_option
 from moses_feature.cli.common.paths import READ_MODEL, WRITE_MODEL
-from moses_feature.cli.common.types import FiniteRange
-from moses_feature.cli.common.vocabulary import option
+from moses_feature.cli.common.vocabulary import FiniteRange, option
 from moses_feature.cli.models.training_options import resume_option, run_options
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni

@@ -11,8 +11,7 @@ from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.groups import typed
 from moses_feature.cli.common.options import table_word_options
 from moses_feature.cli.common.paths import READ_MODEL
-from moses_feature.cli.common.types import FiniteRange, WholeRange
-from moses_feature.cli.common.vocabulary import option
+from moses_feature.cli.common.vocabulary import FiniteRange, WholeRange, option
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import WordError, WordOptions

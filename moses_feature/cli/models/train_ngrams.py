@@ -9,8 +9,7 @@ import click
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.device import DeviceOptions, device_options
 from moses_feature.cli.common.paths import READ, WRITE_MODEL
-from moses_feature.cli.common.types import WholeRange
-from moses_feature.cli.common.vocabulary import option
+from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.cli.models.training_options import (
     NgramOptions,
     alignment_option,

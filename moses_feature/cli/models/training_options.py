@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from moses_feature.cli.common.groups import Decorator, Given, OptionGroup, options, take
-from moses_feature.cli.common.types import FiniteRange, WholeRange
-from moses_feature.cli.common.vocabulary import option
+from moses_feature.cli.common.vocabulary import FiniteRange, WholeRange, option
 from moses_feature.cslm.settings import LARGEST_SIZE, LmData, LmSettings, LmSizes
 from moses_feature.joint.settings import JointData
 from moses_feature.moses.words import WordOptions

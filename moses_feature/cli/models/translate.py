@@ -12,8 +12,7 @@ import click
 
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ_MODEL
-from moses_feature.cli.common.types import WholeRange
-from moses_feature.cli.common.vocabulary import option
+from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.networks.known_words import KnownWords

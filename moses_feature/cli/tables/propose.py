@@ -13,8 +13,7 @@ from moses_feature.cli.common.paths import (
     WRITE_TABLE,
 )
 from moses_feature.cli.common.progress import Progress
-from moses_feature.cli.common.types import FiniteRange, WholeRange
-from moses_feature.cli.common.vocabulary import option
+from moses_feature.cli.common.vocabulary import FiniteRange, WholeRange, option
 from moses_feature.tables.settings import ProposeSettings
 from moses_feature.tables.shards import MAX_LENGTH
 

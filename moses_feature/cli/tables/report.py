@@ -9,9 +9,9 @@ import click
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ_AUGMENTED, READ_MODEL
 from moses_feature.cli.common.vocabulary import option
-from moses_feature.report.settings import ReportSettings
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM
+from moses_feature.tables.settings import ReportSettings
 
 
 @click.command("report", cls=Command, no_args_is_help=True)

@@ -14,8 +14,7 @@ from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.groups import OptionGroup, taking
 from moses_feature.cli.common.paths import READ
 from moses_feature.cli.common.progress import Progress
-from moses_feature.cli.common.types import NOT_NEGATIVE, FiniteRange, WholeRange
-from moses_feature.cli.common.vocabulary import option
+from moses_feature.cli.common.vocabulary import NOT_NEGATIVE, FiniteRange, WholeRange, option
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, locked_directory, open_output
 from moses_feature.selection.selector import (

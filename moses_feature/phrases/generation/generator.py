@@ -11,14 +11,14 @@ import numpy as np
 from moses_feature.networks.architectures import ARCHITECTURES
 from moses_feature.networks.files import CONFIG, architecture_of, is_cross_fitted
 from moses_feature.networks.vocabulary import SYMBOLS
-from moses_feature.phrases.generation.beam import likeliest
 from moses_feature.phrases.generation.prefixes import (
     EmptyPrefixes,
     Prefixes,
     Written,
+    draw,
+    likeliest,
     longest_translation,
 )
-from moses_feature.phrases.generation.sampling import draw
 from moses_feature.phrases.table_words import AnyModel
 from moses_feature.runtime.errors import FormatError, UsageError
 
