@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +37,8 @@ class TunedLists:
         tuned: the metric of the translations that the weights choose.
         unseen: the same with weights optimised on the other half of the sentences: what to expect
             on other texts.
-        best: the metric if the best translation of each sentence, by the references, is chosen.
+        best: a lower bound of what the lists offer: the metric if the best translation of each
+            sentence is chosen, by the references, or that of the weights where it is higher.
         reason: why the optimiser stopped.
         warnings: caveats about the weights.
     """
@@ -143,6 +144,7 @@ def tune_lists(
     chosen = candidates.statistics[candidates.chosen(candidates.features @ optimum.weights)]
     chosen_quality = corpus_quality(chosen.sum(axis=0) + without_list)
     first_quality = corpus_quality(first.sum(axis=0))
+    best_quality = max(corpus_quality(best), chosen_quality, first_quality)
     return TunedLists(
         features=features.with_weights(normalised(optimum.weights)),
         translations=len(candidates.features),
@@ -150,10 +152,22 @@ def tune_lists(
         first=metric.shown(first_quality),
         tuned=metric.shown(chosen_quality),
         unseen=metric.shown(corpus_quality(halves.sum(axis=0) + without_list)),
-        best=metric.shown(corpus_quality(best)),
+        best=metric.shown(best_quality),
         reason=optimum.reason,
-        warnings=_warnings(first_quality, chosen_quality, corpus_quality(best)),
+        warnings=(
+            *_warnings(first_quality, chosen_quality, best_quality),
+            *_missing(pool.sentences, len(references)),
+        ),
     )
+
+
+def _missing(lists: int, references: int) -> Iterator[str]:
+    """Say how many references have no list: each counts as an empty translation."""
+    if lists < references:
+        yield (
+            f"{references - lists:,} of {references:,} sentences of the references have no list, "
+            "and count as empty translations: are the references those of these lists?"
+        )
 
 
 def _warnings(first: float, chosen: float, best: float) -> tuple[str, ...]:

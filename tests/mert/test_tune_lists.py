@@ -134,6 +134,12 @@ def test_bad_input(lists, reference, said):
 
 
 @pytest.mark.usefixtures("files")
+def test_sentences_without_a_list_are_mentioned():
+    told = invoke("lists", "w", "--reference", "reference", "--format", "marian")
+    assert f"1 of {SENTENCES} sentences of the references have no list" in told.stderr
+
+
+@pytest.mark.usefixtures("files")
 def test_references_of_another_length():
     Path("other").write_text("x\n")
     refused = invoke(
