@@ -158,7 +158,7 @@ def _counts_of(line: bytes, path: str, line_number: int) -> list[float]:
     fields = line.split(SEPARATOR, COUNTS + 1)
     counts = fields[COUNTS].split() if len(fields) > COUNTS else []
     found = [float(count) for count in counts if NUMBER.fullmatch(count)]
-    counted = len(found) == len(counts) == 3 and 0 < found[2] <= min(found)
+    counted = len(found) == len(counts) == 3 and 0 < found[2] <= min(found) and max(found) < np.inf
     if not counted and found != [0.0, 0.0, 0.0]:
         expected = (
             "counts of target phrase, source phrase and pair, the last one above 0 and the "
