@@ -31,7 +31,8 @@ compare() {
     try mert-compare "$@" --dev "$data/dev.en" --dev-reference "$data/dev.fr" \
         --test "$data/test.en" --test-reference "$data/test.fr" \
         --work-dir "$run/table1" --jobs 2 --max-iterations 5 \
-        2> >(tee -a "$run/table1.log" | grep --line-buffered -E '^[^:]+, run [0-9]+ of|^tuning ended')
+        2> >(tee -a "$run/table1.log" | grep --line-buffered -E \
+            '^[^:]+, run [0-9]+ of|^tuning ended|^compiling|the search|translating the test set')
 }
 
 python "$here/make.py" --directory "$data"
@@ -50,14 +51,17 @@ try augment-phrase-table "$data/phrase-table.gz" "$run/phrase-table.gz" \
 
 say "2. The new columns" \
     "The last two scores of each line are new: p(target | source) of the network, and exp(-k) for k" \
-    "words that it does not know. Nothing else in a line has changed. The second and the fourth" \
-    "pair are errors of the aligner. The table has seen each of these pairs once or twice, and" \
-    "hardly tells them apart; the network does."
+    "words that it does not know. Nothing else in a line has changed. Two of these four pairs are" \
+    "errors of the aligner: one has lost 'petits', one 'dort'. The table, which has seen each pair" \
+    "once or twice, hardly tells them apart (third score); the network does (fifth score)."
 gzip -dc "$run/phrase-table.gz" | grep -E '^(the woman sleeps|small cats see) \|\|\|' |
     awk -F ' [|][|][|] ' '{ print $1 " ||| " $2 " ||| " $3 }'
 try moses-feature table check "$run/phrase-table.gz" --ini "$run/rnn+wp.ini"
 
-say "3. What the table and the network prefer (the paper's Table 2)"
+say "3. What the table and the network prefer (the paper's Table 2)" \
+    "The table's relative frequency and the network's probability of the same targets. Rare phrases" \
+    "have several targets that the table has seen once each. (&apos; is an apostrophe, as Moses" \
+    "writes it.)"
 try moses-feature table favourites "$run/phrase-table.gz" --frequency rare --count 3
 
 say "4. Does it translate better? (the paper's Table 1)" \
@@ -69,13 +73,14 @@ try moses-feature system add "$data/moses.ini" "$run/rnn.ini" \
     --table "$run/phrase-table.gz" --weight 0.1 --weight 0
 compare Baseline="$data/moses.ini" RNN="$run/rnn.ini"
 
-say "5. A sentence through the tuned system"
+say "5. A sentence through the tuned system" "The first one of the test set:"
 head -n 1 "$data/test.en"
 head -n 1 "$data/test.en" | try mert-decode "$run/table1/RNN/average.ini"
 
 say "6. Beyond the table: a network that reads the sentence (RNNsearch)" \
     "It is trained on the sentence pairs, and scores whole translations: a feature of the n-best" \
-    "lists of the system with the new column, whose search need not be tuned again."
+    "lists of the system with the new column. Its search was tuned above; what is tuned now is the" \
+    "order of its lists. (What was tuned before is only repeated.)"
 try moses-feature model train-rnnsearch "$data/train.en" "$data/train.fr" "$run/en-fr.rnnsearch" \
     --hidden 64 --embedding 32 --alignment-units 32 --maxout 32 --shortlist 2000 \
     --batch-size 20 --learning-rate 0.005 --dropout 0.1 --cooldown 0.3 --updates 900
@@ -91,12 +96,12 @@ say "What to look at" \
     "$run/table1/comparison.html in a browser: Table 1, all runs, weights, learning curves, and the" \
     "sentences that changed." \
     "$run/report.html: what the network makes of the phrase table."
-say "The same with your own table" "It takes an hour or some for a table of a million lines:"
+say "The same with your own table" "About an hour of training, for a table of a million lines:"
 cat <<'END'
   augment-phrase-table phrase-table.gz augmented.gz --minutes 60 \
       --ini moses.ini --ini-out moses.augmented.ini
   mert-compare baseline=moses.ini rnn=moses.augmented.ini --work-dir table1 \
       --dev dev.en --dev-reference dev.fr --test test.en --test-reference test.fr
 
-docs/tutorial.md tells the same story with your own table.
+docs/tutorial.md tells the whole story, and at each step how to do it with your own table.
 END

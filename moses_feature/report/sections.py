@@ -121,8 +121,8 @@ def disagreement(summary: PairSummary, facts: Facts) -> Section:
         "Where they disagree most",
         "First the pairs that the network finds much likelier than the table does, then those that "
         "it does not believe in; targets with words that it does not know are left out. Wrong "
-        "alignments tend to be among the second, plausible pairs "
-        "that were seldom seen among the first.",
+        "alignments tend to be among the second. Among the first are plausible pairs that were "
+        "seldom seen and, if the network was trained briefly, frequent words that it overrates.",
         rendered(
             "disagreement.html",
             by_network=rows(summary.preferred_by_network),

@@ -527,9 +527,9 @@ def test_finished_outputs_are_rows(task, tmp_path):
     rows = [[c.strip() for c in line.split("|")] for line in result.stdout.splitlines()[:6]]
     before = [[c.strip() for c in line.split("|")] for line in tuned.stdout.splitlines()[:4]]
     assert [row[:3] for row in rows[2:4]] == [row[:3] for row in before[2:4]]
-    assert rows[4][1:4] == ["copy", "", rows[2][3]]
-    assert rows[4][4:7] == ["+0.00", "1.0000", "1.0000"]
-    assert rows[5][1:4] == ["one", "", "100.00"]
+    assert (rows[4][1], *rows[4][3:5]) == ("copy", "", rows[2][4])
+    assert rows[4][5:8] == ["+0.00", "1.0000", "1.0000"]
+    assert rows[5][1:5] == ["one", "1", "", "100.00"]
     assert "runs: baseline 3, other 3, copy 3, one 1; mean" in result.stdout
     alone = invoke(
         mert_compare,
@@ -538,7 +538,7 @@ def test_finished_outputs_are_rows(task, tmp_path):
             *("--work-dir", tmp_path / "outputs"),
         ],
     )
-    assert alone.stdout.splitlines()[2].split("|")[2].strip() == rows[2][3]
+    assert alone.stdout.splitlines()[2].split("|")[3].strip() == rows[2][4]
     assert "dev BLEU" not in alone.stdout
     content = json.loads((tmp_path / "outputs" / "comparison.json").read_text())
     assert content["systems"][0]["dev_mean"] is None

@@ -247,7 +247,7 @@ def _augment(
     _report(done, place.shard, seconds, rate)
     if settings.unknown_target and done.written and not done.unknown_target_words:
         click.echo(
-            "the networks know all target words: the penalty for unknown words is 1 in every line "
+            "all target words are known: the penalty for unknown words is 1 in every line "
             "(--no-unknown leaves it out)",
             err=True,
         )
