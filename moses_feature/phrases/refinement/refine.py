@@ -13,8 +13,7 @@ import hashlib
 import logging
 import math
 from collections.abc import Iterator
-from contextlib import ExitStack
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,21 +22,19 @@ from torch import Tensor, nn
 
 from moses_feature import __version__
 from moses_feature.networks.direction import FORWARD
-from moses_feature.networks.files import FOLDS
+from moses_feature.networks.files import is_cross_fitted
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import PhraseModel, load_model, save_model
 from moses_feature.phrases.refinement.lists import ListReader, PhraseLists, RefineData
 from moses_feature.phrases.settings import RefineSettings
 from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.errors import DataError, UsageError
-from moses_feature.runtime.files import STANDARD_STREAM, Json, locked_directory
+from moses_feature.runtime.files import Json
 from moses_feature.training.objective import Rows, Terms
+from moses_feature.training.single import train_single
 from moses_feature.training.trainer import (
     NO_CONTROL,
     RunControl,
-    Trainer,
-    holds_model,
-    run_or_resume,
 )
 
 PAIRS_TOGETHER = 1024
@@ -261,41 +258,48 @@ def refine(
         FormatError: a damaged list.
         DataError: texts of different lengths, or lists of another network.
     """
-    ranks = control.ranks
-    ranks.from_first(lambda: _check(data, directory, control.resume))
-    with ExitStack() as stack:
-        lock = locked_directory(directory, "refining")
-        ranks.from_first(lambda: stack.enter_context(lock))
-        model = load_model(data.model)
-        if model.digest != data.digest:
-            raise UsageError(
-                f"{data.model}: expected the network that made the column of the lists (SHA-256 "
-                f"{data.digest[:12]}…), found another one ({model.digest[:12]}…)"
-            )
-        if model.reading != FORWARD:
-            raise UsageError(
-                f"{data.model}: expected a network for {FORWARD}, found {model.reading}"
-            )
-        lists, provenance = ranks.from_first(partial(_read, data, model, control.command))
+
+    def objective(learnt: _Lists) -> ExpectedBleu:
         weight = settings.weight
         if weight is None:
             weight = float(data.features.weights[data.features.tuneable][data.column])
-        objective = ExpectedBleu(model, lists, weight, settings, device)
-        trainer = Trainer(objective, settings, directory, device, provenance, ranks)
-        return run_or_resume(trainer, directory, control.stop, control.report, ranks)
+        return ExpectedBleu(_network(data), learnt.lists, weight, settings, device)
+
+    return train_single(
+        (data.source, *data.references, data.lists),
+        lambda: _read(data, _network(data), control.command),
+        objective,
+        settings,
+        directory,
+        device,
+        control,
+    )
 
 
-def _check(data: RefineData, directory: Path, resume: bool) -> None:
-    if STANDARD_STREAM in (data.source, *data.references, data.lists):
-        raise UsageError("refining reads from files: expected a file name, found -")
-    if (data.model / FOLDS).exists():
+@dataclass(frozen=True)
+class _Lists:
+    """The lists to learn from, and their provenance."""
+
+    lists: PhraseLists
+    provenance: Json
+
+
+def _network(data: RefineData) -> PhraseModel:
+    """Load the network that made the column of the lists."""
+    if is_cross_fitted(data.model):
         raise UsageError(f"{data.model} has a network for each fold: name one, such as fold-1")
-    if holds_model(directory) and not resume:
-        raise UsageError(f"{directory} holds a model already: --resume goes on with it")
+    model = load_model(data.model)
+    if model.digest != data.digest:
+        raise UsageError(
+            f"{data.model}: expected the network that made the column of the lists (SHA-256 "
+            f"{data.digest[:12]}…), found another one ({model.digest[:12]}…)"
+        )
+    if model.reading != FORWARD:
+        raise UsageError(f"{data.model}: expected a network for {FORWARD}, found {model.reading}")
+    return model
 
 
-def _read(data: RefineData, model: PhraseModel, command: str) -> tuple[PhraseLists, Json]:
-    """Return the lists, and their provenance."""
+def _read(data: RefineData, model: PhraseModel, command: str) -> _Lists:
     words = data.words.words(model)
     reader = ListReader(data.features, data.column, words, model.source, model.target)
     lists = reader.read(data.lists, data.source, data.references)
@@ -314,4 +318,4 @@ def _read(data: RefineData, model: PhraseModel, command: str) -> tuple[PhraseLis
         "refined_model": model.digest,
         "before": model.training,
     }
-    return lists, provenance
+    return _Lists(lists, provenance)
