@@ -19,6 +19,8 @@ from moses_feature.moses.lines import Sentence, read_parallel
 from moses_feature.moses.nbest_lists import read_nbest
 from moses_feature.runtime.errors import MosesFeatureError
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class Corpus:
@@ -53,8 +55,6 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.sentences)
 
-
-logger = logging.getLogger(__name__)
 
 PROBES = 40
 """The number of sentences, spread over the text, that are translated for the check."""

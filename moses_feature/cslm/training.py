@@ -34,6 +34,8 @@ from moses_feature.training.objective import Rows, Terms
 from moses_feature.training.single import train_single
 from moses_feature.training.trainer import NO_CONTROL, RunControl
 
+logger = logging.getLogger(__name__)
+
 INITIAL_RANGE = 0.01
 
 
@@ -120,8 +122,6 @@ def with_mean(projection: Floats32, frequencies: NDArray[np.float64]) -> Floats3
     mean = frequencies @ projection / max(frequencies.sum(), 1.0)
     return np.vstack([projection, mean.astype(np.float32)])
 
-
-logger = logging.getLogger(__name__)
 
 EVALUATION_BATCH = 1024
 

@@ -39,6 +39,8 @@ from moses_feature.rnnsearch.decoder_feature import root_of
 from moses_feature.runtime.arrays import Integers, Records
 from moses_feature.runtime.errors import MosesFeatureError
 
+logger = logging.getLogger(__name__)
+
 
 class NgramScorer(Protocol):
     """Scores n-grams: natural logs.
@@ -116,8 +118,6 @@ def all_the_same(model: NgramScorer, word: int) -> Integers:
         context[0] = 0
     return context
 
-
-logger = logging.getLogger(__name__)
 
 MOST_WORDS = 1 << WORD_BITS
 FIRST_SLOTS = 1 << 16

@@ -33,6 +33,8 @@ from moses_feature.runtime.files import Json
 from moses_feature.training.single import train_single
 from moses_feature.training.trainer import NO_CONTROL, RunControl
 
+logger = logging.getLogger(__name__)
+
 
 class JointLM(FeedForwardLM):
     """p(word | the source words around its affiliation, the order - 1 words before it).
@@ -49,9 +51,6 @@ class JointLM(FeedForwardLM):
         """Return the projections (N, positions, projection) of the words of contexts."""
         source, target = contexts[:, : self.source_words], contexts[:, self.source_words :]
         return torch.cat([self.source_projection(source), self.projection(target)], 1)
-
-
-logger = logging.getLogger(__name__)
 
 
 def train_joint_model(

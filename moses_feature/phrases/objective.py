@@ -27,6 +27,8 @@ from moses_feature.phrases.settings import TrainingSettings
 from moses_feature.runtime.files import Json
 from moses_feature.training.objective import Rows, Terms
 
+logger = logging.getLogger(__name__)
+
 
 class BatchSampler:
     """The pairs of each update: uniform over the pairs, batches of similar lengths.
@@ -73,8 +75,6 @@ class BatchSampler:
             self._order = epoch, order
         return self._order[1]
 
-
-logger = logging.getLogger(__name__)
 
 EVALUATION_BATCH = 256
 EVALUATE_AT_MOST_EVERY = 5000

@@ -26,6 +26,8 @@ from moses_feature.report.page import Section, plot, rendered, shown_text
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 from moses_feature.runtime.files import whole_file, write_whole
 
+logger = logging.getLogger(__name__)
+
 PERPLEXITY = 30
 FEWEST = 3 * PERPLEXITY + 1
 """The fewest points for t-SNE with this perplexity."""
@@ -103,9 +105,6 @@ def _nearest(unit: Floats32) -> Integers:
         order = np.argsort(-np.take_along_axis(cosines, best, 1), axis=1, kind="stable")
         nearest[rows] = np.take_along_axis(best, order, 1)
     return nearest
-
-
-logger = logging.getLogger(__name__)
 
 
 def write_exports(directory: Path, kind: str, points: Map) -> list[Path]:

@@ -28,6 +28,8 @@ from moses_feature.training.objective import Rows, Terms
 from moses_feature.training.single import train_single
 from moses_feature.training.trainer import NO_CONTROL, RunControl
 
+logger = logging.getLogger(__name__)
+
 GUIDANCE = 0.5
 """The weight of the alignments' cross-entropy (nats per word) in the loss."""
 
@@ -70,9 +72,6 @@ def shares_of(links: Integers) -> Floats32:
     """Return the share (links,) of each link in its written word: 1 / links of the word."""
     _, word, counts = np.unique(links[:2], axis=1, return_inverse=True, return_counts=True)
     return np.reciprocal(counts[word].astype(np.float32))
-
-
-logger = logging.getLogger(__name__)
 
 
 def train_search(

@@ -22,6 +22,8 @@ from typing import Any
 from moses_feature.runtime.environment import of_workers
 from moses_feature.runtime.errors import LostProcessError, MosesFeatureError, UsageError
 
+logger = logging.getLogger(__name__)
+
 LOCAL = "local"
 """The address of a cluster made of this machine only."""
 SECONDS_TO_ANSWER = 10.0
@@ -101,8 +103,6 @@ def _check_address(address: str) -> None:
     except (OSError, ValueError, OverflowError) as error:
         raise MosesFeatureError(f"--ray {address}: nobody answers there: {error}") from error
 
-
-logger = logging.getLogger(__name__)
 
 ATTEMPTS = 3
 """The number of actors that may be lost with one task, or consecutively without doing any."""

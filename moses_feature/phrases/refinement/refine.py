@@ -37,6 +37,8 @@ from moses_feature.training.trainer import (
     RunControl,
 )
 
+logger = logging.getLogger(__name__)
+
 PAIRS_TOGETHER = 1024
 """Pairs that go through the network at a time; pairs of similar length are together."""
 EVALUATIONS_PER_EPOCH = 4
@@ -228,9 +230,6 @@ def _entropy(scores: Floats) -> float:
     p = np.exp(shifted)
     p /= p.sum(axis=1, keepdims=True)
     return float(-(p * np.log(np.maximum(p, 1e-300))).sum(axis=1).mean())
-
-
-logger = logging.getLogger(__name__)
 
 
 def refine(
