@@ -29,7 +29,7 @@ from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import read_text
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
-from moses_feature.runtime.files import STANDARD_STREAM, whole_file
+from moses_feature.runtime.files import STANDARD_STREAM, open_output
 
 if TYPE_CHECKING:
     from moses_feature.decoder.decoder import EmbeddedDecoder
@@ -163,14 +163,9 @@ def _print_first(path: Path, features: FeatureSet, sentences: int) -> int:
 
 
 def _copy_nbest(source: Path, target: Path) -> None:
-    """Copy an n-best list, decompressed unless the name ends in .gz."""
-    with (
-        source.open("rb") as compressed,
-        whole_file(target) as temporary,
-        temporary.open("wb") as file,
-    ):
-        keep = target.suffix == ".gz"
-        shutil.copyfileobj(compressed if keep else gzip.GzipFile(fileobj=compressed), file)
+    """Copy an n-best list, compressed anew: its parts are those of the processes."""
+    with gzip.open(source) as lists, open_output(target) as file:
+        shutil.copyfileobj(lists, file)
 
 
 def _force(decoder: EmbeddedDecoder, sentences: Sequence[Sentence], path: str) -> None:

@@ -401,6 +401,18 @@ def test_mert_decode(task, tmp_path):
     assert "25 of 25 translations cannot be derived" in forced.stderr
 
 
+def test_lists_have_the_same_bytes_whatever_the_number_of_processes(task, tmp_path):
+    sentences = (task / "11.in").read_bytes()
+    found = []
+    for jobs in ("1", "2"):
+        path = tmp_path / f"lists-{jobs}.gz"
+        words = [str(task / "toy" / "moses.ini"), "--lists", str(path), "--jobs", jobs]
+        assert CliRunner().invoke(mert_decode, words, input=stdin(sentences)).exit_code == 0
+        found.append(path.read_bytes())
+    assert found[0] == found[1]
+    assert gzip.decompress(found[0]).startswith(b"0 ||| ")
+
+
 def compare_arguments(task: Path, work: Path, *more: object) -> list[object]:
     return [
         f"baseline={task / 'bad.ini'}",
