@@ -57,8 +57,7 @@ def mert_tune(
     """
     from mert.decoders.choice import make_decoder
     from mert.tuning.corpus import Corpus, check_chain
-    from mert.tuning.state import TUNED_INI, identity_of
-    from mert.tuning.tune import RESCORING_WEIGHTS
+    from mert.tuning.state import RESCORING_WEIGHTS, TUNED_INI, identity_of
     from mert.tuning.tune_rescored import tune_system
     from moses_feature.metrics.metric import METRICS
     from moses_feature.rescoring.features import named_model

@@ -22,6 +22,8 @@ from mert.settings import DecoderSettings, TuningSettings
 from mert.tuning.corpus import Corpus
 from mert.tuning.state import (
     SEARCH,
+    TEST_NBEST,
+    TEST_OUT,
     TUNED_INI,
     TuningState,
     identity_of,
@@ -41,7 +43,6 @@ logger = logging.getLogger(__name__)
 TABLES = ".tables"
 """The folder of the embedded decoder's table cache."""
 AVERAGE_INI, TIMES = "average.ini", "times.json"
-TEST_NBEST, TEST_OUT = "test.nbest.gz", "test.out"
 TEST_TRANSLATIONS = 100
 """Translations kept for each sentence of the test set, for the page."""
 

@@ -14,6 +14,7 @@ from mert.optimisers.choice import optimizer
 from mert.optimisers.moses_files import write_candidates
 from mert.settings import TuningSettings
 from mert.tuning.corpus import Corpus
+from mert.tuning.state import FEATURES, SCORES
 from moses_feature.metrics.metric import METRICS, Metric, ReferenceStatistics, metric
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.nbest_lists import Hypothesis, read_nbest
@@ -174,8 +175,8 @@ class NbestLists:
     def write(self, directory: Path) -> None:
         """Write feature and score files."""
         write_candidates(
-            directory / "features.dat.gz",
-            directory / "scores.dat.gz",
+            directory / FEATURES,
+            directory / SCORES,
             self._all(),
             self._metric.label,
         )

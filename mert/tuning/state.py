@@ -20,6 +20,13 @@ from moses_feature.runtime.json_files import difference, member, read_json, reco
 STATE = "state.json"
 TUNED_INI = "moses.ini"
 """The last file that a run writes."""
+RESCORING_WEIGHTS = "rescoring.weights"
+"""The file of all weights, if some features are not in the ini."""
+FEATURES, SCORES = "features.dat.gz", "scores.dat.gz"
+"""All hypotheses, for Moses' own optimisers."""
+TEST_NBEST, TEST_OUT = "test.nbest.gz", "test.out"
+"""What a comparison makes of the test set with the weights of a run."""
+RESULTS = (TUNED_INI, RESCORING_WEIGHTS, FEATURES, SCORES, TEST_NBEST, TEST_OUT)
 SEARCH = "search"
 """The folder of the run that tunes a decoder by itself, before its lists are rescored."""
 
@@ -198,16 +205,19 @@ def would_go_on(directory: Path, max_iterations: int) -> bool:
 
 
 def remove_results(directory: Path, *, lists_too: bool = False) -> None:
-    """Remove what a run wrote at its end, and what was made with it: the run will go on.
+    """Remove the files that a run wrote at its end, or that were made with its weights.
 
     Args:
         directory: of the run.
-        lists_too: remove what it decoded, and its state, too: it begins anew.
+        lists_too: remove its n-best lists and its state, too: the run begins anew.
     """
-    for path in directory.iterdir():
-        kept = path.name == STATE or _LISTS.fullmatch(path.name)
-        if path.is_file() and (lists_too or not kept):
-            path.unlink()
+    for name in RESULTS:
+        (directory / name).unlink(missing_ok=True)
+    if lists_too:
+        (directory / STATE).unlink(missing_ok=True)
+        for path in directory.iterdir():
+            if _LISTS.fullmatch(path.name):
+                path.unlink()
 
 
 def _read(path: Path) -> TuningState:

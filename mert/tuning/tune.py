@@ -24,6 +24,7 @@ from mert.settings import TuningSettings
 from mert.tuning.corpus import Corpus
 from mert.tuning.pool import NbestLists
 from mert.tuning.state import (
+    RESCORING_WEIGHTS,
     STATE,
     TUNED_INI,
     Iteration,
@@ -47,8 +48,6 @@ NEAR_ZERO = 0.03
 """Even random weights pass this quality, if system and references have the same language."""
 SAMPLE, MANY_SEARCH_ERRORS = 100, 0.3
 """Sentences searched again with wider limits; the share of errors to warn of."""
-RESCORING_WEIGHTS = "rescoring.weights"
-"""The file of all weights, if some features are not in the ini."""
 
 
 def tune(

@@ -115,12 +115,12 @@ class Program(click.Group):
         """Find a group; suggest one, or a command with its group."""
         if args[0] not in self.commands:
             commands = {name: f"{of} {name}" for of, (_, c) in GROUPS.items() for name in c}
-            _suggest(ctx, args[0], OLD_WORDS | commands | {name: name for name in GROUPS})
+            _suggest(ctx, args[0], SYNONYMS | commands | {name: name for name in GROUPS})
         return super().resolve_command(ctx, args)
 
 
-OLD_WORDS = {"rnnsearch": "model train-rnnsearch", "cslm": "model train-cslm", "ini": "system add"}
-"""What users may call a command, by what it makes."""
+SYNONYMS = {"rnnsearch": "model train-rnnsearch", "cslm": "model train-cslm", "ini": "system add"}
+"""Names that users may try, and the commands that do it."""
 
 
 def _suggest(ctx: click.Context, typed: str, commands: Mapping[str, str]) -> None:

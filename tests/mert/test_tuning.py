@@ -281,9 +281,11 @@ def test_a_finished_run_goes_on_with_more_iterations(task, tmp_path):
     (tmp_path / "grown").mkdir()
     invoke(mert_tune, arguments(task, tmp_path / "grown", "--max-iterations", 2))
     (tmp_path / "grown" / "test.nbest.gz").touch()  # as mert-compare leaves it
+    (tmp_path / "grown" / "notes").write_text("mine")
     result = invoke(mert_tune, arguments(task, tmp_path / "grown", "--max-iterations", 4))
     assert "going on after iteration 2" in result.output
     names = {path.name for path in (tmp_path / "whole").iterdir()}
+    (tmp_path / "grown" / "notes").unlink()  # what others put there stays
     assert {path.name for path in (tmp_path / "grown").iterdir()} == names
     assert "run4.best30.out.gz" in names
     for name in names - {"state.json", "moses.ini"}:
