@@ -146,6 +146,18 @@ def test_rescored_lists(task, tmp_path):
     assert again.stdout == result.stdout
 
 
+def test_a_rescored_run_goes_on_with_its_search(task, tmp_path):
+    """The order of the lists begins anew, since they are of another search then."""
+    files = random_neural_lm(np.random.default_rng(1))
+    write_model_files(tmp_path / "lm", LM_ARCHITECTURE, files)
+    rescore = "--rescore", f"CSLM9={tmp_path / 'lm'}", "--max-iterations"
+    for name, most in (("whole", 3), ("grown", 1), ("grown", 3)):
+        invoke(mert_tune, arguments(task, tmp_path / name, *rescore, most))
+    for name in ("moses.ini", "rescoring.weights", "search/moses.ini"):
+        whole, grown = (weights_of(tmp_path / run / name) for run in ("whole", "grown"))
+        assert whole == grown, name
+
+
 @pytest.mark.slow
 def test_systems_that_search_alike_are_tuned_once(task, tmp_path):
     """What differs in the order of the lists alone: as if each had been tuned by itself."""
