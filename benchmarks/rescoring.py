@@ -49,7 +49,7 @@ def naive(directory: str, source: SourceText) -> Callable[[int, list[list[bytes]
 
     def scores(sentence: int, translations: list[list[bytes]]) -> list[float]:
         words = source.sentence(sentence).split()
-        sides = zip(*(model.reading.sides(words, other) for other in translations), strict=True)
+        sides = zip(*(model.direction.sides(words, other) for other in translations), strict=True)
         packed = (
             Phrases.pack([vocabulary.ids(text) for text in side])
             for side, vocabulary in zip(sides, (model.source, model.target), strict=True)

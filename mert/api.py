@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mert.comparison.candidate import Candidate
@@ -11,6 +11,8 @@ from mert.comparison.results import Comparison
 from mert.settings import DecoderSettings, TuningSettings
 from mert.tuning.corpus import Corpus
 from moses_feature.moses.ini import MosesIni
+
+__all__ = ["Comparison", "DecoderSettings", "TuningSettings", "compare_systems"]
 
 TextPath = str | Path
 
@@ -24,6 +26,7 @@ def compare_systems(
     runs: int = 3,
     decoder: DecoderSettings | None = None,
     tuning: TuningSettings | None = None,
+    report: Callable[[str, int], None] = lambda *_: None,
 ) -> Comparison:
     """Tune systems and compare them with the first one, as in the paper's Table 1.
 
@@ -37,6 +40,8 @@ def compare_systems(
         runs: tuning runs of each system, with consecutive seeds.
         decoder: the decoder and its settings; None for the embedded one.
         tuning: the settings of tuning, with the first seed; None for the defaults.
+        report: called with the current task and the number of sentences decoded since the last
+            call.
 
     Raises:
         UsageError: the directory holds another comparison.
@@ -53,4 +58,5 @@ def compare_systems(
         decoder,
         tuning,
         runs,
+        report=report,
     )

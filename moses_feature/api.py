@@ -1,4 +1,4 @@
-"""For Python programs: read phrase tables, and score phrase pairs.
+"""For Python programs: read tables, train and score, rescore n-best lists, translate.
 
 Phrases are text, or bytes in the encoding of the table that the model was trained on (text is
 encoded as UTF-8); their words are separated by spaces.
@@ -7,7 +7,7 @@ encoded as UTF-8); their words are separated by spaces.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,16 +15,48 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.decoder.decoder import EmbeddedDecoder
+from moses_feature.decoder.system import System
+from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.phrase_table import SCORES, SOURCE, TARGET, count_scores, split_fields
+from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
+from moses_feature.moses.phrase_table import (
+    SCORES,
+    SOURCE,
+    TARGET,
+    count_scores,
+    split_fields,
+    tokens,
+)
 from moses_feature.moses.words import WordError
 from moses_feature.phrases.cross_fitting import load_any_model
 from moses_feature.phrases.scorer import scorer_of
+from moses_feature.phrases.settings import TrainingData, TrainingSettings
 from moses_feature.phrases.table_words import TableWords
+from moses_feature.phrases.training import train as train_model
+from moses_feature.rescoring.features import scorers_of
+from moses_feature.rescoring.nbest import read_weights
+from moses_feature.rescoring.nbest import rescore as rescored
+from moses_feature.rescoring.rnn import makers_for
+from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import FormatError, shown
+from moses_feature.runtime.files import open_output
 from moses_feature.training.objective import choose_device
+from moses_feature.training.trainer import RunControl, TrainingState
+
+__all__ = [
+    "Phrase",
+    "PhraseScorer",
+    "TableEntry",
+    "load_model",
+    "read_table",
+    "rescore",
+    "train",
+    "translate",
+]
 
 Phrase = str | bytes
+TextPath = str | Path
 
 PAIRS_TOGETHER = 4096
 
@@ -43,7 +75,7 @@ class TableEntry:
     scores: tuple[float, ...]
 
 
-def read_table(path: str | Path) -> Iterator[TableEntry]:
+def read_table(path: TextPath) -> Iterator[TableEntry]:
     """Yield the lines of a phrase table, compressed or not.
 
     Raises:
@@ -64,7 +96,7 @@ def read_table(path: str | Path) -> Iterator[TableEntry]:
 
 
 def load_model(
-    directory: str | Path, device: str = "auto", words: TableWords | None = None
+    directory: TextPath, device: str = "auto", words: TableWords | None = None
 ) -> PhraseScorer:
     """Load a model trained by `moses-feature model train` or `augment-phrase-table`.
 
@@ -103,6 +135,98 @@ class PhraseScorer:
             words = [self._words.pair(_bytes(source), _bytes(target)) for source, target in batch]
             scores.append(self._scorer.score(words).log_probs)
         return np.concatenate(scores)
+
+
+def train(
+    tables: Sequence[TextPath],
+    directory: TextPath,
+    *,
+    settings: TrainingSettings | None = None,
+    device: str = "auto",
+    resume: bool = False,
+    report: Callable[[TrainingState], None] = lambda _: None,
+) -> PhraseScorer:
+    """Train a network on the phrase pairs of tables, as `moses-feature model train` does.
+
+    Args:
+        tables: phrase tables, or tab-separated files of phrase pairs.
+        directory: the model directory; must not hold a model unless the run is resumed.
+        settings: sizes, optimiser, budget; None for the defaults, which end when the held-out loss
+            no longer falls.
+        device: auto, cpu, cuda, cuda:1, …
+        resume: continue a run that was killed, or that is to have more updates.
+        report: called with the state of the run after each update.
+
+    Returns:
+        The model with the best held-out loss.
+
+    Raises:
+        UsageError: the directory holds a model already.
+        MosesFeatureError: bad data, or no such device.
+    """
+    data = TrainingData(tuple(map(str, tables)))
+    control = RunControl(resume=resume, report=report)
+    of_device = choose_device(device)
+    train_model(data, settings or TrainingSettings(), Path(directory), of_device, control)
+    return load_model(directory, device)
+
+
+def rescore(
+    lists: TextPath,
+    output: TextPath,
+    models: Mapping[str, TextPath],
+    *,
+    source: TextPath | None = None,
+    weights: TextPath | None = None,
+    device: str = "auto",
+) -> int:
+    """Add a feature of each model to n-best lists, as `moses-feature list rescore` does.
+
+    Args:
+        lists: n-best lists in Moses' format.
+        output: the lists with the new features.
+        models: the models by the names of their features, such as `RNNsearch0`.
+        source: the text that was translated; for all models but neural language models.
+        weights: a file of weights for all features, by which each list is put in order; None
+            keeps the order.
+        device: that of networks for phrases: auto, cpu, cuda, cuda:1, …
+
+    Returns:
+        The number of translations.
+
+    Raises:
+        MosesFeatureError: a damaged line, or a model that does not fit the lists.
+    """
+    text = SourceText([], "") if source is None else SourceText.read(str(source))
+    makers = makers_for(text, lambda: choose_device(device))
+    scorers = scorers_of([(name, str(path)) for name, path in models.items()], text, makers)
+    of_file = None if weights is None else read_weights(weights)
+    count = 0
+    with NbestReader(str(lists), MOSES) as reader, open_output(Path(output)) as file:
+        for translations in rescored(reader, scorers, of_file):
+            file.writelines(line.content() for line in translations)
+            count += len(translations)
+    return count
+
+
+def translate(ini: TextPath, sentences: Sequence[str]) -> list[str]:
+    """Translate tokenised sentences with the embedded decoder, as `mert-decode` does.
+
+    Args:
+        ini: the system; relative paths in it are relative to the current directory.
+        sentences: their words are separated by spaces.
+
+    Returns:
+        A translation of each; empty if the distortion limit allows none.
+
+    Raises:
+        MosesFeatureError: the decoder cannot follow the system, or a model cannot be read.
+    """
+    system = System.of_ini(MosesIni.read(ini))
+    words = [tokens(_bytes(sentence)) for sentence in sentences]
+    decoder = EmbeddedDecoder(system, words)
+    found = [decoder.translate(number)[:1] for number in range(len(words))]
+    return [b" ".join(best[0].words).decode(errors="replace") if best else "" for best in found]
 
 
 def _bytes(phrase: Phrase) -> bytes:

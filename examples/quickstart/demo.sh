@@ -56,7 +56,7 @@ say "2. The new columns" \
     "once or twice, hardly tells them apart (third score); the network does (fifth score)."
 gzip -dc "$run/phrase-table.gz" | grep -E '^(the woman sleeps|small cats see) \|\|\|' |
     awk -F ' [|][|][|] ' '{ print $1 " ||| " $2 " ||| " $3 }'
-try moses-feature table check "$run/phrase-table.gz" --ini "$run/rnn+wp.ini"
+try moses-feature table check "$run/phrase-table.gz"
 
 say "3. What the table and the network prefer (the paper's Table 2)" \
     "The table's relative frequency and the network's probability of the same targets. Rare phrases" \

@@ -151,8 +151,8 @@ def _check_directory(
 ) -> None:
     """Refuse the directory of another comparison; systems and seeds may be added later."""
     identity = {
-        "dev": [] if dev is None else list(dev.digests),
-        "test": list(test.digests),
+        "dev": {} if dev is None else dev.identity(),
+        "test": test.identity(),
         "decoder": decoder.identity(),
     }
     path = directory / IDENTITY

@@ -135,7 +135,13 @@ def what_if(
         FormatError: a damaged line, or lists without segmentation.
         DataError: the lists are of another table, or too few.
     """
-    read = list(read_nbest(lists, features, len(corpus)))
+    try:
+        read = list(read_nbest(lists, features, len(corpus)))
+    except FormatError:
+        raise
+    except DataError as error:
+        hint = ": expected lists of the ini's system, which is without the new columns"
+        raise DataError(f"{error}{hint}") from None
     pairs = [
         [_pairs(hypothesis, sentence, lists, number) for hypothesis in hypotheses]
         for number, (hypotheses, sentence) in enumerate(zip(read, corpus.sentences, strict=True))

@@ -31,7 +31,9 @@ def make_decoder(
     try:
         source = SourceText((b" ".join(surface(s)) for s in sentences), "the source text")
         scorers = scorers_of(settings.rescoring, source)
-        return RescoredDecoder(decoder, scorers, len(sentences), settings.jobs or 1)
+        return RescoredDecoder(
+            decoder, scorers, settings.rescoring, len(sentences), settings.jobs or 1
+        )
     except BaseException:
         decoder.close()
         raise

@@ -33,10 +33,12 @@ class RescoredDecoder:
 
     Attributes:
         plain: the decoder without the new features.
+        models: the names of the new features and the paths of their models.
 
     Args:
         decoder: the decoder.
         scorers: scorers of the new features.
+        models: the names of these features and the paths of their models.
         sentences: the number of sentences that the decoder translates.
         threads: threads that score, each a sentence at a time.
     """
@@ -45,6 +47,7 @@ class RescoredDecoder:
         self,
         decoder: Decoder,
         scorers: Sequence[SentenceScorer],
+        models: Sequence[tuple[str, str]],
         sentences: int,
         threads: int = 1,
     ) -> None:
@@ -56,6 +59,7 @@ class RescoredDecoder:
                     "name to what rescores"
                 )
         self.plain = decoder
+        self.models = models
         self._search = decoder.features
         self._lists: Path | None = None
         self._scorers = scorers

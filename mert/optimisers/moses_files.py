@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -77,9 +77,10 @@ def read_candidates(features: str | Path, scores: str | Path) -> Candidates:
     )
 
 
-def write_weights(path: Path, features: FeatureSet) -> None:
-    """Write weights as lines like `LM0= 0.1`, six significant digits."""
-    lines = [
+def write_weights(path: Path, features: FeatureSet, comments: Iterable[str] = ()) -> None:
+    """Write weights as lines like `LM0= 0.1`, six significant digits, behind comments."""
+    lines = [f"# {comment}\n" for comment in comments]
+    lines += [
         f"{name}= {' '.join(f'{weight:.6g}' for weight in weights)}\n"
         for name, weights in features.by_name().items()
     ]

@@ -18,6 +18,8 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import Sentence, read_parallel
 from moses_feature.moses.nbest_lists import read_nbest
 from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.files import Json
+from moses_feature.runtime.json_files import numbered
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +56,11 @@ class Corpus:
 
     def __len__(self) -> int:
         return len(self.sentences)
+
+    def identity(self) -> Json:
+        """Return the SHA-256 of each text by what it is."""
+        names = ["source", *("reference" for _ in self.digests[1:])]
+        return numbered(zip(names, self.digests, strict=True))
 
 
 PROBES = 40
@@ -103,8 +110,8 @@ def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> Non
         first = b" ".join(next(filter(None, translations))).decode(errors="replace")
         raise MosesFeatureError(
             f"no two words in a row of {len(probes)} translations are in {corpus.paths[1]}: is it "
-            "in the target language, and tokenised, cased and escaped like the system's output "
-            f"({first!r})?"
+            f"a translation of {corpus.paths[0]}, in the target language, tokenised, cased and "
+            f"escaped like the system's output ({first!r})?"
         )
 
 

@@ -114,7 +114,7 @@ def identity_of(ini: MosesIni, corpus: Corpus) -> Json:
     return {
         "version": 1,
         "ini": hashlib.sha256(ini.content()).hexdigest(),
-        "texts": list(corpus.digests),
+        "texts": corpus.identity(),
         "models": files,
     }
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -61,6 +61,7 @@ def tune(
     command: str = "",
     force: bool = False,
     first_lists: Path | None = None,
+    notes: Sequence[str] = (),
     report: Callable[[str, int], None] = lambda *_: None,
 ) -> TuningState:
     """Tune the weights of `ini`, and write `moses.ini` with the best ones into `directory`.
@@ -79,6 +80,7 @@ def tune(
         force: tune even if BLEU is almost 0 at the start.
         first_lists: the file of the first iteration's lists, if another run with the same identity
             may have written it.
+        notes: comments for the file of weights that only rerank lists.
         report: called with the current task and the number of sentences decoded.
 
     Raises:
@@ -92,7 +94,7 @@ def tune(
         run = _Run(ini, corpus, decoder, directory, settings, identity, force, first_lists, report)
         while not run.state.stopped:
             run.iterate()
-        run.write_results(command)
+        run.write_results(command, notes)
     return run.state
 
 
@@ -261,7 +263,7 @@ class _Run:
                 " (--pops and --stack set its limits)" if share > MANY_SEARCH_ERRORS else "",
             )
 
-    def write_results(self, command: str) -> None:
+    def write_results(self, command: str, notes: Sequence[str]) -> None:
         """Write the ini with the best weights, and the files for Moses' optimisers."""
         state, best = self.state, self.state.best
         number = state.iterations.index(best) + 1
@@ -281,7 +283,7 @@ class _Run:
         weights = tuned.by_name()
         what = "weights"
         if not weights.keys() <= {feature.name for feature in self._ini.features}:
-            write_weights(self._directory / RESCORING_WEIGHTS, tuned)
+            write_weights(self._directory / RESCORING_WEIGHTS, tuned, notes)
             weights = {}  # these weights only rerank the lists; the search keeps its own
             what = f"{RESCORING_WEIGHTS}, by which lists of this search are put in order,"
         comments = [
@@ -310,6 +312,7 @@ def _check_quality(of: Metric, statistics: Integers, has_matches: bool, force: b
             found = f" (1- to 4-grams found in the references: {shares})"
         raise MosesFeatureError(
             f"{of.label} of the first translations is {of.shown(quality):.2f}{found}: are the "
-            "references in the target language, tokenised and cased like the system's output?"
+            "references translations of this text, in the target language, tokenised and cased like "
+            "the system's output?"
             f"{hint}"
         )

@@ -135,8 +135,8 @@ def tune_lists(
     if corpus_quality(best) <= 0.0:
         raise DataError(
             f"{lists}: {metric.label} of the best translations of all lists is "
-            f"{metric.shown(0.0):.2f}: are the references in the same language, and tokenised "
-            "alike?"
+            f"{metric.shown(0.0):.2f}: are the references translations of the same text, in the "
+            "same language, and tokenised alike?"
         )
     start = normalised(features.weights)
     optimum = optimizer(candidates, SearchSpace.around(start), seed)

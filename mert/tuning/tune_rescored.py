@@ -80,7 +80,9 @@ def tune_system(
     tuned = MosesIni.read(directory / SEARCH / TUNED_INI)
     decoder.search_with(tuned)
     logger.info("tuning the order of its lists")
-    return tune(tuned, corpus, decoder, directory, settings, identity=identity, **options)
+    notes = [f"{name} is the feature of {path}" for name, path in decoder.models]
+    run = tuned, corpus, decoder, directory, settings
+    return tune(*run, identity=identity, notes=notes, **options)
 
 
 def _without_rescoring(decoder: Json) -> Json:

@@ -15,7 +15,6 @@ import click
 
 from moses_feature import __version__
 from moses_feature.cli.common.start import loading, start
-from moses_feature.runtime.environment import quiet_threads
 
 GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "table": (
@@ -146,29 +145,29 @@ for _name, (_help, _places) in GROUPS.items():
 
 def main(**options: Any) -> None:
     """Run `moses-feature`."""
-    start("moses_feature.cli.main:moses_feature", quiet_threads, **options)
+    start("moses_feature.cli.main:moses_feature", **options)
 
 
 def augment() -> None:
     """Run `augment-phrase-table`."""
-    start("moses_feature.cli.tables.augment:augment_phrase_table", quiet_threads)
+    start("moses_feature.cli.tables.augment:augment_phrase_table")
 
 
 def compare() -> None:
     """Run `mert-compare`."""
-    start("mert.cli.compare:mert_compare", quiet_threads)
+    start("mert.cli.compare:mert_compare")
 
 
 def decode() -> None:
     """Run `mert-decode`."""
-    start("mert.cli.decode:mert_decode", quiet_threads)
+    start("mert.cli.decode:mert_decode")
 
 
 def optimize() -> None:
     """Run `mert-optimize`."""
-    start("mert.cli.optimise:mert_optimize", quiet_threads)
+    start("mert.cli.optimise:mert_optimize")
 
 
 def tune() -> None:
     """Run `mert-tune`."""
-    start("mert.cli.tune:mert_tune", quiet_threads)
+    start("mert.cli.tune:mert_tune")

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ from moses_feature.runtime.arrays import Flags, Floats32, Integers
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
 from moses_feature.training.objective import Rows, Terms
-from moses_feature.training.single import train_single
+from moses_feature.training.runs import Material, train_network
 from moses_feature.training.trainer import NO_CONTROL, RunControl
 
 logger = logging.getLogger(__name__)
@@ -142,17 +142,32 @@ class PackedNgrams(Protocol):
         """Return the contexts (len(rows), positions)."""
 
 
+N = TypeVar("N", bound=PackedNgrams)
+
+
+@dataclass(frozen=True)
+class NgramData(Generic[N]):
+    """The n-grams of a text.
+
+    Attributes:
+        ngrams: the n-grams.
+        held_out: (n-grams,) bool, True for those that measure the held-out loss.
+        vocabularies: that of the predicted words, and others; the same in a resumed run.
+    """
+
+    ngrams: N
+    held_out: Flags
+    vocabularies: tuple[Vocabulary, ...]
+
+
 class NgramObjective:
     """log p(word | its context) of the n-grams of a text; see `Objective`.
 
     Args:
-        ngrams: the n-grams of the text.
-        held_out: (n-grams,) bool, True for those that measure the held-out loss.
+        data: the n-grams.
         network: the network to train; its weights are drawn here.
         settings: batches and the seed.
         device: the device of the network.
-        vocabularies: the vocabularies, which must be the same in a resumed run; the first is that
-            of the predicted words.
         save: writes the network, given the counts of the words.
     """
 
@@ -163,24 +178,22 @@ class NgramObjective:
 
     def __init__(
         self,
-        ngrams: PackedNgrams,
-        held_out: Flags,
+        data: NgramData[N],
         network: FeedForwardLM,
         settings: LmSettings,
         device: torch.device,
-        vocabularies: Sequence[Vocabulary],
         save: Callable[[Path, NDArray[np.float64], Json], None],
     ) -> None:
-        self._ngrams = ngrams
-        self._vocabularies = vocabularies
+        self._ngrams: PackedNgrams = data.ngrams
+        self._vocabularies = data.vocabularies
         self._save = save
         self._settings = settings
         self._device = device
-        smallest = np.uint32 if len(ngrams) < 1 << 32 else np.uint64
-        predicted = ngrams.predicted()
-        rows: Rows = np.flatnonzero(predicted & ~held_out).astype(smallest)
+        smallest = np.uint32 if len(data.ngrams) < 1 << 32 else np.uint64
+        predicted = data.ngrams.predicted()
+        rows: Rows = np.flatnonzero(predicted & ~data.held_out).astype(smallest)
         self._rows = rows
-        self._held_out_rows = np.flatnonzero(predicted & held_out)
+        self._held_out_rows = np.flatnonzero(predicted & data.held_out)
         if len(self._held_out_rows) == 0:
             logger.warning(
                 "too few sentences to hold some out: the held-out loss is the training loss"
@@ -245,12 +258,12 @@ def train_language_model(
 ) -> str:
     """Train a language model and keep the best one in `directory`, with the run's checkpoint.
 
-    Result and errors are those of `train_single`.
+    Result and errors are those of `train_network`.
     """
-    return train_single(
+    return train_network(
         (data.text,),
-        lambda: _training_set(data, settings, control.command),
-        lambda learnt: _objective(learnt, settings, device),
+        lambda: _read(data, settings, control.command),
+        lambda ngrams: _objective(ngrams, settings, device),
         settings,
         directory,
         device,
@@ -258,27 +271,19 @@ def train_language_model(
     )
 
 
-def _objective(learnt: _TrainingSet, settings: LmSettings, device: torch.device) -> NgramObjective:
-    network = FeedForwardLM(settings.sizes, len(learnt.vocabulary), settings.dropout)
+def _objective(
+    data: NgramData[Ngrams], settings: LmSettings, device: torch.device
+) -> NgramObjective:
+    [vocabulary] = data.vocabularies
+    network = FeedForwardLM(settings.sizes, len(vocabulary), settings.dropout)
 
     def save(directory: Path, frequencies: NDArray[np.float64], training: Json) -> None:
-        save_language_model(directory, network, learnt.vocabulary, frequencies, training)
+        save_language_model(directory, network, vocabulary, frequencies, training)
 
-    of_text = learnt.ngrams, learnt.held_out
-    return NgramObjective(*of_text, network, settings, device, [learnt.vocabulary], save)
-
-
-@dataclass(frozen=True)
-class _TrainingSet:
-    """The data of the network."""
-
-    ngrams: Ngrams
-    held_out: NDArray[np.bool_]
-    vocabulary: Vocabulary
-    provenance: Json
+    return NgramObjective(data, network, settings, device, save)
 
 
-def _training_set(data: LmData, settings: LmSettings, command: str) -> _TrainingSet:
+def _read(data: LmData, settings: LmSettings, command: str) -> Material[NgramData[Ngrams]]:
     with LineReader(data.text) as reader:
         text = Text(reader)
         inputs = [reader.provenance("text")]
@@ -302,4 +307,4 @@ def _training_set(data: LmData, settings: LmSettings, command: str) -> _Training
         "shortlist_coverage": coverage,
         "sentences": len(text),
     }
-    return _TrainingSet(ngrams, held_out, vocabulary, provenance)
+    return Material(NgramData(ngrams, held_out, (vocabulary,)), provenance)

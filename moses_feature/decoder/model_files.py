@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moses_feature.cslm.nplm import load_neural_lm
+from moses_feature.cslm.scorer import NeuralLM
 from moses_feature.decoder.kenlm import KenlmModel
 from moses_feature.decoder.language_model import NgramScorer
 from moses_feature.decoder.source_phrases import Sentence
 from moses_feature.joint.nplm import JointFiles, load_joint_model
 from moses_feature.joint.scorer import JointModel
 from moses_feature.moses.ini import Feature, MosesIni
-from moses_feature.rnnsearch.decoder_feature import DEFAULT_HISTORY, SearchInSearch
+from moses_feature.rnnsearch.decoder_feature import DEFAULT_HISTORY, RnnSearchFeature
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import is_readable_file, with_or_without_gz
 
@@ -42,8 +43,10 @@ class LanguageModelFile:
         Raises:
             MosesFeatureError: the model cannot be read, or has another order.
         """
-        if self.order is None:
-            return KenlmModel(self.path)
+        return KenlmModel(self.path) if self.order is None else self.load_neural()
+
+    def load_neural(self) -> NeuralLM:
+        """Read a neural model; see `load`."""
         scorer = load_neural_lm(self.path)
         if scorer.order != self.order:
             raise MosesFeatureError(
@@ -83,13 +86,13 @@ class SearchModelFile:
     name: str
     history: int
 
-    def load(self, sentences: Sequence[Sentence]) -> SearchInSearch:
+    def load(self, sentences: Sequence[Sentence]) -> RnnSearchFeature:
         """Read the model and have it read the sentences to translate.
 
         Raises:
             MosesFeatureError: the model cannot be read, or has another direction.
         """
-        model = SearchInSearch(Path(self.path))
+        model = RnnSearchFeature(Path(self.path))
         model.read(sentences)
         return model
 

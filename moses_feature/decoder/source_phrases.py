@@ -10,13 +10,13 @@ import numpy as np
 
 from moses_feature.moses.lines import LONGEST_LINE, lines_in
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.moses.scanning import BAR, SPACE, TAB, field_end, line_end, stripped
 from moses_feature.runtime.arrays import Bytes, Integers
 from moses_feature.runtime.compiled import compiled, inner
 from moses_feature.runtime.strings import Strings, number_in_pool, over, same, slot_of, with_room
 
 Sentence = Sequence[bytes]
 
-SPACE, TAB, NEW_LINE, BAR = b" \t\n|"
 NO_PHRASE, ODD, LONGER = -1, -2, -3
 """A source field that does not occur in the text; one that Python must parse; one with more words
 than the phrases that are numbered so far."""
@@ -157,15 +157,13 @@ def _select(
     last_begin = last_end = 0
     while place < len(block):
         begin = place
-        bar = _field_end(block, begin)
+        end = line_end(block, begin)
+        bar = field_end(block, begin, end)
         first, last = stripped(block, begin, bar)
         if last_end == 0 or not same(block, last_begin, last_end, block, first, last):
             known = _source_number(block, first, last, strings, longest)
             last_begin, last_end = first, last
-        place = bar
-        while place < len(block) and block[place] != NEW_LINE:
-            place += 1
-        place = min(place + 1, len(block))
+        place = min(end + 1, len(block))
         if known != NO_PHRASE or place - begin > LONGEST_LINE:
             rows[count, 0] = known
             rows[count, 1] = begin
@@ -175,31 +173,6 @@ def _select(
             if known < NO_PHRASE:
                 break
     return count, place
-
-
-@inner
-def _field_end(block: Bytes, place: int) -> int:
-    """Return where the field that begins at a place ends: at `|||`, or at the end of the line."""
-    while place < len(block) and block[place] != NEW_LINE:
-        if (
-            block[place] == BAR
-            and place + 2 < len(block)
-            and block[place + 1] == BAR
-            and block[place + 2] == BAR
-        ):
-            break
-        place += 1
-    return place
-
-
-@inner
-def stripped(block: Bytes, first: int, last: int) -> tuple[int, int]:
-    """Return the begin and end of a field without spaces and tabs around it."""
-    while first < last and (block[first] == SPACE or block[first] == TAB):
-        first += 1
-    while last > first and (block[last - 1] == SPACE or block[last - 1] == TAB):
-        last -= 1
-    return first, last
 
 
 @inner

@@ -15,16 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.decoder.source_phrases import (
-    BAR,
-    NEW_LINE,
-    SPACE,
-    TAB,
-    Lines,
-    SourcePhrases,
-    stripped,
-    surface_words,
-)
+from moses_feature.decoder.source_phrases import Lines, SourcePhrases, surface_words
 from moses_feature.decoder.system import PhraseTable, ReorderingTable
 from moses_feature.moses.features import log_score
 from moses_feature.moses.lines import LONGEST_LINE, LineReader
@@ -37,6 +28,22 @@ from moses_feature.moses.phrase_table import (
     SEPARATOR,
     TARGET,
     split_fields,
+)
+from moses_feature.moses.scanning import (
+    BAR,
+    CARRIAGE_RETURN,
+    LARGE_E,
+    MINUS,
+    MOST_EXACT,
+    NEW_LINE,
+    PLUS,
+    POINT,
+    SMALL_E,
+    SPACE,
+    TAB,
+    field_end,
+    read_digits,
+    stripped,
 )
 from moses_feature.runtime.arrays import Bytes, Floats, Integers
 from moses_feature.runtime.compiled import compiled, inner
@@ -52,10 +59,8 @@ from moses_feature.runtime.strings import (
 
 ODD, UNKNOWN = -2, -1
 """A line that Python must parse; a target phrase without a number."""
-CARRIAGE_RETURN, MINUS, PLUS, POINT, ZERO, NINE, SMALL_E, LARGE_E = b"\r-+.09eE"
 MOST_FIELDS = 16
 """The most fields that compiled code parses, where any number of fields is allowed."""
-MOST_EXACT = 1 << 53
 POWERS = 10.0 ** np.arange(23)
 """The powers of ten that are exact; an exact integer times or over one of them is rounded once."""
 
@@ -337,19 +342,12 @@ def _field_ends(block: Bytes, place: int, end: int, ends: Integers) -> int:
     """
     fields = 1
     while fields < len(ends):
-        while place < end and not (
-            block[place] == BAR
-            and place + 2 < end
-            and block[place + 1] == BAR
-            and block[place + 2] == BAR
-        ):
-            place += 1
-        ends[fields] = place
+        ends[fields] = field_end(block, place, end)
         fields += 1
-        if place == end:
-            break
-        place += 3
-    return fields if place == end else fields + 1
+        if ends[fields - 1] == end:
+            return fields
+        place = ends[fields - 1] + 3
+    return fields + 1
 
 
 @inner
@@ -387,17 +385,17 @@ def _read_number(block: Bytes, place: int, end: int) -> tuple[float, int]:
     The result is the double nearest to the number: an exact integer times or over an exact power of
     ten is rounded once (Clinger 1990).
     """
-    mantissa, digits, place = _read_digits(block, place, end, 0)
+    mantissa, digits, place = read_digits(block, place, end, 0)
     exponent = 0
     if place < end and block[place] == POINT:
         before = place + 1
-        mantissa, behind, place = _read_digits(block, before, end, mantissa)
+        mantissa, behind, place = read_digits(block, before, end, mantissa)
         exponent -= behind
         digits += behind
     if place + 1 < end and block[place] in (SMALL_E, LARGE_E):
         negative = block[place + 1] == MINUS
         place += 2 if negative or block[place + 1] == PLUS else 1
-        written, of_exponent, place = _read_digits(block, place, end, 0)
+        written, of_exponent, place = read_digits(block, place, end, 0)
         digits = digits if of_exponent > 0 else 0
         exponent += -written if negative else written
     ends = place == end or block[place] in (SPACE, TAB, CARRIAGE_RETURN, NEW_LINE)
@@ -405,16 +403,6 @@ def _read_number(block: Bytes, place: int, end: int) -> tuple[float, int]:
         return -1.0, place
     power = POWERS[abs(exponent)]
     return (mantissa / power if exponent < 0 else mantissa * power), place
-
-
-@inner
-def _read_digits(block: Bytes, place: int, end: int, number: int) -> tuple[int, int, int]:
-    """Read more digits of a number; return the number, how many they are, and where they end."""
-    first = place
-    while place < end and ZERO <= block[place] <= NINE:
-        number = min(10 * number + block[place] - ZERO, MOST_EXACT)
-        place += 1
-    return number, place - first, place
 
 
 @compiled

@@ -22,7 +22,7 @@ from moses_feature.doctor.texts import (
     known_share,
 )
 from moses_feature.moses.ini import TABLE_CLASS, Feature, MosesIni
-from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.tables.features_json import features_json, read_columns
 
 Texts = dict[str, list[Sentence]]
@@ -87,19 +87,24 @@ def examine(
 
 
 def _read(path: str | Path) -> Generator[Finding, None, MosesIni | None]:
-    """Read an ini, or yield why it is unusable."""
+    """Read an ini and yield its faults; return None if nothing else can be looked at."""
+    faults: list[FormatError] = []
     try:
-        ini = MosesIni.read(path)
-        ini.check_names()
+        ini = MosesIni.read(path, faults)
     except MosesFeatureError as error:
-        missing = not Path(path).is_file()
+        what, remedy = _told(path, error), "give the path of a moses.ini"
+        yield Finding("problem", str(path), what, "nothing can be looked at", remedy)
+        return None
+    ini.check_names()
+    for fault in faults:
         yield Finding(
             "problem",
             str(path),
-            str(error).removeprefix(f"{path}").removeprefix(": ").strip(),
-            "nothing can be looked at" if missing else "Moses, or mert-moses.pl, stops",
-            "give the path of a moses.ini" if missing else "write there what is expected",
+            _told(path, fault),
+            "Moses, or mert-moses.pl, stops",
+            "write there what is expected",
         )
+    if faults and not ini.tables():
         return None
     if not ini.tables():
         yield Finding(
@@ -112,6 +117,10 @@ def _read(path: str | Path) -> Generator[Finding, None, MosesIni | None]:
         )
         return ini if ini.features else None
     return ini
+
+
+def _told(path: str | Path, error: MosesFeatureError) -> str:
+    return str(error).removeprefix(f"{path}").removeprefix(": ").strip()
 
 
 def _read_texts(paths: Sequence[str]) -> Generator[Finding, None, Texts]:

@@ -6,17 +6,15 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from moses_feature.cslm.scorer import NeuralLM
+from moses_feature.decoder.model_files import joint_model_of, neural_lm_of, search_model_of
 from moses_feature.doctor.finding import Finding
 from moses_feature.doctor.model_files import file_read_by
 from moses_feature.doctor.table_scan import TableScan
 from moses_feature.doctor.texts import Sentence, is_factored
-from moses_feature.joint.scorer import JointModel
-from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.ini import Feature, MosesIni
 from moses_feature.moses.words import LONGEST_PHRASE, WordOptions
 from moses_feature.networks.known_words import KnownWords
 from moses_feature.networks.vocabulary import Vocabulary
-from moses_feature.rnnsearch.decoder_feature import SearchInSearch
 from moses_feature.runtime.errors import MosesFeatureError
 
 SENTENCES = 2000
@@ -53,7 +51,7 @@ def check_neural_models(
     references: Sequence[Sentence],
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Finding]:
-    """Yield the faults of the model directories of an ini.
+    """Yield the faults of the neural models of an ini.
 
     Args:
         ini: the system.
@@ -65,13 +63,13 @@ def check_neural_models(
     texts = {text: of_text for text, of_text in texts.items() if not is_factored(of_text)}
     for feature in ini.features:
         path = file_read_by(ini, feature)
-        if feature.kind not in LOADERS or path is None or not path.is_dir():
-            continue
+        if feature.kind not in LOADERS or path is None:
+            continue  # other checks report a missing file
         try:
-            model = LOADERS[feature.kind](path)
+            model = LOADERS[feature.kind](ini, feature)
         except MosesFeatureError as error:
             remedy = f"see which model {feature.name} should read (moses-feature model describe)"
-            yield _problem(path, error, "the decoder stops", remedy)
+            yield _problem(path, error, "the embedded decoder stops", remedy)
             continue
         said = yield from _check_words(model, path, texts)
         say(f"{path}: knows {' and '.join(said)}" if said else f"{path}: can be read")
@@ -128,24 +126,24 @@ def check_alignments(ini: MosesIni, scan: TableScan) -> Iterator[Finding]:
         )
 
 
-def _language_model(path: Path) -> _Model:
-    return _Model(NeuralLM.load(path).vocabulary)
+def _language_model(ini: MosesIni, feature: Feature) -> _Model:
+    return _Model(neural_lm_of(ini, feature).load_neural().vocabulary)
 
 
-def _joint(path: Path) -> _Model:
-    model = JointModel.load(path)
+def _joint(ini: MosesIni, feature: Feature) -> _Model:
+    model = joint_model_of(ini, feature).load()
     return _Model(model.target, model.source)
 
 
-def _search(path: Path) -> _Model:
-    model = SearchInSearch(path)
+def _search(ini: MosesIni, feature: Feature) -> _Model:
+    model = search_model_of(ini, feature).load([])
     return _Model(model.target, model.source, model.words)
 
 
 JOINT = "BilingualNPLM"
-LOADERS: Mapping[str, Callable[[Path], _Model]] = {
+LOADERS: Mapping[str, Callable[[MosesIni, Feature], _Model]] = {
     "NeuralLM": _language_model,
     JOINT: _joint,
     "RNNsearch": _search,
 }
-"""Checks by the class of a feature."""
+"""By the class of a feature; they read what the decoder reads."""

@@ -28,6 +28,10 @@ LEAST_GAIN = 1.5
 """How many times more words of its own reference than of another one a sentence predicts."""
 BLOCK_GAIN = 2.0
 """The same for a block; for aligned texts it is 6 or more (Multi30k, laws), else about 1."""
+FOREIGN = 0.15
+"""The share of single lines that fit no better than others; of aligned texts it is at most 0.03."""
+REPEATED = 0.25
+"""A reference with fewer different lines than this share of the input's repeats itself."""
 LEAST_TRANSLATED = 0.6
 """The least share of words with translations in the table for this check."""
 
@@ -47,10 +51,23 @@ def check_order(
     size = min(COMPARED, len(sentences))
     if size < 2 * BLOCK or _translated(tables, sentences[:size]) < LEAST_TRANSLATED:
         return
-    if len(set(map(tuple, references[:size]))) < size / 2:
-        return  # the text repeats itself
+    said, asked = (len(set(map(tuple, text[:size]))) for text in (references, sentences))
+    if said < size / 2:  # the text repeats itself
+        if said < REPEATED * asked:
+            yield Finding(
+                "problem",
+                path,
+                f"only {said:,} of its first {size:,} lines differ, {asked:,} of the input's do",
+                "sentences are compared with references of others",
+                "see what wrote the reference: it has written the same lines again and again",
+            )
+        return
     agreement = _agreement(tables, sentences[:size], references[:size])
-    yield from _whole(path, agreement) or _from_somewhere_on(path, agreement)
+    yield from (
+        _whole(path, agreement)
+        or _from_somewhere_on(path, agreement)
+        or _here_and_there(path, agreement)
+    )
 
 
 def _agreement(
@@ -126,6 +143,24 @@ def _from_somewhere_on(path: str, agreement: dict[int, Floats]) -> list[Finding]
                 )
             ]
     return []
+
+
+def _here_and_there(path: str, agreement: dict[int, Floats]) -> list[Finding]:
+    """Return a finding if many lines, not all, belong to other sentences."""
+    foreign = np.flatnonzero(agreement[0] < LEAST_GAIN * agreement[APART].mean())
+    share = len(foreign) / len(agreement[0])
+    if share < FOREIGN:
+        return []
+    return [
+        Finding(
+            "problem",
+            f"{path} at line {foreign[0] + 1}",
+            f"this and {len(foreign) - 1:,} of its first {len(agreement[0]):,} lines, "
+            f"{100 * share:.0f}%, do not belong to those of the input",
+            "sentences are compared with references of others: BLEU is much too low",
+            "see whether two texts were mixed, or every second line is of another one",
+        )
+    ]
 
 
 def _inverse_frequencies(sentences: Sequence[set[bytes]]) -> dict[bytes, float]:

@@ -30,6 +30,7 @@ REMEDIES = {
     "negative": "exponentiate log probabilities: Moses takes the logs itself",
     "score of zero": "write 1e-10 or so where something is not 0 but unlikely",
     "score that is not a number": "find what wrote nan or inf there: a division by zero as a rule",
+    "byte order mark": "take the first three bytes of the file out: tail -c +4",
     "column": "leave the column out, or find out why nothing varies",
     "not in the order": "LC_ALL=C sort, and compress again",
     "alignment": "see that the table is of these phrases; alignments are counted from 0",

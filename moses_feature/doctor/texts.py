@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from moses_feature.doctor.finding import Finding
@@ -11,6 +14,7 @@ from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import escape, unescape
 from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.tables.check import BYTE_ORDER_MARK
 
 Side = Literal["source", "target"]
 FEW_KNOWN = 0.85
@@ -20,6 +24,9 @@ ALL_KNOWN = 0.98
 EXPLAINED, MOSTLY_EXPLAINED = 0.2, 0.5
 """The share of unknown words that a change must make known, if few words are known, and if many."""
 PUNCTUATION = b".,;:!?\"'()[]"
+NOT_TOKENISED = "the text is not tokenised: tokenise it like the table's training text"
+CLEARLY_MORE = 0.1
+"""The share of unknown words that a second change must make known besides."""
 
 
 def known_share(sentences: Sequence[Sentence], known: Collection[bytes]) -> float:
@@ -44,11 +51,7 @@ def check_known(
     effect = "unknown words are not translated: BLEU is low whatever the weights are"
     if side == "target":
         effect = "what the decoder can write is not in the references: BLEU is low whatever it does"
-    explained = {
-        said: sum(change(word) in known for word in unknown) / len(unknown)
-        for said, change in CHANGES.items()
-    }
-    best = max(explained, key=lambda said: explained[said])
+    best, remedy, explained = _explained(unknown, known)
     in_other = sum(word in other for word in words) / len(words)
     few = share < FEW_KNOWN
     if few and in_other > max(FEW_KNOWN, 1.2 * share):
@@ -60,13 +63,13 @@ def check_known(
             effect,
             "it is in the other language: are input and reference swapped?",
         )
-    elif explained[best] >= (EXPLAINED if few else MOSTLY_EXPLAINED):
+    elif explained >= (EXPLAINED if few else MOSTLY_EXPLAINED):
         yield Finding(
             "problem" if few else "warning",
             path,
-            f"{what}; {100 * explained[best]:.0f}% of the others would be known {best}",
+            f"{what}; {100 * explained:.0f}% of the others would be known {best}",
             effect,
-            REMEDIES[best],
+            remedy,
         )
     elif few:
         yield Finding(
@@ -79,36 +82,98 @@ def check_known(
         )
 
 
-def _without_punctuation(word: bytes) -> bytes:
-    return word.strip(PUNCTUATION)
+def _explained(unknown: Sequence[bytes], known: Collection[bytes]) -> tuple[str, str, float]:
+    """Return the change that makes most unknown words known, its remedy, and their share.
+
+    Two changes at once must make clearly more words known than one of them.
+    """
+    pairs = [(one, other) for one in CASES for other in FORMS]
+    best: tuple[str, ...] = ()
+    share = 0.0
+    for names in [*((name,) for name in CHANGES), *pairs]:
+        found = sum(all(part in known for part in _changed(word, names)) for word in unknown) / max(
+            len(unknown), 1
+        )
+        if found > share + (CLEARLY_MORE if len(names) > 1 else 0.0):
+            best, share = names, found
+    return " and ".join(best), "; ".join(CHANGES[name].remedy for name in best), share
 
 
-def _lower(word: bytes) -> bytes:
-    return word.decode(errors="surrogateescape").lower().encode(errors="surrogateescape")
+def _changed(word: bytes, names: Sequence[str]) -> list[bytes]:
+    """Return the words that a word becomes by some changes, one after the other."""
+    words = [word]
+    for name in names:
+        words = [part for each in words for part in CHANGES[name].change(each)]
+    return words or [word]
 
 
-def _capitalised(word: bytes) -> bytes:
-    text = word.decode(errors="surrogateescape")
-    return (text[:1].upper() + text[1:]).encode(errors="surrogateescape")
+def _of_text(change: Callable[[str], str]) -> Callable[[bytes], list[bytes]]:
+    """Return a change of words as characters, as one of bytes; other bytes stay."""
+
+    def changed(word: bytes) -> list[bytes]:
+        try:
+            return [change(word.decode(errors="surrogateescape")).encode(errors="surrogateescape")]
+        except UnicodeError:
+            return [word]
+
+    return changed
 
 
-CHANGES: Mapping[str, Callable[[bytes], bytes]] = {
-    "in lower case": _lower,
-    "with a capital": _capitalised,
-    "escaped (&apos; for ')": escape,
-    "unescaped (' for &apos;)": unescape,
-    "without punctuation at their ends": _without_punctuation,
+def _tokenised(word: bytes) -> list[bytes]:
+    """Return the parts of a word that are more than a punctuation mark or a single letter."""
+    parts = _LETTERS.findall(word.decode(errors="surrogateescape"))
+    return [part.encode(errors="surrogateescape") for part in parts if len(part) > 1]
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change of words that may make them known, and what to do if it does."""
+
+    change: Callable[[bytes], list[bytes]]
+    remedy: str
+
+
+CASES = ("in lower case", "with a capital")
+FORMS = (
+    "without punctuation at their ends",
+    "if they were tokenised",
+    "escaped (&apos; for ')",
+    "unescaped (' for &apos;)",
+)
+_LETTERS = re.compile(r"[^\W_]+")
+CHANGES: Mapping[str, _Change] = {
+    "in lower case": _Change(
+        _of_text(str.lower),
+        "the table is of lower-cased or truecased text: do the same to this one",
+    ),
+    "with a capital": _Change(
+        _of_text(lambda word: word[:1].upper() + word[1:]),
+        "the table is of text in its own case: do not lower-case this one",
+    ),
+    "escaped (&apos; for ')": _Change(
+        lambda word: [escape(word)],
+        "the table is of text from Moses' tokenizer, which escapes: run "
+        "escape-special-chars.perl, or the tokenizer without -no-escape",
+    ),
+    "unescaped (' for &apos;)": _Change(
+        lambda word: [unescape(word)],
+        "the table is of text without escapes: run deescape-special-chars.perl, or the tokenizer "
+        "with -no-escape",
+    ),
+    "without punctuation at their ends": _Change(
+        lambda word: [word.strip(PUNCTUATION)], NOT_TOKENISED
+    ),
+    "if they were tokenised": _Change(_tokenised, NOT_TOKENISED),
+    "with composed letters (NFC)": _Change(
+        _of_text(lambda word: unicodedata.normalize("NFC", word)),
+        "the text has letters and accents apart (NFD): uconv -x nfc, or Python's unicodedata",
+    ),
+    "if it were not UTF-8 read as Latin-1 (mojibake)": _Change(
+        _of_text(lambda word: word.encode("cp1252").decode()),
+        "the text went through a wrong encoding: iconv -f utf-8 -t cp1252 turns it back",
+    ),
 }
-REMEDIES = {
-    "in lower case": "the table is of lower-cased or truecased text: do the same to this one",
-    "with a capital": "the table is of text in its own case: do not lower-case this one",
-    "escaped (&apos; for ')": "the table is of text from Moses' tokenizer, which escapes: run "
-    "escape-special-chars.perl, or the tokenizer without -no-escape",
-    "unescaped (' for &apos;)": "the table is of text without escapes: run "
-    "deescape-special-chars.perl, or the tokenizer with -no-escape",
-    "without punctuation at their ends": "the text is not tokenised: tokenise it like the table's "
-    "training text",
-}
+"""Changes by what they are called in a finding."""
 
 
 def check_filtered(scan: TableScan, sentences: Sequence[Sentence]) -> Iterator[Finding]:
@@ -187,7 +252,7 @@ def check_line_count(
 
 
 def _check_bytes(path: str, lines: Sequence[bytes]) -> Iterator[Finding]:
-    if lines[0].startswith(b"\xef\xbb\xbf"):
+    if lines[0].startswith(BYTE_ORDER_MARK):
         yield Finding(
             "warning",
             f"{path} at line 1",

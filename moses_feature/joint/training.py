@@ -6,7 +6,7 @@ It has the layers of the neural language model, and its context includes a windo
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from moses_feature import __version__
 from moses_feature.cslm.settings import LmSettings
-from moses_feature.cslm.training import FeedForwardLM, NgramObjective, with_mean
+from moses_feature.cslm.training import FeedForwardLM, NgramData, NgramObjective, with_mean
 from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointData, JointSizes
 from moses_feature.joint.texts import AlignedText, JointNgrams
 from moses_feature.networks.files import ModelFiles, write_model_files
@@ -25,12 +25,10 @@ from moses_feature.networks.vocabulary import (
     SOURCE_VOCABULARY,
     TARGET_VOCABULARY,
     Shortlists,
-    Vocabulary,
 )
-from moses_feature.runtime.arrays import Flags
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
-from moses_feature.training.single import train_single
+from moses_feature.training.runs import Material, train_network
 from moses_feature.training.trainer import NO_CONTROL, RunControl
 
 logger = logging.getLogger(__name__)
@@ -62,12 +60,12 @@ def train_joint_model(
 ) -> str:
     """Train a joint language model and keep the best one in `directory`, with the checkpoint.
 
-    The sizes of the settings are `JointSizes`. Result and errors are those of `train_single`.
+    The sizes of the settings are `JointSizes`. Result and errors are those of `train_network`.
     """
-    return train_single(
+    return train_network(
         (data.source, data.target, data.alignment),
-        lambda: _training_set(data, settings, control.command),
-        lambda learnt: _objective(learnt, settings, device),
+        lambda: _read(data, settings, control.command),
+        lambda ngrams: _objective(ngrams, settings, device),
         settings,
         directory,
         device,
@@ -75,36 +73,26 @@ def train_joint_model(
     )
 
 
-@dataclass(frozen=True)
-class _TrainingSet:
-    """The data of the network."""
-
-    ngrams: JointNgrams
-    held_out: Flags
-    source: Vocabulary
-    target: Vocabulary
-    provenance: Json
-
-
-def _objective(learnt: _TrainingSet, settings: LmSettings, device: torch.device) -> NgramObjective:
+def _objective(
+    data: NgramData[JointNgrams], settings: LmSettings, device: torch.device
+) -> NgramObjective:
     sizes = cast(JointSizes, settings.sizes)
-    network = JointLM(sizes, len(learnt.source), len(learnt.target), settings.dropout)
+    target, source = data.vocabularies
+    network = JointLM(sizes, len(source), len(target), settings.dropout)
 
     def save(directory: Path, frequencies: NDArray[np.float64], training: Json) -> None:
-        source = learnt.ngrams.source_frequencies(len(learnt.source))
-        vocabularies = {SOURCE_VOCABULARY: learnt.source, TARGET_VOCABULARY: learnt.target}
+        of_source = data.ngrams.source_frequencies(len(source))
+        vocabularies = {SOURCE_VOCABULARY: source, TARGET_VOCABULARY: target}
         weights = {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}
-        for name, of in ("projection", frequencies), ("source_projection", source):
+        for name, of in ("projection", frequencies), ("source_projection", of_source):
             weights[f"{name}.weight"] = with_mean(weights[f"{name}.weight"], of)
         config = {"sizes": asdict(sizes), "training": training}
         write_model_files(directory, JOINT_ARCHITECTURE, ModelFiles(config, vocabularies, weights))
 
-    vocabularies = [learnt.target, learnt.source]
-    of_text = learnt.ngrams, learnt.held_out
-    return NgramObjective(*of_text, network, settings, device, vocabularies, save)
+    return NgramObjective(data, network, settings, device, save)
 
 
-def _training_set(data: JointData, settings: LmSettings, command: str) -> _TrainingSet:
+def _read(data: JointData, settings: LmSettings, command: str) -> Material[NgramData[JointNgrams]]:
     text = AlignedText(data)
     if not len(text):
         raise MosesFeatureError(
@@ -130,4 +118,4 @@ def _training_set(data: JointData, settings: LmSettings, command: str) -> _Train
         "pairs": len(text),
         "left_out": text.left_out,
     }
-    return _TrainingSet(ngrams, held_out, source, target, provenance)
+    return Material(NgramData(ngrams, held_out, (target, source)), provenance)

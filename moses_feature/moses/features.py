@@ -157,9 +157,11 @@ class FeatureSet:
 
     @staticmethod
     def _check(expected: Mapping[str, int], found: Mapping[str, int]) -> None:
-        if expected != found:
-            wanted = " ".join(f"{name}:{count}" for name, count in expected.items())
-            there = " ".join(f"{name}:{count}" for name, count in found.items())
+        names = [n for n in {**expected, **found} if expected.get(n) != found.get(n)]
+        if names:
+            wanted, there = (
+                " ".join(f"{name}:{of.get(name, 0)}" for name in names) for of in (expected, found)
+            )
             raise MosesFeatureError(f"expected the features {wanted}, found {there}")
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,12 +116,18 @@ class MosesIni:
         weights: the weights by the name of their feature.
         settings: the lines of all other sections, by the section's name.
 
+    Args:
+        path: the file.
+        content: its content.
+        faults: if given, bad lines are left out, and their errors are appended here.
+
     Raises:
-        FormatError: a line that Moses would refuse; with its number.
+        FormatError: a line that Moses would refuse, with its number; not if `faults` is given.
     """
 
-    def __init__(self, path: Path, content: bytes) -> None:
+    def __init__(self, path: Path, content: bytes, faults: list[FormatError] | None = None) -> None:
         self.path = path
+        self._faults = faults
         self.features: list[Feature] = []
         self.weights: dict[str, Weights] = {}
         self.settings: dict[str, list[str]] = {}
@@ -129,12 +136,22 @@ class MosesIni:
         self._check_weights()
 
     @classmethod
-    def read(cls, path: str | Path) -> MosesIni:
+    def read(cls, path: str | Path, faults: list[FormatError] | None = None) -> MosesIni:
         """Read a file."""
         try:
-            return cls(Path(path), Path(path).read_bytes())
+            return cls(Path(path), Path(path).read_bytes(), faults)
         except OSError as error:
             raise MosesFeatureError(f"{path}: {error.strerror}") from error
+
+    @contextmanager
+    def _noting_faults(self) -> Iterator[None]:
+        """Note the error of a line instead of raising it, if that is wanted."""
+        try:
+            yield
+        except FormatError as error:
+            if self._faults is None:
+                raise
+            self._faults.append(error)
 
     def check_names(self) -> None:
         """Check that `mert-moses.pl` can parse the names of the features; Moses itself allows more.
@@ -143,12 +160,13 @@ class MosesIni:
             FormatError: a name that is not a letter followed by letters and digits.
         """
         for feature in self.features:
-            if not _NAME.fullmatch(feature.name):
-                raise self.error(
-                    feature.line_number,
-                    "a feature name of letters and digits (else mert-moses.pl fails)",
-                    repr(feature.name),
-                )
+            with self._noting_faults():
+                if not _NAME.fullmatch(feature.name):
+                    raise self.error(
+                        feature.line_number,
+                        "a feature name of letters and digits (else mert-moses.pl fails)",
+                        repr(feature.name),
+                    )
 
     def content(self) -> bytes:
         """Return the current content of the file."""
@@ -315,13 +333,15 @@ class MosesIni:
                 continue
             if heading := _SECTION.match(raw):
                 section = heading[1].decode("utf-8", errors="surrogateescape")
-                self._check_section(section, line_number)
-            elif section == "feature":
-                self._add_feature(text, line_number)
-            elif section == "weight":
-                self._add_weights(text, line_number)
-            else:
-                self.settings.setdefault(section, []).append(text)
+            with self._noting_faults():
+                if heading:
+                    self._check_section(section, line_number)
+                elif section == "feature":
+                    self._add_feature(text, line_number)
+                elif section == "weight":
+                    self._add_weights(text, line_number)
+                else:
+                    self.settings.setdefault(section, []).append(text)
 
     def _check_section(self, section: str, line_number: int) -> None:
         if section in _VERSION_1:
@@ -402,16 +422,17 @@ class MosesIni:
         """Check that weights and features match; either section may come first."""
         by_name = {feature.name: feature for feature in self.features}
         for name, weights in self.weights.items():
-            if name not in by_name:
-                raise self.error(weights.line_number, "the name of a feature", repr(name))
-            feature = by_name[name]
-            counted = "num-features" in feature.arguments or feature.kind in _SINGLE_SCORES
-            if counted and len(weights.values) != feature.score_count:
-                raise self.error(
-                    weights.line_number,
-                    f"{feature.score_count} weights for {name} of line {feature.line_number}",
-                    str(len(weights.values)),
-                )
+            with self._noting_faults():
+                if name not in by_name:
+                    raise self.error(weights.line_number, "the name of a feature", repr(name))
+                feature = by_name[name]
+                counted = "num-features" in feature.arguments or feature.kind in _SINGLE_SCORES
+                if counted and len(weights.values) != feature.score_count:
+                    raise self.error(
+                        weights.line_number,
+                        f"{feature.score_count} weights for {name} of line {feature.line_number}",
+                        str(len(weights.values)),
+                    )
 
     def error(self, line_number: int, expected: str, found: str) -> FormatError:
         """Return an error about a line."""

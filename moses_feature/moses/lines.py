@@ -19,7 +19,7 @@ import numpy as np
 from xopen import xopen
 
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.runtime.errors import DataError, FormatError, MosesFeatureError
+from moses_feature.runtime.errors import DataError, FormatError, MosesFeatureError, shown
 from moses_feature.runtime.files import STANDARD_STREAM, Json, is_compressed
 
 LONGEST_LINE = 1 << 20
@@ -50,6 +50,9 @@ class LineReader:
         self._size = 0 if self.path == STANDARD_STREAM else Path(self.path).stat().st_size
         try:
             self._lines = self._decompressed()
+        except FormatError:
+            self._raw.close()
+            raise
         except Exception as error:
             self._raw.close()
             raise MosesFeatureError(f"{self.path}: cannot be read: {error}") from error
@@ -77,6 +80,9 @@ class LineReader:
                 members: io.RawIOBase = _Members(self._raw, decompressor)
                 return io.BufferedReader(members)
         known = next((form for magic, form in _MAGIC.items() if start.startswith(magic)), None)
+        if known is None and start and is_compressed(self.path):
+            expected = f"a {Path(self.path).suffix} file, by its name"
+            raise FormatError(self.path, expected, f"one that begins with {shown(start[:6])}")
         lines: BinaryIO = xopen(self._raw, "rb", format=known, threads=0)
         return lines
 

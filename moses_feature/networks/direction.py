@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Reading:
+class Direction:
     """The direction in which a network reads and writes pairs.
 
     Attributes:
@@ -32,7 +32,7 @@ class Reading:
         return f"{what}, {'right to left' if self.right_to_left else 'left to right'}"
 
     @classmethod
-    def of_config(cls, config: Json, path: Path) -> Reading:
+    def of_config(cls, config: Json, path: Path) -> Direction:
         """Return the direction in a model's config; older models, without one, read forward.
 
         Raises:
@@ -64,4 +64,4 @@ class Reading:
         return read, words - 1 - written if self.right_to_left else written
 
 
-FORWARD = Reading()
+FORWARD = Direction()

@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.direction import Reading
+from moses_feature.networks.direction import Direction
 from moses_feature.networks.files import FOLDS, is_cross_fitted
 from moses_feature.networks.phrases import Hashes
 from moses_feature.networks.vocabulary import Vocabulary
@@ -57,9 +57,9 @@ class CrossFittedModel:
         return self.networks[0].target
 
     @property
-    def reading(self) -> Reading:
+    def direction(self) -> Direction:
         """The direction in which the networks read and write pairs."""
-        return self.networks[0].reading
+        return self.networks[0].direction
 
     @property
     def words(self) -> WordOptions:
@@ -136,7 +136,7 @@ def load_any_model(directory: Path) -> PhraseModel | CrossFittedModel:
 
 def _kind(network: PhraseModel) -> tuple[object, ...]:
     shortlists = network.source.shortlist, network.target.shortlist
-    return *shortlists, network.words, network.reading
+    return *shortlists, network.words, network.direction
 
 
 def _read_folds(path: Path) -> Folds:

@@ -9,7 +9,7 @@ import torch
 
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.architectures import ARCHITECTURES, ENCODER_DECODER, architecture_with
-from moses_feature.networks.direction import FORWARD, Reading
+from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.networks.files import (
     CONFIG,
     WEIGHTS,
@@ -39,7 +39,7 @@ class PhraseModel:
         words: how tokens became words in training.
         training: settings, results and provenance, for people to read.
         escaped: whether the training tokens were escaped as Moses escapes them.
-        reading: the direction in which the network reads and writes pairs.
+        direction: the direction in which the network reads and writes pairs.
         digest: SHA-256 of weights, vocabularies, sizes and word options, in hexadecimal; empty
             before the model is saved.
     """
@@ -50,7 +50,7 @@ class PhraseModel:
     words: WordOptions
     training: Json
     escaped: bool = False
-    reading: Reading = FORWARD
+    direction: Direction = FORWARD
     digest: str = ""
 
     @property
@@ -86,7 +86,7 @@ def save_model(directory: Path, model: PhraseModel) -> None:
         "sizes": asdict(model.network.sizes),
         "words": asdict(model.words),
         "escaped": model.escaped,
-        "reading": asdict(model.reading),
+        "reading": asdict(model.direction),
         "training": model.training,
     }
     vocabularies = {SOURCE_VOCABULARY: model.source, TARGET_VOCABULARY: model.target}
@@ -119,7 +119,7 @@ def load_model(directory: Path) -> PhraseModel:
     weights = {name: torch.tensor(array) for name, array in files.weights.items()}
     network.load_state_dict(weights, assign=True)
     escaped = member(files.config, "escaped", bool, directory / CONFIG, "a model")
-    reading = Reading.of_config(files.config, directory / CONFIG)
+    direction = Direction.of_config(files.config, directory / CONFIG)
     digest = pair_model_digest(files)
     training = files.config["training"]
-    return PhraseModel(network, source, target, words, training, escaped, reading, digest)
+    return PhraseModel(network, source, target, words, training, escaped, direction, digest)

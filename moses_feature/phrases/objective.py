@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.direction import FORWARD, Reading
+from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.networks.pair_network import begin_with_frequencies, network_of
 from moses_feature.networks.softmax import WordSample, WordSampler
 from moses_feature.networks.vocabulary import END, Vocabulary
@@ -89,7 +89,7 @@ class PhraseData:
         source, target: the vocabularies of the pairs.
         words: how tokens became words.
         escaped: whether the tokens were escaped as Moses escapes them.
-        reading: the direction in which the pairs are read and written.
+        direction: the direction in which the pairs are read and written.
     """
 
     pairs: PhrasePairs
@@ -97,7 +97,7 @@ class PhraseData:
     target: Vocabulary
     words: WordOptions
     escaped: bool = False
-    reading: Reading = FORWARD
+    direction: Direction = FORWARD
 
 
 class PhraseObjective:
@@ -181,7 +181,7 @@ class PhraseObjective:
         """Write the model."""
         data = self._data
         words = data.source, data.target, data.words
-        model = PhraseModel(self._network, *words, training, data.escaped, data.reading)
+        model = PhraseModel(self._network, *words, training, data.escaped, data.direction)
         save_model(directory, model)
 
     def identity(self) -> Json:
@@ -189,7 +189,7 @@ class PhraseObjective:
         return {
             "pairs": len(self._data.pairs),
             "words": asdict(self._data.words),
-            "reading": asdict(self._data.reading),
+            "reading": asdict(self._data.direction),
             "shortlists": [
                 hashlib.sha256(b"\n".join(vocabulary.shortlist)).hexdigest()
                 for vocabulary in (self._data.source, self._data.target)

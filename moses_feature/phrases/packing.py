@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.networks.direction import FORWARD, Reading
+from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.networks.phrases import Hashes, Level, Phrases, prefix_levels
 from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.phrases.pairs import Folds, phrase_hashes
@@ -110,18 +110,18 @@ class Packer:
     Attributes:
         source: the vocabulary of the side that the network reads.
         target: the vocabulary of the side that it writes.
-        reading: the direction of the network.
+        direction: the direction of the network.
     """
 
     source: Vocabulary
     target: Vocabulary
-    reading: Reading = FORWARD
+    direction: Direction = FORWARD
 
     @property
     def sides(self) -> tuple[Vocabulary, Vocabulary]:
         """The vocabularies of the source side and the target side of pairs."""
         read, written = self.source, self.target
-        return (written, read) if self.reading.reverse else (read, written)
+        return (written, read) if self.direction.reverse else (read, written)
 
     def pack(self, pairs: Sequence[WordPair]) -> Packed:
         """Pack phrase pairs, given as source and target words."""
@@ -145,8 +145,8 @@ class Packer:
 
     def read_and_written(self, source: Phrases, target: Phrases) -> tuple[Phrases, Phrases]:
         """Return the side that the network reads and the one that it writes, in its word order."""
-        read, written = (target, source) if self.reading.reverse else (source, target)
-        return read, written.last_word_first() if self.reading.right_to_left else written
+        read, written = (target, source) if self.direction.reverse else (source, target)
+        return read, written.last_word_first() if self.direction.right_to_left else written
 
 
 def pack_ids(source: Phrases, target: Phrases) -> Packed:

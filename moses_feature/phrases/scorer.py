@@ -202,7 +202,7 @@ def scorer_of(
 
 def packer_of(model: PhraseModel | CrossFittedModel) -> AnyPacker:
     """Return the packer for the networks of a model."""
-    packer = Packer(model.source, model.target, model.reading)
+    packer = Packer(model.source, model.target, model.direction)
     if isinstance(model, PhraseModel):
         return packer
     return CrossFittedPacker(packer, model.folds, model.sources)

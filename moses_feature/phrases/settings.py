@@ -9,7 +9,7 @@ from typing import Literal
 
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.architectures import PairSizes
-from moses_feature.networks.direction import FORWARD, Reading
+from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.runtime.errors import UsageError
 from moses_feature.training.settings import RunSettings
 
@@ -148,7 +148,7 @@ class TrainingData:
         words: how tokens become words.
         folds: the number of networks, each trained on all source phrases but those of its fold; 1
             for one network, trained on all of them.
-        reading: the direction in which the pairs are read and written.
+        direction: the direction in which the pairs are read and written.
     """
 
     tables: Sequence[str]
@@ -157,4 +157,4 @@ class TrainingData:
     shortlist: int = 15_000
     words: WordOptions = field(default_factory=WordOptions)
     folds: int = 1
-    reading: Reading = FORWARD
+    direction: Direction = FORWARD

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.direction import Reading
+from moses_feature.networks.direction import Direction
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.runtime.files import Json
 
@@ -42,7 +42,7 @@ class AnyModel(Protocol):
         """The seed of training."""
 
     @property
-    def reading(self) -> Reading:
+    def direction(self) -> Direction:
         """The direction in which the model reads and writes pairs."""
 
     @property

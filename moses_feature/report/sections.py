@@ -186,7 +186,7 @@ def attention(summary: PairSummary, network: ReadNetwork, facts: Facts) -> Itera
     ids = [network.ids(phrase) for phrase in phrases]
     for phrase, read, found in zip(phrases, ids, generator.likeliest(ids, BEST), strict=True):
         target = [shown_text(word, facts.escaped) for word in generator.words(found[0])]
-        target = target[::-1] if generator.model.reading.right_to_left else target
+        target = target[::-1] if generator.model.direction.right_to_left else target
         alignment = _alignment(search, read, found[0].ids)
         source = [shown_text(word, facts.escaped) for word in phrase.split(b" ")]
         figure = attention_figure([*source, "⏎"], [*target, "⏎"], alignment)

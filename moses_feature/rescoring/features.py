@@ -185,16 +185,16 @@ class SearchFeature:
             KnownPairs(
                 directory,
                 (source.name, TRANSLATIONS),
-                network.reading.texts(network.source, network.target),
+                network.direction.texts(network.source, network.target),
             )
             for directory, network in zip(directories, self._networks, strict=True)
         ]
-        first = self._networks[0].reading
+        first = self._networks[0].direction
         for directory, network in zip(directories, self._networks, strict=True):
-            if network.reading != first:
+            if network.direction != first:
                 raise UsageError(
                     f"{name}: expected networks of one direction, as {directories[0]} "
-                    f"({first}), found {directory} ({network.reading}): give them different names"
+                    f"({first}), found {directory} ({network.direction}): give them different names"
                 )
 
     def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:

@@ -1,16 +1,19 @@
-"""The encoder-decoder as a feature of whole translations."""
+"""The encoder-decoder as a feature of whole translations, and features of all architectures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
 
+from moses_feature.joint.settings import JOINT_ARCHITECTURE
+from moses_feature.networks.architectures import ENCODER_DECODER, FEED_FORWARD
 from moses_feature.networks.known_words import KnownPairs
 from moses_feature.phrases.cross_fitting import load_any_model
 from moses_feature.phrases.scorer import scorer_of
 from moses_feature.phrases.table_words import TableWords
+from moses_feature.rescoring.features import JointFeature, Makers
 from moses_feature.rescoring.nbest import TRANSLATIONS, AnyTranslation
 from moses_feature.rescoring.source import SourceText
 
@@ -31,7 +34,7 @@ class RnnScorer:
         self._scorer = scorer_of(model, device)
         self._words = TableWords().words(model)
         self._source = source
-        vocabularies = model.reading.texts(model.source, model.target)
+        vocabularies = model.direction.texts(model.source, model.target)
         self._known = KnownPairs(directory, (source.name, TRANSLATIONS), vocabularies)
 
     def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
@@ -47,3 +50,21 @@ class RnnScorer:
         """Check that lists, source and network belong together."""
         self._source.finish()
         self._known.check()
+
+
+def makers_for(source: SourceText, device: Callable[[], torch.device]) -> Makers:
+    """Return functions that make the features that the tuner does not use.
+
+    Args:
+        source: the source text.
+        device: returns the device of networks for phrases, if there is one.
+    """
+
+    def of_phrases(name: str, path: str) -> RnnScorer:
+        return RnnScorer(name, path, source, device())
+
+    return {
+        JOINT_ARCHITECTURE: lambda name, path: JointFeature(name, path, source),
+        ENCODER_DECODER: of_phrases,
+        FEED_FORWARD: of_phrases,
+    }

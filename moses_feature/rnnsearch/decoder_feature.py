@@ -35,7 +35,7 @@ def root_of(sentence: int) -> int:
     return -1 - sentence
 
 
-class SearchInSearch:
+class RnnSearchFeature:
     """Scores words after the nodes of a tree: natural logs of p(word | prefix, source).
 
     Attributes:
@@ -53,10 +53,10 @@ class SearchInSearch:
 
     def __init__(self, directory: Path) -> None:
         scorer = SearchScorer(directory)
-        if scorer.reading != FORWARD:
+        if scorer.direction != FORWARD:
             raise MosesFeatureError(
                 f"{directory}: expected a network of {FORWARD} in a search, found one of "
-                f"{scorer.reading}: rescore n-best lists with it"
+                f"{scorer.direction}: rescore n-best lists with it"
             )
         self.end = END
         self.source, self.target = scorer.source, scorer.target

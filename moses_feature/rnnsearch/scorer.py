@@ -10,7 +10,7 @@ import numpy as np
 
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.architectures import RNNSEARCH
-from moses_feature.networks.direction import Reading
+from moses_feature.networks.direction import Direction
 from moses_feature.networks.files import (
     CONFIG,
     WEIGHTS,
@@ -40,7 +40,7 @@ class SearchScorer:
     Attributes:
         source, target: the vocabularies of the read and the written side.
         words, escaped: how tokens become words; see `PhraseModel`.
-        reading: the direction in which pairs are read and written.
+        direction: the direction in which pairs are read and written.
         training: settings, results and provenance.
         digest: SHA-256 of everything that determines the scores.
         normalised: whether log Z is subtracted; if not, it is near 0 by training.
@@ -65,7 +65,7 @@ class SearchScorer:
         shapes = sizes.shapes(len(self.source), len(self.target))
         check_weights(directory / WEIGHTS, files.weights, shapes)
         self.escaped: bool = member(files.config, "escaped", bool, path, "a model")
-        self.reading = Reading.of_config(files.config, path)
+        self.direction = Direction.of_config(files.config, path)
         self.training: Json = files.config["training"]
         self.digest = pair_model_digest(files)
         self.normalised = not trained_self_normalised(self.training)
@@ -80,7 +80,7 @@ class SearchScorer:
 
     def ids(self, source: Sequence[bytes], target: Sequence[bytes]) -> tuple[list[int], list[int]]:
         """Return the ids of a pair as the network reads and writes it."""
-        read, written = self.reading.sides(source, target)
+        read, written = self.direction.sides(source, target)
         return self.source.ids(read), self.target.ids(written)
 
     def log_probs(self, pairs: Sequence[tuple[Ids, Ids]]) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from moses_feature.networks.architectures import PairSizes
-from moses_feature.networks.direction import FORWARD, Reading
+from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.phrases.settings import TrainingSettings
 
 
@@ -77,7 +77,7 @@ class SearchData:
         shortlist: the number of known words of each side; all others are UNK.
         min_count: the least count of a word in a shortlist, so that UNK occurs, too.
         longest: pairs with a longer sentence, in words, are left out.
-        reading: the direction in which the pairs are read and written.
+        direction: the direction in which the pairs are read and written.
         word_alignment: a file with the links of a pair on each line, source and target place, as
             Moses' training leaves it (`aligned.grow-diag-final-and`), for guided alignment.
     """
@@ -87,5 +87,5 @@ class SearchData:
     shortlist: int = 30_000
     min_count: int = 2
     longest: int = 50
-    reading: Reading = FORWARD
+    direction: Direction = FORWARD
     word_alignment: str | None = None

@@ -97,7 +97,7 @@ class SentencePairs:
                     for read, written in links:
                         self.links.add(read, written)
                         self.unlinked += len(read) == 1  # only the link of the two ENDs
-                    yield PhrasePair(*data.reading.sides(*pair), 1.0)
+                    yield PhrasePair(*data.direction.sides(*pair), 1.0)
                 else:
                     self.left_out += 1
             self.inputs = [
@@ -113,7 +113,7 @@ class SentencePairs:
         except ValueError as error:
             expected, found = error.args
             raise FormatError(reader.path, expected, found, reader.line_number) from None
-        reading = self._data.reading
-        words, writes = map(len, reading.sides(*pair))
-        read, written = reading.places(*places_of(links), writes)
+        direction = self._data.direction
+        words, writes = map(len, direction.sides(*pair))
+        read, written = direction.places(*places_of(links), writes)
         return np.append(read, words), np.append(written, writes)

@@ -8,7 +8,6 @@ alignment, given its links.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +22,8 @@ from moses_feature.rnnsearch.settings import SearchData, SearchSettings
 from moses_feature.rnnsearch.texts import Links, SentencePairs
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.errors import MosesFeatureError
-from moses_feature.runtime.files import Json
 from moses_feature.training.objective import Rows, Terms
-from moses_feature.training.single import train_single
+from moses_feature.training.runs import Material, train_network
 from moses_feature.training.trainer import NO_CONTROL, RunControl
 
 logger = logging.getLogger(__name__)
@@ -83,12 +81,12 @@ def train_search(
 ) -> str:
     """Train RNNsearch and keep the best model in `directory`, with the run's checkpoint.
 
-    Result and errors are those of `train_single`.
+    Result and errors are those of `train_network`.
     """
-    return train_single(
+    return train_network(
         [path for path in (data.source, data.target, data.word_alignment) if path is not None],
-        lambda: _training_set(data, settings, control.command),
-        lambda learnt: _objective(learnt, settings, device),
+        lambda: _read(data, settings, control.command),
+        lambda linked: _objective(linked, settings, device),
         settings,
         directory,
         device,
@@ -96,24 +94,19 @@ def train_search(
     )
 
 
-@dataclass(frozen=True)
-class _TrainingSet:
-    """The data of a network, and its provenance."""
-
-    data: PhraseData
-    links: Links | None
-    provenance: Json
+LinkedPairs = tuple[PhraseData, Links | None]
 
 
 def _objective(
-    learnt: _TrainingSet, settings: SearchSettings, device: torch.device
+    linked: LinkedPairs, settings: SearchSettings, device: torch.device
 ) -> PhraseObjective:
-    if learnt.links is None:
-        return PhraseObjective(learnt.data, settings, device)
-    return GuidedObjective(learnt.data, learnt.links, settings, device)
+    data, links = linked
+    if links is None:
+        return PhraseObjective(data, settings, device)
+    return GuidedObjective(data, links, settings, device)
 
 
-def _training_set(data: SearchData, settings: SearchSettings, command: str) -> _TrainingSet:
+def _read(data: SearchData, settings: SearchSettings, command: str) -> Material[LinkedPairs]:
     pairs = SentencePairs(data)
     collection = PairCollection(pairs)
     if len(collection) < 2:
@@ -145,7 +138,7 @@ def _training_set(data: SearchData, settings: SearchSettings, command: str) -> _
         target,
         WordOptions(),
         collection.escaped(),
-        data.reading,
+        data.direction,
     )
     provenance = {
         "command": command,
@@ -159,4 +152,4 @@ def _training_set(data: SearchData, settings: SearchSettings, command: str) -> _
     if data.word_alignment is not None:
         provenance["unlinked"] = pairs.unlinked
         links = pairs.links.links(np.flatnonzero(collection.kept))
-    return _TrainingSet(learnt, links, provenance)
+    return Material((learnt, links), provenance)

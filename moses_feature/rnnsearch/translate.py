@@ -13,7 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from moses_feature.networks.vocabulary import END, SYMBOLS, UNKNOWN
-from moses_feature.phrases.generation.prefixes import EmptyPrefixes, longest_translation
+from moses_feature.phrases.generation.prefixes import (
+    EmptyPrefixes,
+    longest_translation,
+    search_together,
+)
 from moses_feature.rnnsearch.inference import EncodedSources, Ids, Inputs, SearchNetwork, States
 from moses_feature.rnnsearch.scorer import SearchScorer
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
@@ -124,43 +128,41 @@ class _Hypothesis:
 
 
 @dataclass
-class _Beam:
-    """The search for the translation of one sentence."""
+class _BestTranslations:
+    """The search for the translations of one sentence; see `BeamSearch`."""
 
     width: int
     longest: int
     source_words: int
-    live: list[_Hypothesis]
+    live: list[_Hypothesis] = field(default_factory=lambda: [_Hypothesis((), 0.0, ())])
     ended: list[AlignedTranslation] = field(default_factory=list)
 
-    def advance(self, log_probs: Floats, alignments: Floats32) -> tuple[list[int], list[int]]:
-        """Extend the hypotheses by the best words; return the hypothesis and the word of each.
-
-        Args:
-            log_probs: (live, V) of all words after each hypothesis.
-            alignments: (live, source words + 1).
-        """
-        total = np.array([hypothesis.log_prob for hypothesis in self.live])[:, None] + log_probs
+    def advance(
+        self, words: Integers, log_probs: Floats, ends: Floats, alignments: Floats32 | None
+    ) -> list[tuple[int, int]]:
+        """Extend the hypotheses by the best words; see `BeamSearch`."""
+        assert alignments is not None  # noqa: S101  # RNNsearch has them
+        before = np.array([hypothesis.log_prob for hypothesis in self.live])[:, None]
+        totals = before + np.column_stack([ends, log_probs])
         if len(self.live[0].ids) == self.longest:
-            total[:, END + 1 :] = -np.inf  # the longest length is reached: only END is left
-        best = _best(total, self.width)
-        live, parents, words = [], [], []
-        for place in best.tolist():
-            parent, word = divmod(place, total.shape[1])
-            if total[parent, word] == -np.inf:
-                continue
-            before = self.live[parent]
-            aligned = (*before.alignments, alignments[parent])
-            log_prob = float(total[parent, word])
-            if word == END:
-                self.ended.append(AlignedTranslation(before.ids, log_prob, np.stack(aligned)))
+            totals[:, 1:] = -np.inf  # the longest length is reached: only END is left
+        live, chosen = [], []
+        for place in np.argsort(-totals, axis=None, kind="stable")[: self.width].tolist():
+            parent, candidate = divmod(place, totals.shape[1])
+            if (log_prob := float(totals[parent, candidate])) == -np.inf:
+                break
+            hypothesis = self.live[parent]
+            aligned = (*hypothesis.alignments, alignments[parent, : self.source_words + 1])
+            if candidate == 0:
+                ids = hypothesis.ids
+                self.ended.append(AlignedTranslation(ids, log_prob, np.stack(aligned)))
                 self.width -= 1
             else:
-                live.append(_Hypothesis((*before.ids, word), log_prob, aligned))
-                parents.append(parent)
-                words.append(word)
+                word = int(words[parent, candidate - 1])
+                live.append(_Hypothesis((*hypothesis.ids, word), log_prob, aligned))
+                chosen.append((parent, word))
         self.live = live
-        return parents, words
+        return chosen
 
 
 def translate(
@@ -175,27 +177,9 @@ def translate(
     """
     if not sentences:
         return []
-    beams = [
-        _Beam(beam, longest_translation(len(s)), len(s), [_Hypothesis((), 0.0, ())])
-        for s in sentences
-    ]
-    prefixes = SearchPrefixes.empty(network, sentences)
-    owner = np.arange(len(sentences))  # the sentence of each hypothesis, ascending
-    while len(owner):
-        log_probs, alignments = prefixes.log_probs(), prefixes.alignments
-        parents, words, owners = [], [], []
-        bounds = np.flatnonzero(np.diff(owner, prepend=-1))
-        for first, end in zip(bounds.tolist(), [*bounds[1:].tolist(), len(owner)], strict=True):
-            search = beams[owner[first]]
-            aligned = alignments[first:end, : search.source_words + 1]
-            mine, next_words = search.advance(log_probs[first:end], aligned)
-            parents += [first + parent for parent in mine]
-            words += next_words
-            owners += [owner[first]] * len(mine)
-        owner = np.array(owners, dtype=np.int64)
-        if len(owner):
-            prefixes = prefixes.grown(np.array(parents), np.array(words))
-    return [sorted(search.ended, key=lambda t: -t.score) for search in beams]
+    searches = [_BestTranslations(beam, longest_translation(len(s)), len(s)) for s in sentences]
+    search_together(SearchPrefixes.empty(network, sentences), searches, beam)
+    return [sorted(search.ended, key=lambda t: -t.score) for search in searches]
 
 
 def words_of(
@@ -211,25 +195,13 @@ def words_of(
         else scorer.target.shortlist[word - len(SYMBOLS)]
         for place, word in enumerate(translation.ids)
     ]
-    return words[::-1] if scorer.reading.right_to_left else words
+    return words[::-1] if scorer.direction.right_to_left else words
 
 
 def _copied(alignment: Floats32, source: Sequence[bytes]) -> bytes:
     if not source:
         return SYMBOLS[UNKNOWN]
     return source[int(alignment[: len(source)].argmax())]
-
-
-def _best(scores: Floats, count: int) -> Integers:
-    """Return the places of the largest scores, largest first, and the first of equal ones first."""
-    flat = scores.ravel()
-    if count < len(flat):
-        least = np.partition(flat, len(flat) - count)[len(flat) - count]
-        places = np.flatnonzero(flat >= least)
-    else:
-        places = np.arange(len(flat))
-    best: Integers = places[np.argsort(-flat[places], kind="stable")][:count]
-    return best
 
 
 def writer(directory: Path) -> tuple[SearchScorer, EmptyPrefixes]:

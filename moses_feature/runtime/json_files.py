@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from types import NoneType, UnionType
@@ -13,6 +15,7 @@ from moses_feature.runtime.errors import FormatError
 from moses_feature.runtime.files import Json
 
 T = TypeVar("T")
+_DIGEST = re.compile(r'"([0-9a-f]{8})[0-9a-f]{56}"')
 
 
 def read_json(path: Path, what: str) -> Json:
@@ -144,7 +147,7 @@ def difference(identity: Json, begun: Json) -> Difference | None:
 def _shown(expected: Any, found: Any) -> tuple[str, str]:
     """Return two values as text, of objects only the members that differ."""
     if not (isinstance(expected, dict) and isinstance(found, dict)):
-        return json.dumps(expected), json.dumps(found)
+        return _text(expected), _text(found)
     names = [name for name in {**expected, **found} if expected.get(name) != found.get(name)]
     return _members(expected, names), _members(found, names)
 
@@ -157,5 +160,20 @@ def _without_nulls(value: Any) -> Any:
 
 def _members(content: Json, names: list[str]) -> str:
     return ", ".join(
-        f"{name} {json.dumps(content[name])}" if name in content else f"no {name}" for name in names
+        f"{name} {_text(content[name])}" if name in content else f"no {name}" for name in names
     )
+
+
+def _text(value: Any) -> str:
+    """Return a value as text; of the SHA-256 of a content, only the beginning."""
+    return _DIGEST.sub(r"(content \1…)", json.dumps(value))
+
+
+def numbered(entries: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return an object of names and values; the second value of a name is that of `name 2`."""
+    counts: Counter[str] = Counter()
+    found = {}
+    for name, value in entries:
+        counts[name] += 1
+        found[name if counts[name] == 1 else f"{name} {counts[name]}"] = value
+    return found

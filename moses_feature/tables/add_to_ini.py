@@ -18,7 +18,7 @@ from moses_feature.moses.nbest_lists import named
 from moses_feature.moses.phrase_table import SCORES, count_scores, split_fields
 from moses_feature.networks.architectures import RNNSEARCH
 from moses_feature.networks.files import CONFIG, architecture_of
-from moses_feature.rnnsearch.decoder_feature import DEFAULT_HISTORY, SearchInSearch
+from moses_feature.rnnsearch.decoder_feature import DEFAULT_HISTORY, RnnSearchFeature
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.runtime.files import with_or_without_gz
 from moses_feature.tables.features_json import features_json, read_columns
@@ -143,7 +143,7 @@ def _joint_line(name: str, path: str, model: Path) -> str:
 
 
 def _search_line(name: str, path: str, model: Path) -> str:
-    SearchInSearch(model)
+    RnnSearchFeature(model)
     return f"RNNsearch name={name} path={path} history={DEFAULT_HISTORY}"
 
 

@@ -14,7 +14,7 @@ from moses_feature import __version__
 from moses_feature.moses.lines import LineReader
 from moses_feature.runtime.errors import DataError
 from moses_feature.runtime.files import STANDARD_STREAM, Json
-from moses_feature.runtime.json_files import record
+from moses_feature.runtime.json_files import numbered, record
 from moses_feature.tables.column_models import ColumnModels
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns, ScoredPart
 from moses_feature.tables.features_json import write_features
@@ -154,10 +154,10 @@ def _identity(
 ) -> Json:
     """Return the facts that must be the same for a run to be resumed."""
     return {
-        "models": _digests(models),
+        "models": {name or "model": digests for name, *digests in _digests(models)},
         "dtype": settings.scoring_dtype,
         "words": [asdict(of_model.words) for of_model in of_models],
-        "inputs": input_digests,
+        "inputs": numbered(("text", digest) for digest in input_digests),
         "unknown_target": settings.unknown_target,
         "unknown_source": settings.unknown_source,
         "shard": asdict(shard) if shard else None,

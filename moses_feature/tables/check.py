@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import (
     LOWEST_LOG_SCORE,
@@ -33,6 +32,7 @@ LOWEST_SCORE = math.exp(LOWEST_LOG_SCORE)
 """Below this, Moses takes a score for its floor, a natural log of -100."""
 LARGEST_SCORE = 3.4028235e38
 LINES_SHOWN = 5
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 REGISTERED_PROPERTIES = frozenset(
     b"Counts SourceLabels TargetConstituentBoundariesLeft "
     b"TargetConstituentBoundariesRightAdjacent TargetPreferences Tree SpanLength "
@@ -72,22 +72,17 @@ class TableFault:
         return self.what + self.places
 
 
-def check_table(path: str | Path, ini_path: str | Path | None = None) -> list[TableFault]:
-    """Return the faults of a phrase table, and of the ini that will read it.
+def check_table(path: str | Path) -> list[TableFault]:
+    """Return the faults of a phrase table.
 
     Raises:
-        MosesFeatureError: a file cannot be read, or Moses would refuse the ini.
+        MosesFeatureError: the file cannot be read.
     """
     checker = TableChecker(path)
     with LineReader(path) as reader:
         for line in reader:
             checker.check(line, reader.line_number)
-    findings = checker.findings()
-    if ini_path is not None:
-        ini = MosesIni.read(ini_path)
-        ini.check_names()
-        findings += _check_ini(ini, Path(path), checker.columns)
-    return findings
+    return checker.findings()
 
 
 class TableChecker:
@@ -111,6 +106,8 @@ class TableChecker:
     def check(self, line: bytes, number: int) -> None:
         """Check the next line."""
         self._lines += 1
+        if number == 1 and line.startswith(BYTE_ORDER_MARK):
+            self._add("byte order mark (U+FEFF): Moses takes it as a part of the first word", 1)
         try:
             fields = split_fields(line, self._path, number)
         except FormatError:
@@ -228,30 +225,3 @@ def _problem(value: float | None) -> str | None:
     if value > LARGEST_SCORE:
         return "score beyond the range of a 32-bit float: infinite in Moses"
     return None
-
-
-def _check_ini(ini: MosesIni, table: Path, columns: int | None) -> list[TableFault]:
-    readers = [
-        feature
-        for feature in ini.tables()
-        if _same_file(ini.path.parent / feature.path, table)
-        or _same_file(Path(feature.path), table)
-    ]
-    if not readers:
-        paths = ", ".join(feature.path for feature in ini.tables() if feature.path) or "none"
-        return [TableFault(f"{ini.path}: expected a phrase table {table}, found {paths}")]
-    findings = []
-    for feature in readers:
-        where = f"{ini.path} at line {feature.line_number}"
-        if columns is not None and feature.score_count != columns:
-            findings.append(
-                f"{where}: num-features={feature.score_count}, but the table has {columns} "
-                "scores: Moses stops"
-            )
-        if feature.name not in ini.weights:
-            findings.append(f"{where}: no weights for {feature.name}: its scores count nothing")
-    return [TableFault(text) for text in findings]
-
-
-def _same_file(path: Path, table: Path) -> bool:
-    return path.exists() and path.samefile(table)

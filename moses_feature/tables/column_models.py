@@ -38,10 +38,10 @@ class ColumnModels:
 
     def columns(self, settings: AugmentSettings) -> ColumnsOfModel:
         """Return the `ColumnsOfModel` that computes the columns."""
-        reading, words = self.first.reading, settings.words(self.first)
-        probability = INVERSE_COLUMN if reading.reverse else PROBABILITY_COLUMN
+        direction, words = self.first.direction, settings.words(self.first)
+        probability = INVERSE_COLUMN if direction.reverse else PROBABILITY_COLUMN
         prefix = f"{self.name}: " if self.name else ""
-        names = (prefix + name for name in (probability, *settings.penalties(reading)))
+        names = (prefix + name for name in (probability, *settings.penalties(direction)))
         return ColumnsOfModel(tuple(names), packer_of(self.first), words)
 
     def scorer(
@@ -76,4 +76,4 @@ def load_column_models(given: Sequence[tuple[str, Sequence[Path]]]) -> list[Colu
 
 def _kind(model: Model) -> tuple[object, ...]:
     shortlists = model.source.shortlist, model.target.shortlist
-    return *shortlists, model.words, model.escaped, model.reading
+    return *shortlists, model.words, model.escaped, model.direction

@@ -293,9 +293,9 @@ def propose(
 
 
 def _check(generator: Generator) -> None:
-    words, reading = generator.model.words, generator.model.reading
-    if reading.reverse:
-        raise UsageError(f"expected a network for p(target | source), found {reading}")
+    words, direction = generator.model.words, generator.model.direction
+    if direction.reverse:
+        raise UsageError(f"expected a network for p(target | source), found {direction}")
     if words.source_factor is not None or words.target_factor is not None or words.hierarchical:
         raise UsageError("expected a network for plain words, found one for factors or rules")
 

@@ -12,13 +12,25 @@ from typing import NamedTuple
 
 import numpy as np
 
+from moses_feature.moses.scanning import (
+    CARRIAGE_RETURN,
+    LARGE_E,
+    MINUS,
+    PLUS,
+    POINT,
+    SMALL_E,
+    SPACE,
+    TAB,
+    field_end,
+    line_end,
+    read_digits,
+)
 from moses_feature.moses.words import LONGEST_PHRASE
 from moses_feature.runtime.arrays import Bytes, Integers
 from moses_feature.runtime.compiled import compiled, inner
 
 MOST_FIELDS = 7
-_SPACE, _TAB, _NEW_LINE, _RETURN, _BAR, _BRACKET = 32, 9, 10, 13, 124, 93
-_PLUS, _MINUS, _POINT, _ZERO, _NINE, _E, _SMALL_E = 43, 45, 46, 48, 57, 69, 101
+_BRACKET = ord("]")
 
 
 @dataclass(frozen=True)
@@ -45,11 +57,11 @@ class ScannedLines:
         """Yield pieces of the lines, with `columns` behind the last score of each line."""
         begin = 0
         ends = self.score_ends.tolist(), self.line_ends.tolist()
-        for score_end, line_end, column in zip(*ends, columns, strict=True):
+        for score_end, behind, column in zip(*ends, columns, strict=True):
             yield self.content[begin:score_end]
             yield b" " + column
-            yield self.content[score_end:line_end]
-            begin = line_end
+            yield self.content[score_end:behind]
+            begin = behind
 
 
 class _Found(NamedTuple):
@@ -86,37 +98,26 @@ def scan(content: bytes, lines: int, scores: int) -> ScannedLines | None:
 def _scan(text: Bytes, scores: int, found: _Found) -> bool:
     begin = 0
     for line in range(len(found.line_ends)):
-        end = begin
-        while end < len(text) and text[end] != _NEW_LINE:
-            end += 1
+        end = line_end(text, begin)
         first = begin
         for side in range(2):
-            last = _field_end(text, first, end)
+            last = field_end(text, first, end)
             if last == end or not _words(text, first, last, side, line, found):
                 return False
             first = last + 3
-        last = _field_end(text, first, end)
+        last = field_end(text, first, end)
         found.score_ends[line] = _scores_end(text, first, last, scores)
         if found.score_ends[line] < 0:
             return False
         fields = 3
         while last < end:
             fields += 1
-            last = _field_end(text, last + 3, end)
+            last = field_end(text, last + 3, end)
         if fields > MOST_FIELDS:
             return False
         begin = min(end + 1, len(text))
         found.line_ends[line] = begin
     return begin == len(text)
-
-
-@inner
-def _field_end(text: Bytes, first: int, end: int) -> int:
-    """Return where the next ||| begins; `end` if there is none."""
-    for place in range(first, end - 2):
-        if text[place] == _BAR and text[place + 1] == _BAR and text[place + 2] == _BAR:
-            return place
-    return end
 
 
 @inner
@@ -126,13 +127,13 @@ def _words(text: Bytes, first: int, last: int, side: int, line: int, found: _Fou
     count = begun
     place = first
     while place < last:
-        if text[place] == _SPACE:
+        if text[place] == SPACE:
             place += 1
             continue
         found.words[side, count, 0] = place
-        while place < last and text[place] != _SPACE:
+        while place < last and text[place] != SPACE:
             byte = text[place]
-            if byte in (_TAB, _RETURN) or (byte == _BRACKET and side == 0):
+            if byte in (TAB, CARRIAGE_RETURN) or (byte == _BRACKET and side == 0):
                 return False
             place += 1
         found.words[side, count, 1] = place
@@ -146,7 +147,7 @@ def _scores_end(text: Bytes, first: int, last: int, scores: int) -> int:
     """Return where the last score ends; -1 if the number of scores is wrong or one is bad."""
     place, found, end = first, 0, first
     while place < last:
-        if text[place] == _SPACE:
+        if text[place] == SPACE:
             place += 1
             continue
         place = _number_end(text, place, last)
@@ -160,30 +161,19 @@ def _scores_end(text: Bytes, first: int, last: int, scores: int) -> int:
 @inner
 def _number_end(text: Bytes, place: int, last: int) -> int:
     """Return where a number ends, -1 if no space or end of the field follows it."""
-    if text[place] == _PLUS or text[place] == _MINUS:
+    if text[place] == PLUS or text[place] == MINUS:
         place += 1
-    whole = _digits_end(text, place, last)
-    digits = whole - place
-    place = whole
-    if place < last and text[place] == _POINT:
-        fraction = _digits_end(text, place + 1, last)
-        digits += fraction - place - 1
-        place = fraction
+    _, digits, place = read_digits(text, place, last, 0)
+    if place < last and text[place] == POINT:
+        _, fraction, place = read_digits(text, place + 1, last, 0)
+        digits += fraction
     if digits == 0:
         return -1
-    if place < last and (text[place] == _E or text[place] == _SMALL_E):
+    if place < last and (text[place] == LARGE_E or text[place] == SMALL_E):
         place += 1
-        if place < last and (text[place] == _PLUS or text[place] == _MINUS):
+        if place < last and (text[place] == PLUS or text[place] == MINUS):
             place += 1
-        exponent = _digits_end(text, place, last)
-        if exponent == place:
+        _, exponent, place = read_digits(text, place, last, 0)
+        if exponent == 0:
             return -1
-        place = exponent
-    return place if place == last or text[place] == _SPACE else -1
-
-
-@inner
-def _digits_end(text: Bytes, place: int, last: int) -> int:
-    while place < last and _ZERO <= text[place] <= _NINE:
-        place += 1
-    return place
+    return place if place == last or text[place] == SPACE else -1

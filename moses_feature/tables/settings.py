@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moses_feature.networks.architectures import Dtype
-from moses_feature.networks.direction import Reading
+from moses_feature.networks.direction import Direction
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM
@@ -54,13 +54,13 @@ class AugmentSettings(TableWords):
             if not Path(path).exists():
                 raise MosesFeatureError(f"{path}: No such file or directory")
 
-    def penalties(self, reading: Reading) -> tuple[str, ...]:
+    def penalties(self, direction: Direction) -> tuple[str, ...]:
         """Return the columns for unknown words that a model has beside its probability.
 
         A count of unknown source words, also of a model of p(source | target), is useless: it is
         the same in all derivations of a sentence.
         """
-        if reading.reverse:
+        if direction.reverse:
             return ()
         asked = {
             UNKNOWN_TARGET_COLUMN: self.unknown_target,

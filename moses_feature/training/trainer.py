@@ -17,7 +17,7 @@ from moses_feature.networks.files import CONFIG
 from moses_feature.networks.phrases import phrase_hash
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
-from moses_feature.runtime.json_files import record
+from moses_feature.runtime.json_files import numbered, record
 from moses_feature.training.checkpoint import (
     CHECKPOINT,
     load_checkpoint,
@@ -341,7 +341,7 @@ class Trainer:
         settings = asdict(self._settings)
         for budget in ("updates", "epochs", "minutes", "patience", "cooldown"):
             del settings[budget]
-        inputs = [[entry["role"], entry["sha256"]] for entry in self._provenance["inputs"]]
+        inputs = numbered((of["role"], of["sha256"]) for of in self._provenance["inputs"])
         return {"settings": settings, "inputs": inputs, **self._objective.identity()}
 
 

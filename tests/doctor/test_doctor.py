@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
@@ -184,6 +185,58 @@ def unescaped() -> None:
 
 def not_tokenised() -> None:
     change_lines("dev.en", lambda line: " ".join(f"{token}," for token in line.split()))
+
+
+def raw() -> None:
+    """Neither lower-cased nor tokenised, as the table is."""
+    lines = [line.replace("Mot", "mot").replace("d&apos;", "mot") for line in table_lines()]
+    write_table(lines)
+    change_lines("dev.en", lambda line: line.replace("d&apos;", "Mot"))
+    change_lines("dev.en", lambda line: " ".join(f"({token})" for token in line.split()))
+
+
+def accents(text: str) -> str:
+    return text.replace("T", "é")
+
+
+def accented_system() -> None:
+    write_table([accents(line) for line in table_lines()])
+    change_lines("dev.fr", accents)
+
+
+def decomposed() -> None:
+    accented_system()
+    change_lines("dev.fr", lambda line: unicodedata.normalize("NFD", line))
+
+
+def mojibake() -> None:
+    accented_system()
+    change_lines("dev.fr", lambda line: line.encode().decode("cp1252"))
+
+
+def every_second_line_of_another_text() -> None:
+    lines = Path("dev.fr").read_text().splitlines(keepends=True)
+    mixed = [line if n % 2 else lines[(n + 29) % SENTENCES] for n, line in enumerate(lines)]
+    Path("dev.fr").write_text("".join(mixed))
+
+
+def the_same_reference_always() -> None:
+    Path("dev.fr").write_text(SENTENCES * Path("dev.fr").read_text().splitlines(keepends=True)[0])
+
+
+def byte_order_mark_in_a_table() -> None:
+    content = gzip.decompress(Path("table.gz").read_bytes())
+    Path("table.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + content))
+
+
+def a_plain_model_named_gz() -> None:
+    Path("lm.arpa").rename("lm.arpa.gz")
+    change("moses.ini", "lm.arpa", "lm.arpa.gz")
+
+
+def count_of_the_weights_and_a_missing_model() -> None:
+    count_of_the_weights()
+    missing()
 
 
 def other_language() -> None:
@@ -504,6 +557,15 @@ FAILURES = [
     (lower_cased, "problem", "would be known with a capital"),
     (unescaped, "problem", "would be known escaped (&apos; for ')"),
     (not_tokenised, "problem", "would be known without punctuation at their ends"),
+    (raw, "problem", "known in lower case and without punctuation at their ends"),
+    (decomposed, "problem", "would be known with composed letters (NFC)"),
+    (mojibake, "problem", "would be known if it were not UTF-8 read as Latin-1 (mojibake)"),
+    (every_second_line_of_another_text, "problem", "do not belong to those of the input"),
+    (the_same_reference_always, "problem", "only 1 of its first 60 lines differ"),
+    (byte_order_mark_in_a_table, "problem", "byte order mark (U+FEFF): 1 line (1)"),
+    (a_plain_model_named_gz, "problem", "lm.arpa.gz: expected a .gz file, by its name, found one"),
+    (count_of_the_weights_and_a_missing_model, "problem", "line 9: expected 4 weights"),
+    (count_of_the_weights_and_a_missing_model, "problem", "lm.arpa, which is not there"),
     (other_language, "problem", "its target side 100%"),
     (reference_of_the_source, "problem", "its source side 100%"),
     (moved_reference, "problem", "do not belong to those of the input; moved by 1, they do"),

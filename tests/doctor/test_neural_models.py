@@ -12,7 +12,7 @@ from mert.settings import DecoderSettings
 from mert.tuning.corpus import Corpus, check_chain
 from moses_feature.doctor.examine import examine
 from moses_feature.moses.ini import MosesIni
-from moses_feature.networks.direction import Reading
+from moses_feature.networks.direction import Direction
 from moses_feature.phrases.model import save_model
 from moses_feature.runtime.errors import MosesFeatureError
 
@@ -78,7 +78,7 @@ def test_models_of_other_languages():
 
 
 def test_models_that_a_decoder_refuses(system):
-    save_model(system / "network0", random_model(SEARCH_SIZES, reading=Reading(reverse=True)))
+    save_model(system / "network0", random_model(SEARCH_SIZES, direction=Direction(reverse=True)))
     (system / "neural0" / "model.safetensors").write_bytes(b"")
     (system / "joint0" / "target.vocab").unlink()
     found = about_models()

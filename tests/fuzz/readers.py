@@ -247,10 +247,9 @@ class Readers:
                 columns.append([np.zeros(len(packed.target_lengths))])
 
     def read_check(self, folder: Path, random_: random.Random) -> None:
-        """`check`, with an ini."""
+        """`check`."""
         (folder / "table").write_bytes(mutated(TABLE, random_))
-        (folder / "ini").write_bytes(INI.replace(b"path=table", f"path={folder}/table".encode()))
-        check_table(folder / "table", folder / "ini")
+        check_table(folder / "table")
 
     def read_pairs(self, folder: Path, random_: random.Random) -> None:
         """Phrase pairs to train on."""

@@ -6,7 +6,7 @@ import torch
 
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.architectures import PairSizes
-from moses_feature.networks.direction import FORWARD, Reading
+from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.networks.pair_network import network_of
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.model import PhraseModel
@@ -27,11 +27,11 @@ def random_model(
     sizes: PairSizes = SIZES,
     seed: int = 1,
     scale: float = 0.5,
-    reading: Reading = FORWARD,
+    direction: Direction = FORWARD,
 ) -> PhraseModel:
     """Return a model with random weights, biases too, of a size that makes scores differ."""
     source, target = Vocabulary(tuple(SOURCE_WORDS)), Vocabulary(tuple(TARGET_WORDS))
-    if reading.reverse:
+    if direction.reverse:
         source, target = target, source
     network = network_of(sizes, len(source), len(target))
     generator = torch.Generator().manual_seed(seed)
@@ -41,4 +41,4 @@ def random_model(
         for rate in network.buffers():
             rate.uniform_(0.02, 1.0, generator=generator)
     training = {"settings": {"seed": seed}}
-    return PhraseModel(network, source, target, WordOptions(), training, True, reading)
+    return PhraseModel(network, source, target, WordOptions(), training, True, direction)

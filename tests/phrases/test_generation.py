@@ -11,7 +11,7 @@ from helpers.equations import reference_log_probs, search_log_probs
 from helpers.models import SEARCH_SIZES, SIZES, random_model
 
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.direction import FORWARD, Reading
+from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.networks.pair_network import network_of
 from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.phrases.generation.generator import Generator, generator_of
@@ -23,7 +23,7 @@ LONGEST = 3
 EVERY = [t for n in range(LONGEST + 1) for t in itertools.product(range(1, 4), repeat=n)]
 
 
-def small_model(kind: str, reading: Reading = FORWARD) -> PhraseModel:
+def small_model(kind: str, direction: Direction = FORWARD) -> PhraseModel:
     """Return a model with two target words that is not too sure of anything."""
     sizes = SIZES if kind == "phrases" else SEARCH_SIZES
     model = random_model(sizes, 3, scale=0.6)
@@ -34,7 +34,7 @@ def small_model(kind: str, reading: Reading = FORWARD) -> PhraseModel:
         for name, tensor in model.network.state_dict().items()
     }
     network.load_state_dict(weights)
-    return PhraseModel(network, model.source, target, WordOptions(), {}, True, reading)
+    return PhraseModel(network, model.source, target, WordOptions(), {}, True, direction)
 
 
 @pytest.fixture(params=["phrases", "search"])
@@ -161,7 +161,7 @@ def test_the_command(kind, generator, tmp_path, run):
 
 
 def test_the_last_word_first(tmp_path):
-    save_model(tmp_path / "m", small_model("search", Reading(right_to_left=True)))
+    save_model(tmp_path / "m", small_model("search", Direction(right_to_left=True)))
     generator = generator_of(tmp_path / "m")
     (targets,) = generator.likeliest([[2, 5]], 20)
     longest = max(targets, key=lambda target: len(target.ids))

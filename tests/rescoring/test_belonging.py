@@ -10,7 +10,7 @@ from helpers.models import SEARCH_SIZES, random_model
 from helpers.toy import random_neural_lm
 
 from moses_feature.cslm.settings import LM_ARCHITECTURE
-from moses_feature.networks.direction import Reading
+from moses_feature.networks.direction import Direction
 from moses_feature.networks.files import write_model_files
 from moses_feature.networks.known_words import ENOUGH, FEWEST, KnownWords
 from moses_feature.networks.vocabulary import Vocabulary
@@ -28,7 +28,7 @@ PAIRS = 30
 def models(tmp_path: Path) -> None:
     """Save networks of both directions, and a phrase network."""
     save_model(tmp_path / "forward", random_model(SEARCH_SIZES))
-    save_model(tmp_path / "reverse", random_model(SEARCH_SIZES, reading=Reading(reverse=True)))
+    save_model(tmp_path / "reverse", random_model(SEARCH_SIZES, direction=Direction(reverse=True)))
     save_model(tmp_path / "phrases", random_model())
 
 

@@ -224,7 +224,7 @@ def test_a_rescored_decoder(tmp_path):
     words = [sentence.encode().split() for sentence in sentences]
     inner = EmbeddedDecoder(system, words, SearchLimits(2000, 2000))
     scorer = CslmScorer("CSLM9", load_neural_lm(tmp_path / "toy" / "neural0"))
-    decoder = RescoredDecoder(inner, [scorer], 2)
+    decoder = RescoredDecoder(inner, [scorer], [("CSLM0", "a.cslm")], 2)
     assert decoder.features.names[-1] == "CSLM9_0"
     weight = system.features.weights[system.features.columns("CSLM0")[0]]
     weights = decoder.features.weights[decoder.features.tuneable]
@@ -248,5 +248,7 @@ def test_a_rescored_decoder(tmp_path):
         expected = inner.translate(number, features=FeatureSet.of_ini(toy.ini))[0]
         assert best.words == lists[0].words == expected.words
     with pytest.raises(UsageError, match="has a feature CSLM0 already"):
-        RescoredDecoder(inner, [CslmScorer("CSLM0", load_neural_lm(tmp_path / "toy/neural0"))], 2)
+        RescoredDecoder(
+            inner, [CslmScorer("CSLM0", load_neural_lm(tmp_path / "toy/neural0"))], [], 2
+        )
     assert NEURAL_SIZES.order == 4

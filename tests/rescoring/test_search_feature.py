@@ -13,7 +13,7 @@ from helpers.toy import make_toy
 from mert.decoders.choice import make_decoder
 from mert.settings import DecoderSettings
 from moses_feature.moses.nbest_lists import read_nbest
-from moses_feature.networks.direction import Reading
+from moses_feature.networks.direction import Direction
 from moses_feature.phrases.model import PhraseModel, save_model
 from moses_feature.rescoring.features import scorers_of
 from moses_feature.rescoring.source import SourceText
@@ -30,21 +30,21 @@ LISTS = b"""0 ||| A le  ||| LM0= -2 ||| -3.5
 @pytest.fixture
 def models(tmp_path: Path) -> dict[str, PhraseModel]:
     """Save networks in different directions."""
-    readings = {
-        "one": Reading(),
-        "two": Reading(),
-        "reverse": Reading(reverse=True),
-        "left": Reading(right_to_left=True),
+    directions = {
+        "one": Direction(),
+        "two": Direction(),
+        "reverse": Direction(reverse=True),
+        "left": Direction(right_to_left=True),
     }
     saved = {}
-    for seed, (name, reading) in enumerate(readings.items()):
-        saved[name] = random_model(SEARCH_SIZES, seed, reading=reading)
+    for seed, (name, direction) in enumerate(directions.items()):
+        saved[name] = random_model(SEARCH_SIZES, seed, direction=direction)
         save_model(tmp_path / name, saved[name])
     return saved
 
 
 def expected_words(model: PhraseModel, source: bytes, target: bytes) -> np.ndarray:
-    read, written = model.reading.sides(source.split(), target.split())
+    read, written = model.direction.sides(source.split(), target.split())
     return search_log_probs(model, model.source.ids(read), model.target.ids(written))[0]
 
 

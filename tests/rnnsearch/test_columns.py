@@ -11,7 +11,7 @@ from helpers.equations import random_pairs, search_log_probs
 from helpers.models import SEARCH_SIZES, random_model
 from helpers.tables import LONG_TABLE
 
-from moses_feature.networks.direction import Reading
+from moses_feature.networks.direction import Direction
 from moses_feature.networks.phrases import Phrases
 from moses_feature.phrases.model import save_model
 from moses_feature.phrases.packing import pack_ids
@@ -62,7 +62,7 @@ def test_what_cannot_be_is_refused(run, tmp_path, table):
     model = random_model(SEARCH_SIZES)
     with pytest.raises(UsageError, match="scored in float32, found bfloat16"):
         scorer_of(model, CPU, "bfloat16")
-    save_model(tmp_path / "r", random_model(SEARCH_SIZES, reading=Reading(reverse=True)))
+    save_model(tmp_path / "r", random_model(SEARCH_SIZES, direction=Direction(reverse=True)))
     found = float(run("model", "score", "r", stdin=b"a\tA\n").stdout)
     scorer = SearchScorer(tmp_path / "r")
     expected = scorer.log_probs([scorer.ids([b"a"], [b"A"])]).item()

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from moses_feature.moses.alignments import PLACES, links_of
-from moses_feature.networks.direction import Reading
+from moses_feature.networks.direction import Direction
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import load_model
 from moses_feature.rnnsearch.settings import SearchData, SearchSettings, SearchSizes
-from moses_feature.rnnsearch.training import GUIDANCE, _objective, _training_set
+from moses_feature.rnnsearch.training import GUIDANCE, _objective, _read
 
 SIZES = ("--hidden", 24, "--embedding", 12, "--alignment-units", 16, "--maxout", 16)
 QUICK = ("--batch-size", 20, "--learning-rate", 0.01, "--held-out", 0.05)
@@ -47,21 +47,21 @@ def test_links_are_those_of_a_plain_reader():
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("right_to_left", [False, True])
 def test_the_loss_of_alignments(texts, reverse, right_to_left):
-    """It is the plain sum over the links of a pair, in every direction of reading."""
-    reading = Reading(reverse=reverse, right_to_left=right_to_left)
+    """It is the plain sum over the links of a pair, in every direction."""
+    direction = Direction(reverse=reverse, right_to_left=right_to_left)
     (texts / "source").write_text("a b c\na b c\nd\na\n")
     (texts / "target").write_text("A B\nA B\nD D\nA B B\n")
     (texts / "links").write_text("0-0 2-1 1-0\n0-1\n\n0-2 0-0 0-2\n")
     kept = [((0, 0), (2, 1), (1, 0)), (), ((0, 2), (0, 0))]  # a pair comes once
     settings = SearchSettings(sizes=SearchSizes(6, 5, 4, 3), held_out=0.1)
     source, target, links = (str(texts / name) for name in ("source", "target", "links"))
-    data = SearchData(source, target, min_count=1, reading=reading, word_alignment=links)
-    learnt = _training_set(data, settings, "")
-    objective = _objective(learnt, settings, CPU)
+    data = SearchData(source, target, min_count=1, direction=direction, word_alignment=links)
+    linked = _read(data, settings, "").data
+    objective = _objective(linked, settings, CPU)
     network = objective.network
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter)
-    pairs = learnt.data.pairs
+    pairs = linked[0].pairs
     rows = np.array([2, 0, 1])
     penalty = objective.terms(network, rows).penalty.item()
 
@@ -127,7 +127,7 @@ def test_a_run_goes_on_with_the_same_links(run, texts):
     run("model", "train-rnnsearch", *options, "whole", *told, "--updates", 12)
     run("model", "train-rnnsearch", *options, "parts", *told, "--updates", 6)
     again = ("model", "train-rnnsearch", *options, "parts", "--updates", 12, "--resume")
-    assert '["word alignment", ' in run(*again, exit_code=1).stderr
+    assert "no word alignment, found word alignment (content " in run(*again, exit_code=1).stderr
     run(*again, *told)
     weights = [(texts / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
     assert weights[0] == weights[1]

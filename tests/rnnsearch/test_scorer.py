@@ -73,18 +73,18 @@ def test_directions(search_model, tmp_path):
     source, target = [b"a", b"c", b"zzz"], [b"le", b"chien"]
     for reverse in (False, True):
         for right_to_left in (False, True):
-            reading = type(search_model.reading)(reverse, right_to_left)
+            direction = type(search_model.direction)(reverse, right_to_left)
             model = PhraseModel(
                 search_model.network,
                 search_model.source,
                 search_model.target,
                 search_model.words,
                 {},
-                reading=reading,
+                direction=direction,
             )
             save_model(tmp_path / "m", model)
             loaded = SearchScorer(tmp_path / "m")
-            assert loaded.reading == reading
+            assert loaded.direction == direction
             read, written = (target, source) if reverse else (source, target)
             written = written[::-1] if right_to_left else written
             assert loaded.ids(source, target) == (

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_feature.networks.direction import Reading
+from moses_feature.networks.direction import Direction
 from moses_feature.phrases.model import load_model
 from moses_feature.rnnsearch.scorer import SearchScorer
 
@@ -98,10 +98,10 @@ def test_directions(run, tmp_path):
         "--right-to-left",
     )
     model = load_model(tmp_path / "m")
-    assert model.reading == Reading(reverse=True, right_to_left=True)
+    assert model.direction == Direction(reverse=True, right_to_left=True)
     assert sorted(model.source.shortlist) == sorted(word.upper() for word in WORDS)
     assert sorted(model.target.shortlist) == sorted(WORDS)
-    assert SearchScorer(tmp_path / "m").reading == model.reading
+    assert SearchScorer(tmp_path / "m").direction == model.direction
     assert "p(source | target), right to left" in run("model", "describe", "m").stdout
 
 

@@ -13,7 +13,7 @@ from helpers.equations import random_pairs, search_log_probs
 from helpers.models import random_model
 
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.direction import Reading
+from moses_feature.networks.direction import Direction
 from moses_feature.networks.pair_network import network_of
 from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.phrases.generation import prefixes as prefixes_module
@@ -25,7 +25,7 @@ from moses_feature.rnnsearch.translate import translate, words_of
 SIZES = SearchSizes(hidden=7, embedding=3, alignment=5, maxout=4)
 
 
-def small_model(reading: Reading | None = None, seed: int = 2) -> PhraseModel:
+def small_model(direction: Direction | None = None, seed: int = 2) -> PhraseModel:
     """Return a model with few target words."""
     model = random_model(SIZES, seed, scale=1.0)
     target = Vocabulary((b"A", b"B"))
@@ -36,7 +36,7 @@ def small_model(reading: Reading | None = None, seed: int = 2) -> PhraseModel:
     }
     network.load_state_dict(weights)
     return PhraseModel(
-        network, model.source, target, WordOptions(), {}, True, reading or model.reading
+        network, model.source, target, WordOptions(), {}, True, direction or model.direction
     )
 
 
@@ -77,7 +77,7 @@ def test_a_translation_does_not_depend_on_the_sentences_beside_it(scorer):
 
 @pytest.mark.parametrize("right_to_left", [False, True])
 def test_the_command(tmp_path, run, right_to_left):
-    save_model(tmp_path / "m", small_model(Reading(right_to_left=right_to_left)))
+    save_model(tmp_path / "m", small_model(Direction(right_to_left=right_to_left)))
     scorer = SearchScorer(tmp_path / "m")
     text = [b"a the dog", b"", b"b zzz c", b"d"]
     arguments = ("model", "translate", "m", "--beam", "4", "--alignment-out", "alignments.gz")

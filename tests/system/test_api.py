@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import gzip
+import io
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from helpers.files import ROOT
 from helpers.toy import make_toy, write_corpus
 
-from moses_feature.api import load_model, read_table
+from mert.cli.decode import mert_decode
+from moses_feature.api import load_model, read_table, rescore, train, translate
+from moses_feature.phrases.settings import Sizes, TrainingSettings
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 
 PAGE = ROOT / "docs" / "reference" / "api.md"
@@ -89,3 +96,45 @@ def test_what_is_wrong():
         list(read_table("table"))
     with pytest.raises(MosesFeatureError):
         load_model("phrase-table.gz")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_network_is_trained():
+    Path("table").write_bytes(b"".join(b"a%d ||| b%d ||| 1\n" % (n % 7, n % 5) for n in range(35)))
+    sizes = Sizes(hidden=3, embedding=4, maxout=5, rank=2)
+    updates = []
+    settings = TrainingSettings(sizes=sizes, updates=3)
+    report = {"report": lambda state: updates.append(state.update)}
+    trained = train(["table"], "new.model", settings=settings, device="cpu", **report)
+    assert updates == [1, 2, 3]
+    again = load_model("new.model", "cpu")
+    pairs = [("a1", "b2")]
+    assert trained.log_probs(pairs).tolist() == again.log_probs(pairs).tolist()
+    with pytest.raises(UsageError, match="holds a model already"):
+        train(["table"], "new.model", settings=settings, device="cpu")
+
+
+def test_a_translation_is_rescored(tmp_path, run):
+    """The functions do what the commands do."""
+    toy = make_toy(tmp_path / "toy", neural=1)
+    toy.ini.write(tmp_path / "moses.ini")
+    sentences = ["a b c", "", "d a"]
+    text = "".join(f"{sentence}\n" for sentence in sentences).encode()
+    words = [str(tmp_path / "moses.ini"), "--lists", str(tmp_path / "lists")]
+    done = CliRunner().invoke(mert_decode, words, input=io.BufferedReader(io.BytesIO(text)))
+    assert translate(tmp_path / "moses.ini", sentences) == done.stdout.splitlines()
+    names = {"CSLM7": toy.folder / "neural0"}
+    count = rescore(tmp_path / "lists", tmp_path / "one", names)
+    run("list", "rescore", "lists", "two", "--model", f"CSLM7={toy.folder / 'neural0'}")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert count == (tmp_path / "one").read_bytes().count(b"\n")
+
+
+def test_numeric_libraries_have_one_thread_where_the_package_is_imported():
+    """OpenBLAS divides products that are too small for it, a hundred times slower."""
+    program = "import {}, os; print(os.environ['OPENBLAS_NUM_THREADS'])"
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
+    for name in ("moses_feature.moses.lines", "mert.api"):
+        command = [sys.executable, "-c", program.format(name)]
+        done = subprocess.run(command, env=environment, capture_output=True, check=True)
+        assert done.stdout == b"1\n"

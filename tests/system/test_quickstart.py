@@ -38,7 +38,7 @@ def make(directory: Path, seed: int) -> None:
 
 
 def test_moses_would_read_it(data):
-    assert check_table(data / "phrase-table.gz", data / "moses.ini") == []
+    assert check_table(data / "phrase-table.gz") == []
     assert MosesIni.read(data / "moses.ini").table().score_count == 4
     for part, size in (("train", 3000), ("dev", 500), ("test", 1000)):
         for side in ("en", "fr"):

@@ -11,7 +11,7 @@ import torch
 from helpers.models import SEARCH_SIZES, random_model
 
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.direction import Reading
+from moses_feature.networks.direction import Direction
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import save_model
 from moses_feature.tables.propose import FLAG
@@ -122,7 +122,7 @@ def plain_lexical(words, others, links, probabilities) -> float:
 def test_attention_and_lexical_weights(files, tmp_path, right_to_left):
     """Links are the largest attention of a network that looks; lexical weights by hand."""
     run = files
-    model = random_model(SEARCH_SIZES, reading=Reading(right_to_left=right_to_left))
+    model = random_model(SEARCH_SIZES, direction=Direction(right_to_left=right_to_left))
     save_model(tmp_path / "s", model)
     generator = np.random.default_rng(1)
     of = {}
@@ -213,7 +213,7 @@ def test_errors(files, tmp_path, model_directory):
     (tmp_path / "short").write_bytes(TABLE + b"the dog ||| zz ||| 0.5 ||| 0-0\n")
     refused = run("table", "propose", "short", model_directory, "out", *options, exit_code=1)
     assert "short at line 10: expected 4 scores" in refused.stderr
-    save_model(tmp_path / "back", random_model(SEARCH_SIZES, reading=Reading(reverse=True)))
+    save_model(tmp_path / "back", random_model(SEARCH_SIZES, direction=Direction(reverse=True)))
     refused = run("table", "propose", "in", "back", "out", *options, exit_code=2)
     assert "expected a network for p(target | source), found p(source | target)" in refused.stderr
     assert run("table", "propose", "in", model_directory, "in", *options, exit_code=2)

@@ -8,7 +8,7 @@ from helpers.models import SOURCE_WORDS, TARGET_WORDS
 
 from moses_feature.moses.phrase_table import SOURCE, TARGET, append_scores, tokens
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.direction import Reading
+from moses_feature.networks.direction import Direction
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.packing import Packer
 from moses_feature.runtime.errors import DataError
@@ -117,11 +117,12 @@ def test_ids_are_those_of_the_vocabulary():
 
 
 @pytest.mark.parametrize(
-    "reading", [Reading(), Reading(reverse=True), Reading(right_to_left=True), Reading(True, True)]
+    "direction",
+    [Direction(), Direction(reverse=True), Direction(right_to_left=True), Direction(True, True)],
 )
-def test_packed_alike(reading, monkeypatch):
+def test_packed_alike(direction, monkeypatch):
     sides = Vocabulary(tuple(SOURCE_WORDS)), Vocabulary(tuple(TARGET_WORDS))
-    packer = Packer(*(sides[::-1] if reading.reverse else sides), reading)
+    packer = Packer(*(sides[::-1] if direction.reverse else sides), direction)
     lines = [b"the dog x ||| le chien ||| 1 2\n", b"a ||| A zz B ||| 1 2\n", b"a b ||| D C ||| 1 2"]
     part = Part(0, b"".join(lines), range(1, 4), 2, 3, "", None)
     of_model = ColumnsOfModel(

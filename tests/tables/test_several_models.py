@@ -15,11 +15,11 @@ from helpers.models import SEARCH_SIZES, random_model
 from helpers.tables import LONG_TABLE
 
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.networks.direction import Reading
+from moses_feature.networks.direction import Direction
 from moses_feature.phrases.model import load_model, save_model
 from moses_feature.tables import augment as augment_module
 
-REVERSE = Reading(reverse=True)
+REVERSE = Direction(reverse=True)
 MODELS = "--model", "forward=f", "--model", "back=r", "--model", "both=f", "--model", "both=g"
 
 
@@ -28,8 +28,8 @@ def models(tmp_path):
     for name, model in (
         ("f", random_model()),
         ("g", random_model(seed=2)),
-        ("r", random_model(seed=3, reading=REVERSE)),
-        ("s", random_model(SEARCH_SIZES, seed=4, reading=Reading(True, True))),
+        ("r", random_model(seed=3, direction=REVERSE)),
+        ("s", random_model(SEARCH_SIZES, seed=4, direction=Direction(True, True))),
     ):
         save_model(tmp_path / name, model)
     write_gz(tmp_path / "in.gz", LONG_TABLE)
@@ -162,7 +162,7 @@ def test_a_network_that_learns_backwards(run, tmp_path):
     budget = "--updates", 300, "--learning-rate", 0.01, "--evaluate-every", 100
     run("model", "train", "pairs", "m", "--reverse", *sizes, *budget)
     model = load_model(tmp_path / "m")
-    assert model.reading == REVERSE
+    assert model.direction == REVERSE
     assert sorted(model.source.shortlist) == [b"v%d" % n for n in range(5)]
     assert b"x" in model.target.shortlist
     scores = run("model", "score", "m", stdin=b"w1 x\tv1\nw2 x\tv1\nw1\tv1\n").stdout.split()

@@ -93,23 +93,6 @@ def test_an_empty_table(tmp_path):
     ]
 
 
-def test_the_ini_must_fit(tmp_path):
-    (tmp_path / "t").write_bytes(GOOD)
-    ini = tmp_path / "moses.ini"
-    feature = f"[feature]\nPhraseDictionaryMemory name=T num-features=%d path={tmp_path}/%s\n"
-    ini.write_text(feature % (3, "t") + "[weight]\nT= 1 1 1\n")
-    assert check_table(tmp_path / "t", ini) == []
-    ini.write_text(feature % (3, "t"))
-    (finding,) = check_table(tmp_path / "t", ini)
-    assert "line 2: no weights for T" in str(finding)
-    ini.write_text(feature % (4, "t") + "[weight]\nT= 1 1 1 1\n")
-    (finding,) = check_table(tmp_path / "t", ini)
-    assert "line 2: num-features=4, but the table has 3 scores: Moses stops" in str(finding)
-    ini.write_text(feature % (3, "other"))
-    (finding,) = check_table(tmp_path / "t", ini)
-    assert "expected a phrase table" in str(finding)
-
-
 @needs_shared
 @pytest.mark.parametrize(
     "name", ["alignment-and-counts", "factored-sparse-12scores", "latin1-3fields-5scores"]

@@ -100,7 +100,9 @@ def _set_up_streams() -> None:
         sys.stdout = _ClosedOutput()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Printable("%(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    for package in ("mert", "moses_feature"):
+        logging.getLogger(package).setLevel(logging.INFO)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # file names may be no UTF-8
             stream.reconfigure(errors="backslashreplace")

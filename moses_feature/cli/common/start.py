@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -29,16 +29,14 @@ def loading() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def start(place: str, prepare: Callable[[], None], **options: Any) -> None:
+def start(place: str, **options: Any) -> None:
     """Load a command and run it.
 
     Args:
         place: MODULE:NAME of the command.
-        prepare: is called before anything is loaded.
         options: of the command, to click.
     """
     module, _, name = place.partition(":")
     with loading():
-        prepare()
         command = getattr(import_module(module), name)
     command(**options)

@@ -16,17 +16,14 @@ from moses_feature.cli.common.paths import READ, WRITE
 from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.cslm.settings import LM_ARCHITECTURE
-from moses_feature.joint.settings import JOINT_ARCHITECTURE
 from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
 from moses_feature.networks.architectures import ENCODER_DECODER, FEED_FORWARD
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, open_output
 
 if TYPE_CHECKING:
-    from moses_feature.rescoring.features import Makers
     from moses_feature.rescoring.nbest import RescoredLine
     from moses_feature.rescoring.one_best import OneBest, Outcome
-    from moses_feature.rescoring.source import SourceText
 
 
 @click.command("rescore", cls=Command, no_args_is_help=True)
@@ -85,6 +82,7 @@ def rescore_command(
     from moses_feature.rescoring.features import model_kind, named_model, scorers_of
     from moses_feature.rescoring.nbest import read_weights, rescore
     from moses_feature.rescoring.one_best import OneBest
+    from moses_feature.rescoring.rnn import makers_for
     from moses_feature.rescoring.source import SourceText
 
     if not (models or weights or form != MOSES):
@@ -100,7 +98,7 @@ def rescore_command(
         raise UsageError("n-best lists are written to a file, found -")
     of_file = read_weights(weights) if weights else None
     text = SourceText.read(source) if source is not None else SourceText([], "")
-    scorers = scorers_of(named_models, text, _makers(text, device))
+    scorers = scorers_of(named_models, text, makers_for(text, device.prepare))
     first = None
     if one_best is not None or references:
         first = OneBest(references, lists, len(text) if source is not None else None)
@@ -115,23 +113,6 @@ def rescore_command(
         click.echo(f"{where}: the first of {len(unasked):,} sentences without a list", err=True)
     if first is not None:
         _report(first.outcome())
-
-
-def _makers(text: SourceText, device: DeviceOptions) -> Makers:
-    """Return functions that make features of models that the tuner does not use."""
-    from moses_feature.rescoring.features import JointFeature
-    from moses_feature.rescoring.nbest import SentenceScorer
-
-    def of_phrases(name: str, path: str) -> SentenceScorer:
-        from moses_feature.rescoring.rnn import RnnScorer
-
-        return RnnScorer(name, path, text, device.prepare())
-
-    return {
-        JOINT_ARCHITECTURE: lambda name, path: JointFeature(name, path, text),
-        ENCODER_DECODER: of_phrases,
-        FEED_FORWARD: of_phrases,
-    }
 
 
 def _write(

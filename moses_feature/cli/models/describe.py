@@ -98,7 +98,7 @@ def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, A
         yield SIZES[name], size
     yield "parameters", f"{sum(p.numel() for p in network.parameters()):,}"
     if isinstance(model, PhraseModel):
-        yield "direction", model.reading
+        yield "direction", model.direction
     yield "source words", f"{len(model.source.shortlist):,}"
     yield "target words", f"{len(model.target.shortlist):,}"
     yield "escaped", "yes" if model.escaped else "no"

@@ -24,7 +24,7 @@ from moses_feature.cli.models.training_options import (
     shortlist_options,
     size_options,
 )
-from moses_feature.networks.direction import Reading
+from moses_feature.networks.direction import Direction
 from moses_feature.rnnsearch.settings import SEARCH_PRESETS, SearchData, SearchSettings, SearchSizes
 from moses_feature.runtime.errors import UsageError
 from moses_feature.training.settings import RunSettings
@@ -46,15 +46,17 @@ class RnnSearchOptions:
     shortlist: int
     min_count: int
     longest: int
-    reading: Reading
+    direction: Direction
     alignment: str | None
 
     @classmethod
     def from_options(cls, given: Given) -> RnnSearchOptions:
         """Pick them from the options of a command."""
         size = SizeOptions.from_options(given, SearchSizes)
-        reading = take(Reading, given)
-        return take(cls, given, size=size, reading=reading, run=take(RunSettings, given, "clip"))
+        direction = take(Direction, given)
+        return take(
+            cls, given, size=size, direction=direction, run=take(RunSettings, given, "clip")
+        )
 
     def settings(self, device: torch.device) -> SearchSettings:
         """Return the settings of training on a device."""
@@ -69,7 +71,7 @@ class RnnSearchOptions:
     def data(self, source: str, target: str) -> SearchData:
         """Return the data to train on."""
         limits = self.shortlist, self.min_count, self.longest
-        return SearchData(source, target, *limits, self.reading, self.alignment)
+        return SearchData(source, target, *limits, self.direction, self.alignment)
 
 
 search_options = OptionGroup(

@@ -14,7 +14,7 @@ from moses_feature.cslm.settings import LARGEST_SIZE, LmData, LmSettings, LmSize
 from moses_feature.joint.settings import JointData
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.architectures import FEED_FORWARD, RNNSEARCH, Dtype
-from moses_feature.networks.direction import Reading
+from moses_feature.networks.direction import Direction
 from moses_feature.phrases.settings import (
     FEED_FORWARD_PRESETS,
     MOST_FOLDS,
@@ -273,8 +273,8 @@ class TrainingOptions:
 
     def data(self, tables: tuple[str, ...], words: WordOptions) -> TrainingData:
         """Return the data to train on."""
-        texts, reading = (self.source_text, self.target_text), Reading(self.reverse)
-        return TrainingData(tables, *texts, self.shortlist, words, self.folds, reading)
+        texts, direction = (self.source_text, self.target_text), Direction(self.reverse)
+        return TrainingData(tables, *texts, self.shortlist, words, self.folds, direction)
 
 
 training_options = OptionGroup(

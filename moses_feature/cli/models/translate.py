@@ -79,7 +79,7 @@ def _write_alignment(
 ) -> None:
     """Write a line; rows are in the order of the words."""
     rows = translation.alignment[: len(words) + 1].astype(float).round(4).tolist()
-    if scorer.reading.right_to_left:
+    if scorer.direction.right_to_left:
         rows = [*rows[-2::-1], rows[-1]]
     content = {
         "source": [word.decode(errors="replace") for word in source],

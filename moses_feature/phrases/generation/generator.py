@@ -83,7 +83,7 @@ class Generator:
             if places is None:
                 return None
             found += places
-        return [places[::-1] for places in found] if self.model.reading.right_to_left else found
+        return [places[::-1] for places in found] if self.model.direction.right_to_left else found
 
     def words(self, written: Written) -> list[bytes]:
         """Return the words of a target, first word first; an unknown one is `<unk>`."""
@@ -91,7 +91,7 @@ class Generator:
         words = [
             shortlist[word - symbols] if word >= symbols else SYMBOLS[word] for word in written.ids
         ]
-        return words[::-1] if self.model.reading.right_to_left else words
+        return words[::-1] if self.model.direction.right_to_left else words
 
     def _parts(self, sources: Sequence[Ids], prefixes: int) -> Iterator[Sequence[Ids]]:
         """Yield source phrases in groups that fit memory, at most `prefixes` prefixes for each."""

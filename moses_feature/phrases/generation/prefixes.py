@@ -82,29 +82,61 @@ def likeliest(
         beam: prefixes of a source phrase that are extended.
         banned: words that no target may contain.
     """
-    searches = [_BeamSearch(beam, most) for most in longest]
+    searches = [_LikeliestTargets(beam, most) for most in longest]
+    search_together(empty, searches, beam + len(banned), banned)
+    return [search.ended for search in searches]
+
+
+class BeamSearch(Protocol):
+    """The search for the targets of one source, which decides which prefixes go on."""
+
+    def advance(
+        self, words: Integers, log_probs: Floats, ends: Floats, alignments: Floats32 | None
+    ) -> list[tuple[int, int]]:
+        """Extend the live prefixes; return (prefix, word) of each longer one, none at the end.
+
+        Args:
+            words: (live, n) candidates for the next word, END excluded.
+            log_probs: (live, n) their log p.
+            ends: (live,) log p of END.
+            alignments: (live, longest source + 1) of each next word, None without attention.
+        """
+
+
+def search_together(
+    empty: Prefixes, searches: Sequence[BeamSearch], candidates: int, banned: Sequence[int] = ()
+) -> None:
+    """Run the searches of some sources to their ends, a word at a time.
+
+    Args:
+        empty: an empty prefix for each source.
+        searches: the search of each.
+        candidates: next words of a prefix that are considered.
+        banned: words that no target may contain.
+    """
     prefixes, owners = empty, list(range(len(searches)))
     while owners:
-        found, log_probs, ends = prefixes.best(beam + len(banned))
+        found, log_probs, ends = prefixes.best(candidates)
         log_probs[np.isin(found, banned)] = -np.inf
+        alignments = prefixes.alignments
         bounds = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(owners)]
         parents, words, next_owners = [], [], []
         for first, end in pairwise(bounds):
-            owner = owners[first]
-            mine = slice(first, end)
-            for parent, word in searches[owner].advance(found[mine], log_probs[mine], ends[mine]):
+            owner, mine = owners[first], slice(first, end)
+            aligned = None if alignments is None else alignments[mine]
+            chosen = searches[owner].advance(found[mine], log_probs[mine], ends[mine], aligned)
+            for parent, word in chosen:
                 parents.append(first + parent)
                 words.append(word)
                 next_owners.append(owner)
         owners = next_owners
         if owners:
             prefixes = prefixes.grown(np.array(parents), np.array(words))
-    return [search.ended for search in searches]
 
 
 @dataclass
-class _BeamSearch:
-    """The search for the targets of one source phrase.
+class _LikeliestTargets:
+    """The search for the likeliest targets of one source phrase; see `BeamSearch`.
 
     Attributes:
         ended: finished targets, likeliest first.
@@ -116,14 +148,11 @@ class _BeamSearch:
     ended: list[Written] = field(default_factory=list)
     live: list[Written] = field(default_factory=lambda: [Written((), 0.0)])
 
-    def advance(self, words: Integers, log_probs: Floats, ends: Floats) -> list[tuple[int, int]]:
-        """Extend the live prefixes by the best next words; return (prefix, word) of each.
-
-        Args:
-            words: (live, n) candidates for the next word.
-            log_probs: (live, n) their log p.
-            ends: (live,) log p of END.
-        """
+    def advance(
+        self, words: Integers, log_probs: Floats, ends: Floats, alignments: Floats32 | None
+    ) -> list[tuple[int, int]]:
+        """Extend the live prefixes by the best next words; see `BeamSearch`."""
+        del alignments
         before = np.array([prefix.log_prob for prefix in self.live])
         whole = [
             Written(prefix.ids, total)

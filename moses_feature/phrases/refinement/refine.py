@@ -13,7 +13,6 @@ import hashlib
 import logging
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -31,11 +30,8 @@ from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.errors import DataError, UsageError
 from moses_feature.runtime.files import Json
 from moses_feature.training.objective import Rows, Terms
-from moses_feature.training.single import train_single
-from moses_feature.training.trainer import (
-    NO_CONTROL,
-    RunControl,
-)
+from moses_feature.training.runs import Material, train_network
+from moses_feature.training.trainer import NO_CONTROL, RunControl
 
 logger = logging.getLogger(__name__)
 
@@ -131,7 +127,7 @@ class ExpectedBleu:
         """Write the model."""
         of = self._model
         words = of.source, of.target, of.words
-        save_model(directory, PhraseModel(of.network, *words, training, of.escaped, of.reading))
+        save_model(directory, PhraseModel(of.network, *words, training, of.escaped, of.direction))
 
     def identity(self) -> Json:
         """Return what identifies the run: the network and its data."""
@@ -258,13 +254,13 @@ def refine(
         DataError: texts of different lengths, or lists of another network.
     """
 
-    def objective(learnt: _Lists) -> ExpectedBleu:
+    def objective(lists: PhraseLists) -> ExpectedBleu:
         weight = settings.weight
         if weight is None:
             weight = float(data.features.weights[data.features.tuneable][data.column])
-        return ExpectedBleu(_network(data), learnt.lists, weight, settings, device)
+        return ExpectedBleu(_network(data), lists, weight, settings, device)
 
-    return train_single(
+    return train_network(
         (data.source, *data.references, data.lists),
         lambda: _read(data, _network(data), control.command),
         objective,
@@ -273,14 +269,6 @@ def refine(
         device,
         control,
     )
-
-
-@dataclass(frozen=True)
-class _Lists:
-    """The lists to learn from, and their provenance."""
-
-    lists: PhraseLists
-    provenance: Json
 
 
 def _network(data: RefineData) -> PhraseModel:
@@ -293,12 +281,12 @@ def _network(data: RefineData) -> PhraseModel:
             f"{data.model}: expected the network that made the column of the lists (SHA-256 "
             f"{data.digest[:12]}…), found another one ({model.digest[:12]}…)"
         )
-    if model.reading != FORWARD:
-        raise UsageError(f"{data.model}: expected a network for {FORWARD}, found {model.reading}")
+    if model.direction != FORWARD:
+        raise UsageError(f"{data.model}: expected a network for {FORWARD}, found {model.direction}")
     return model
 
 
-def _read(data: RefineData, model: PhraseModel, command: str) -> _Lists:
+def _read(data: RefineData, model: PhraseModel, command: str) -> Material[PhraseLists]:
     words = data.words.words(model)
     reader = ListReader(data.features, data.column, words, model.source, model.target)
     lists = reader.read(data.lists, data.source, data.references)
@@ -317,4 +305,4 @@ def _read(data: RefineData, model: PhraseModel, command: str) -> _Lists:
         "refined_model": model.digest,
         "before": model.training,
     }
-    return _Lists(lists, provenance)
+    return Material(lists, provenance)

@@ -1,0 +1,121 @@
+"""The run that trains a network, or several in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import torch
+
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import STANDARD_STREAM, Json, locked_directory
+from moses_feature.training.objective import Objective
+from moses_feature.training.settings import RunSettings
+from moses_feature.training.trainer import (
+    INTERRUPTED,
+    RunControl,
+    Trainer,
+    holds_model,
+    run_or_resume,
+)
+
+D = TypeVar("D")
+
+
+@dataclass(frozen=True)
+class Material(Generic[D]):
+    """What a network learns from, and its provenance for the model's config."""
+
+    data: D
+    provenance: Json
+
+
+@dataclass(frozen=True)
+class Network(Generic[D]):
+    """A network to train.
+
+    Attributes:
+        directory: its model directory.
+        read: reads what it learns from; only the first process calls it.
+    """
+
+    directory: Path
+    read: Callable[[], Material[D]]
+
+
+def train_networks(
+    files: Sequence[str],
+    networks: Sequence[Network[D]],
+    objective_of: Callable[[D], Objective],
+    settings: RunSettings,
+    directory: Path,
+    device: torch.device,
+    control: RunControl,
+    prepare: Callable[[], None] = lambda: None,
+) -> str:
+    """Train networks in turn; keep the best state of each, and the checkpoint of its run.
+
+    Args:
+        files: the files that are read.
+        networks: the networks.
+        objective_of: makes a network and its objective.
+        settings: how to train.
+        directory: the directory of the run, which is locked.
+        device: the device to train on.
+        control: stopping, resuming and reporting; see `RunControl`.
+        prepare: called by the first process when the directory is locked.
+
+    Returns:
+        The reason for stopping; `interrupted` if `control.stop` asked for it.
+
+    Raises:
+        UsageError: a directory holds a model already and is not to be resumed, or a file is a
+            stream.
+        OutputError: another run is writing `directory`, or it cannot be written.
+        MosesFeatureError: bad data, or nothing to resume.
+    """
+
+    def check() -> None:
+        if STANDARD_STREAM in files:
+            raise UsageError("training reads from files: expected a file name, found -")
+        if any(holds_model(network.directory) for network in networks) and not control.resume:
+            raise UsageError(f"{directory} holds a model already: --resume goes on with it")
+
+    ranks = control.ranks
+    ranks.from_first(check)
+    reason = INTERRUPTED
+    with ExitStack() as stack:
+        lock = locked_directory(directory, "training")
+        ranks.from_first(lambda: stack.enter_context(lock))
+        ranks.from_first(prepare)
+        for network in networks:
+            material = ranks.from_first(network.read)
+            trainer = Trainer(
+                objective_of(material.data),
+                settings,
+                network.directory,
+                device,
+                material.provenance,
+                ranks,
+            )
+            reason = run_or_resume(trainer, network.directory, control.stop, control.report, ranks)
+            if reason == INTERRUPTED:
+                break
+    return reason
+
+
+def train_network(
+    files: Sequence[str],
+    read: Callable[[], Material[D]],
+    objective_of: Callable[[D], Objective],
+    settings: RunSettings,
+    directory: Path,
+    device: torch.device,
+    control: RunControl,
+) -> str:
+    """Train one network; see `train_networks`."""
+    networks = [Network(directory, read)]
+    return train_networks(files, networks, objective_of, settings, directory, device, control)
