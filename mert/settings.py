@@ -40,8 +40,8 @@ class DecoderSettings:
     Attributes:
         decoder: `embedded` or `moses`.
         limits: the limits of the embedded search.
-        jobs: processes of the embedded decoder, or workers on a cluster; None for one, or for as
-            many as the cluster has cores for.
+        jobs: processes of the embedded decoder, or workers on a cluster; None for as many as there
+            are cores, on this machine fewer for short texts.
         ray: the address of a Ray cluster that decodes; None for this machine only.
         moses: how to run Moses.
         rescoring: features that the decoder does not have, with their models: NAME and path.

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from mert.cli.estimate import seconds_of_decoding, told
 from mert.cli.options import TUNING, DecodingProgress, decoder_options, force_option, tuning_options
 from mert.settings import DecoderSettings, TuningSettings
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, command_line, debug_option
+from moses_feature.cli.common.options import estimate_option
 from moses_feature.cli.common.paths import READ_SYSTEM
-from moses_feature.cli.common.progress import Progress
+from moses_feature.cli.common.progress import Progress, duration
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.ini import MosesIni
 from moses_feature.runtime.errors import UsageError
 
 if TYPE_CHECKING:
     from mert.comparison.candidate import Candidate, FinishedOutput
+    from mert.tuning.corpus import Corpus
 
 
 @click.command("mert-compare", cls=Command, no_args_is_help=True)
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
 @decoder_options
 @tuning_options
 @force_option
+@estimate_option
 @debug_option
 @click.version_option(__version__)
 def mert_compare(
@@ -66,6 +71,7 @@ def mert_compare(
     decoder_choice: DecoderSettings,
     tuning: TuningSettings,
     force: bool,
+    estimate: bool,
 ) -> None:
     """Tune and compare systems as in the paper's Table 1; the first one is the baseline.
 
@@ -101,6 +107,11 @@ def mert_compare(
         raise UsageError(f"--rescore: no system {', '.join(sorted(unknown))}")
     dev_corpus = Corpus.read(dev, dev_reference) if dev else None
     test_corpus = Corpus.read(test, test_reference)
+    if estimate:
+        if dev_corpus is None:
+            raise UsageError("--estimate is for systems to tune: expected NAME=INI and --dev")
+        _estimate(candidates, dev_corpus, test_corpus, decoder_choice, tuning, seeds)
+        return
     sizes = {"test": len(test_corpus), "decoding": len(dev_corpus or ())}
     with Progress(has_end=True) as bar:
         comparison = compare(
@@ -119,6 +130,29 @@ def mert_compare(
     click.echo(as_markdown(comparison))
     click.echo(
         f"{Path(work_dir) / PAGE}: the same as a page, with plots; open it in a browser", err=True
+    )
+
+
+def _estimate(
+    candidates: Sequence[Candidate],
+    dev: Corpus,
+    test: Corpus,
+    decoder: DecoderSettings,
+    tuning: TuningSettings,
+    seeds: int,
+) -> None:
+    """Print the time that each system takes, and the sum of all."""
+    total = 0.0
+    for candidate in candidates:
+        settings = replace(decoder, rescoring=candidate.rescoring)
+        times = seconds_of_decoding(candidate.ini, dev, settings, tuning.list_size)
+        click.echo(f"{candidate.name}: {told(*times, tuning.max_iterations)}")
+        reading, decoding = times
+        of_test = reading + decoding * len(test) / len(dev)
+        total += seeds * (reading + tuning.max_iterations * decoding + of_test)
+    click.echo(
+        f"{seeds} runs of each, and the test text with the weights of each: {duration(total)} at "
+        "most, less where tuning settles earlier or runs share what they begin with"
     )
 
 

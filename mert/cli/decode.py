@@ -89,6 +89,8 @@ def mert_decode(
     """
     from moses_feature.decoder.decoder import EmbeddedDecoder, embedded_decoder
     from moses_feature.decoder.system import System
+    from moses_feature.doctor.examine import check_kept_phrases
+    from moses_feature.doctor.neural_models import check_neural_models
 
     if constraint and (lists or search.jobs):
         raise UsageError("--constraint goes neither with --lists nor with --jobs")
@@ -106,14 +108,20 @@ def mert_decode(
         segmentation=system.segmentation or with_segmentation,
         counts=leave_one_out is not None,
     )
-    sentences, _ = read_text(STANDARD_STREAM)
+    sentences, digest = read_text(STANDARD_STREAM)
+    for finding in (
+        *check_kept_phrases(read, "the standard input", digest),
+        *check_neural_models(read, [list(sentence) for sentence in sentences], []),
+    ):
+        if finding.severity == "problem":
+            raise MosesFeatureError(str(finding))
+        click.echo(str(finding), err=True)
     references = _references(leave_one_out, len(sentences)) if leave_one_out else None
     if constraint:
         _force(EmbeddedDecoder(system, sentences, search.limits), sentences, constraint)
         return
     began = time.perf_counter()
-    jobs = search.jobs or 1
-    decoder = embedded_decoder(system, sentences, search.limits, jobs, references=references)
+    decoder = embedded_decoder(system, sentences, search.limits, search.jobs, references=references)
     loaded = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="mert-decode-") as scratch:
         path = Path(scratch) / "nbest.gz"

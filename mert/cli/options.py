@@ -51,7 +51,7 @@ TUNING = TuningSettings()
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """The limits of the embedded decoder, and its number of processes; None for one."""
+    """The limits of the embedded decoder, and its number of processes, if one is given."""
 
     limits: SearchLimits
     jobs: int | None
@@ -98,7 +98,10 @@ _search_options = options(
         within=WholeRange(1, MOST_POPS),
     ),
     option(
-        "jobs", "Processes of the embedded decoder; 1 by default.", default=DecoderSettings.jobs
+        "jobs",
+        "Processes of the embedded decoder; by default as many as there are cores, fewer for "
+        "short texts.",
+        default=DecoderSettings.jobs,
     ),
 )
 

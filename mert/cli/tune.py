@@ -7,10 +7,12 @@ from pathlib import Path
 
 import click
 
+from mert.cli.estimate import seconds_of_decoding, told
 from mert.cli.options import TUNING, DecodingProgress, decoder_options, force_option, tuning_options
 from mert.settings import DecoderSettings, TuningSettings
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, command_line, debug_option
+from moses_feature.cli.common.options import estimate_option
 from moses_feature.cli.common.paths import READ_INI
 from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.vocabulary import option
@@ -31,6 +33,7 @@ from moses_feature.moses.ini import MosesIni
 @decoder_options
 @tuning_options
 @force_option
+@estimate_option
 @option("seed", default=TUNING.seed)
 @debug_option
 @click.version_option(__version__)
@@ -43,6 +46,7 @@ def mert_tune(
     decoder_choice: DecoderSettings,
     tuning: TuningSettings,
     force: bool,
+    estimate: bool,
     seed: int,
 ) -> None:
     """Tune the weights of a system; writes WORK-DIR/moses.ini.
@@ -67,6 +71,10 @@ def mert_tune(
     rescoring = tuple(named_model(text) for text in rescore)
     decoder_choice = replace(decoder_choice, rescoring=rescoring)
     check_chain(system, corpus, decoder_choice)
+    if estimate:
+        times = seconds_of_decoding(system, corpus, decoder_choice, tuning.list_size)
+        click.echo(told(*times, tuning.max_iterations))
+        return
     identity = {**identity_of(system, corpus), "decoder": decoder_choice.identity()}
     decoder = make_decoder(decoder_choice, system, corpus.sentences)
     try:

@@ -7,6 +7,7 @@ that was killed is resumed.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -38,9 +39,12 @@ from mert.comparison.system_runs import ComparisonTask, Report, SystemRuns
 from mert.comparison.translations import ComparedTexts
 from mert.settings import DecoderSettings, TuningSettings
 from mert.tuning.corpus import Corpus, check_chain
+from moses_feature.doctor.examine import check_kept_phrases
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import locked_directory, write_json
 from moses_feature.runtime.json_files import difference, read_json
+
+logger = logging.getLogger(__name__)
 
 
 def compare(
@@ -144,6 +148,9 @@ def _check_new(
             for corpus in (dev, test) if candidate == candidates[0] else (dev,):
                 if corpus is not None:
                     check_chain(candidate.ini, corpus, candidate.decoder(decoder))
+    for candidate in candidates[1:]:
+        for finding in check_kept_phrases(candidate.ini, test.paths[0], test.digests[0]):
+            logger.warning("%s", finding)
 
 
 def _check_directory(

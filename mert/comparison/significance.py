@@ -84,7 +84,11 @@ def approximate_randomisation(system: Integers, baseline: Integers, seed: int = 
 
 
 def paired_bootstrap(system: Integers, baseline: Integers, seed: int = 1) -> float:
-    """Return the p-value of the difference (Koehn 2004), two-sided, as sacreBLEU counts it."""
+    """Return the p-value of the difference (Koehn 2004), two-sided.
+
+    The distances of the resampled differences from their mean are compared with the observed one.
+    sacreBLEU 2.6 compares in a way that is in effect one-sided, so its p-value may be smaller.
+    """
     differences = bootstrap_differences(system, baseline, seed)
     return p_of_differences(differences, mean_quality(system) - mean_quality(baseline))
 

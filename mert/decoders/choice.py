@@ -12,7 +12,7 @@ from mert.decoders.decoder import Decoder
 from mert.decoders.moses import MosesDecoder
 from mert.decoders.rescored import RescoredDecoder
 from mert.settings import DecoderSettings, MosesSettings
-from moses_feature.decoder.decoder import embedded_decoder
+from moses_feature.decoder.decoder import embedded_decoder, usual_jobs
 from moses_feature.decoder.source_phrases import Sentence, surface
 from moses_feature.decoder.system import SEGMENTATION, System
 from moses_feature.moses.features import FeatureSet
@@ -32,7 +32,11 @@ def make_decoder(
         source = SourceText((b" ".join(surface(s)) for s in sentences), "the source text")
         scorers = scorers_of(settings.rescoring, source)
         return RescoredDecoder(
-            decoder, scorers, settings.rescoring, len(sentences), settings.jobs or 1
+            decoder,
+            scorers,
+            settings.rescoring,
+            len(sentences),
+            settings.jobs or usual_jobs(len(sentences)),
         )
     except BaseException:
         decoder.close()
@@ -44,7 +48,7 @@ def _on_any_machine(
 ) -> Decoder:
     if settings.ray is None:
         return _on_this_machine(settings, ini, sentences)
-    make = partial(_on_this_machine, replace(settings, jobs=None, cache=None), ini)
+    make = partial(_on_this_machine, replace(settings, jobs=1, cache=None), ini)
     cores = settings.moses.threads if settings.decoder == "moses" else 1
     features = _features(settings, ini)
     return ClusterDecoder(settings.ray, make, features, sentences, cores, settings.jobs)
@@ -58,7 +62,7 @@ def _on_this_machine(
     system = System.of_ini(ini)
     segmentation = settings.segmentation or system.segmentation
     system = replace(system, cache=settings.cache, segmentation=segmentation)
-    return embedded_decoder(system, sentences, settings.limits, settings.jobs or 1, first)
+    return embedded_decoder(system, sentences, settings.limits, settings.jobs, first)
 
 
 def _moses(settings: DecoderSettings) -> MosesSettings:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from mert.optimisers.candidates import Candidates, Optimum, SearchSpace, normali
 from mert.optimisers.line_search import LineSearch
 from mert.settings import TuningSettings
 from moses_feature.runtime.arrays import Floats, Integers
+from moses_feature.runtime.processes import cores
 
 SMALLEST_GAIN = 1e-5
 """The least gain in quality of a step for the search to continue."""
@@ -52,7 +52,7 @@ def mert(
     if count > 1:
         parts = [_Search(lines.part(part, count), space) for part in range(count)]
     ended = threading.Event()
-    with ThreadPoolExecutor(_cores()) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
 
         def first_climb(restart: int) -> _Place:
             if restart == 0:
@@ -77,13 +77,6 @@ def mert(
     reason = f"{restarts} restarts done, the best is number {best}"
     start_quality = search.at(starts[0]).quality
     return Optimum(places[best].weights, places[best].quality, start_quality, reason, of_restarts)
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

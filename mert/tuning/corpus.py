@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mert.decoders.choice import make_decoder
 from mert.settings import DecoderSettings
-from moses_feature.doctor.examine import examine_fast
+from moses_feature.doctor.examine import check_kept_phrases, examine_fast
 from moses_feature.doctor.neural_models import check_neural_models
 from moses_feature.metrics.bleu import References
 from moses_feature.moses.features import FeatureSet
@@ -76,6 +76,7 @@ def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> Non
             references.
     """
     fatal, others = examine_fast(ini)
+    others += check_kept_phrases(ini, corpus.paths[0], corpus.digests[0])
     sentences = [list(sentence) for sentence in corpus.sentences]
     references = [list(of_sentence[0]) for of_sentence in corpus.references]
     fatal += check_neural_models(ini, sentences, references)

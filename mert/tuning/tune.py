@@ -312,7 +312,7 @@ def _check_quality(of: Metric, statistics: Integers, has_matches: bool, force: b
             found = f" (1- to 4-grams found in the references: {shares})"
         raise MosesFeatureError(
             f"{of.label} of the first translations is {of.shown(quality):.2f}{found}: are the "
-            "references translations of this text, in the target language, tokenised and cased like "
-            "the system's output?"
+            "references translations of this text, in the target language, tokenised and cased "
+            "like the system's output?"
             f"{hint}"
         )

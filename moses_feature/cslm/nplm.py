@@ -19,13 +19,13 @@ import numpy as np
 from moses_feature.cslm.scorer import NeuralLM
 from moses_feature.cslm.settings import LmSizes
 from moses_feature.moses.lines import LineReader
-from moses_feature.networks.vocabulary import SYMBOLS, Vocabulary
+from moses_feature.networks.vocabulary import BEGIN, SYMBOLS, Vocabulary
 from moses_feature.runtime.arrays import Floats32
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
 from moses_feature.runtime.files import whole_file
 
-BEGIN, NULL = b"<s>", b"<null>"
-"""The word before a sentence, and a missing context word."""
+NULL = b"<null>"
+"""A missing context word; BEGIN is the word before a sentence."""
 INPUTS, OUTPUTS = b"\\input_vocab", b"\\output_vocab"
 MATRICES = {
     b"\\input_embeddings": "projection.weight",

@@ -33,7 +33,7 @@ from moses_feature.moses.nbest_lists import Hypothesis, format_nbest
 from moses_feature.moses.segmentation import PhrasePlace, write_segmentation
 from moses_feature.runtime.arrays import Integers, Record
 from moses_feature.runtime.files import whole_file
-from moses_feature.runtime.processes import ObjectProcess
+from moses_feature.runtime.processes import ObjectProcess, cores
 from moses_feature.runtime.signals import deferred
 
 PATHS_PER_HYPOTHESIS = 20
@@ -257,11 +257,20 @@ class EmbeddedDecoder:
         )
 
 
+SENTENCES_OF_A_JOB = 200
+"""A process with fewer sentences hardly pays for reading the models."""
+
+
+def usual_jobs(sentences: int) -> int:
+    """Return how many processes decode a text by default: the cores, fewer for short texts."""
+    return max(1, min(cores(), sentences // SENTENCES_OF_A_JOB))
+
+
 def embedded_decoder(
     system: System,
     sentences: Sequence[Sentence],
     limits: SearchLimits,
-    jobs: int,
+    jobs: int | None,
     first: int = 0,
     references: Sequence[Sentence] | None = None,
 ) -> EmbeddedDecoder | Workers:
@@ -271,11 +280,12 @@ def embedded_decoder(
         system: the models.
         sentences: the sentences, as tokens.
         limits: the limits of the search.
-        jobs: the number of processes.
+        jobs: the number of processes; None for `usual_jobs`.
         first: the number of the first sentence in n-best lists; with several processes it is 0.
         references: for leave-one-out, as in `EmbeddedDecoder`.
     """
-    if (jobs := min(jobs, len(sentences))) > 1:
+    jobs = min(jobs or usual_jobs(len(sentences)), len(sentences))
+    if jobs > 1:
         return Workers(system, sentences, limits, jobs, references)
     return EmbeddedDecoder(system, sentences, limits, first, references)
 

@@ -13,6 +13,7 @@ from moses_feature.doctor.table_scan import TableScan, Words
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import escape, unescape
+from moses_feature.networks.vocabulary import is_utf8
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.tables.check import BYTE_ORDER_MARK
 
@@ -269,7 +270,7 @@ def _check_bytes(path: str, lines: Sequence[bytes]) -> Iterator[Finding]:
             "for Moses, CR belongs to the last word, which is then unknown",
             f"sed -i 's/\\r$//' {path}",
         )
-    odd = next((n for n, line in enumerate(lines, 1) if not _is_utf8(line)), None)
+    odd = next((n for n, line in enumerate(lines, 1) if not is_utf8(line)), None)
     if odd is not None:
         yield Finding(
             "warning",
@@ -303,11 +304,3 @@ def _check_lengths(path: str, sentences: Sequence[Sentence]) -> Iterator[Finding
             "decoding takes minutes a sentence, and gigabytes",
             "split them, or leave them out of tuning (clean-corpus-n.perl of Moses)",
         )
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

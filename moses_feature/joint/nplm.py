@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from moses_feature.cslm.nplm import (
-    BEGIN,
     NULL,
     NplmNetwork,
     check_words,
@@ -28,7 +27,7 @@ from moses_feature.joint.settings import JointSizes
 from moses_feature.moses.ini import moses_path
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.networks.vocabulary import END, SYMBOLS, UNKNOWN, Vocabulary
+from moses_feature.networks.vocabulary import BEGIN, END, SYMBOLS, UNKNOWN, Vocabulary
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, shown
 from moses_feature.runtime.files import whole_file
 

@@ -112,10 +112,12 @@ class LineReader:
             end = content.rfind(b"\n") + 1
             block, left = content[:end], content[end:]
             if block:
+                self._check_nul(block)
                 yield block
                 self.line_number += lines_in(block)
             self._check_length(left)
         if left:
+            self._check_nul(left)
             yield left
             self.line_number += 1
 
@@ -131,6 +133,12 @@ class LineReader:
             expected = f"lines of at most {LONGEST_LINE:,} bytes"
             raise FormatError(self.path, expected, "a longer one", self.line_number + 1)
 
+    def _check_nul(self, lines: bytes) -> None:
+        """Check that lines after the last one read are text."""
+        if b"\0" in lines:
+            number = self.line_number + 1 + lines_in(lines[: lines.index(b"\0")])
+            raise FormatError(self.path, "text", "a NUL byte", number)
+
     def peek(self) -> bytes:
         """Return the line after the last one read, empty at the end of the file."""
         self._ahead = self._ahead or self._read_line()
@@ -142,6 +150,7 @@ class LineReader:
         except Exception as error:  # each decompressor has errors of its own
             raise self._failed(error) from error
         self._check_length(line)
+        self._check_nul(line)
         return line
 
     def _failed(self, error: Exception) -> MosesFeatureError:

@@ -69,7 +69,11 @@ def write_model_files(directory: Path, architecture: str, files: ModelFiles) -> 
         raise MosesFeatureError(f"{directory}: {error.strerror}") from error
     for name, vocabulary in files.vocabularies.items():
         vocabulary.save(directory / name)
-    header = {"format_version": FORMAT_VERSION, "architecture": architecture}
+    header = {
+        "format_version": FORMAT_VERSION,
+        "architecture": architecture,
+        "vocabularies": {name: of.digest() for name, of in files.vocabularies.items()},
+    }
     write_json(directory / CONFIG, header | files.config)
     with whole_file(directory / WEIGHTS) as temporary:
         save_file(files.weights, temporary)
@@ -104,6 +108,11 @@ def read_model_files(
             found = f"{config.get(key)}"
             raise FormatError(directory / CONFIG, f"{', '.join(keys)}: objects", found)
     read = {name: Vocabulary.load(directory / name) for name in vocabularies}
+    for name, digest in config.pop("vocabularies", {}).items():
+        if name in read and read[name].digest() != digest:
+            raise FormatError(
+                directory / name, "the words that the network was trained with", "others"
+            )
     return ModelFiles(config, read, _read_weights(directory / WEIGHTS))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,11 +11,15 @@ from pathlib import Path
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
 from moses_feature.runtime.files import write_whole
 
+logger = logging.getLogger(__name__)
+
 END = 0
 """Id of the end-of-phrase symbol; as the word before a target phrase, its embedding is zero."""
 UNKNOWN = 1
 """Id of every word outside the shortlist."""
 SYMBOLS = (b"</s>", b"<unk>")
+BEGIN = b"<s>"
+"""In tables, a mark like the symbols."""
 SOURCE_VOCABULARY, TARGET_VOCABULARY = "source.vocab", "target.vocab"
 """The vocabulary files in the directory of a model for pairs."""
 
@@ -22,7 +28,8 @@ SOURCE_VOCABULARY, TARGET_VOCABULARY = "source.vocab", "target.vocab"
 class Vocabulary:
     """Words and their ids: END, UNKNOWN, then the shortlist, the most frequent word first.
 
-    A phrase's word that is spelt like one of the two symbols is unknown.
+    A phrase's word that is spelt like one of the two symbols, or `<s>`, is unknown; hierarchical
+    glue rules have such words.
     """
 
     shortlist: tuple[bytes, ...]
@@ -44,9 +51,16 @@ class Vocabulary:
     @classmethod
     def most_frequent(cls, counts: Mapping[bytes, float], size: int) -> Vocabulary:
         """Make the shortlist of the `size` words with the highest counts, ties in byte order."""
-        candidates = (word for word in counts if word not in SYMBOLS)
-        ranked = sorted(candidates, key=lambda word: (-counts[word], word))
-        return cls(tuple(ranked[:size]))
+        candidates = (word for word in counts if word not in (*SYMBOLS, BEGIN))
+        words = sorted(candidates, key=lambda word: (-counts[word], word))[:size]
+        if odd := sum(not is_utf8(word) for word in words):
+            logger.warning(
+                "%d of the %d words of a shortlist are not UTF-8: what is scored later must have "
+                "the same encoding",
+                odd,
+                len(words),
+            )
+        return cls(tuple(words))
 
     @classmethod
     def shortlist_of(cls, counts: Mapping[bytes, float], size: int, least: int) -> Vocabulary:
@@ -59,6 +73,10 @@ class Vocabulary:
         total = sum(counts.values())
         covered = sum(count for word, count in counts.items() if word in self.index)
         return covered / total if total else 1.0
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the shortlist."""
+        return hashlib.sha256(b"\n".join(self.shortlist)).hexdigest()
 
     def save(self, path: Path) -> None:
         """Write one word per line; id = line number counted from 0."""
@@ -89,6 +107,15 @@ class Vocabulary:
                 raise FormatError(path, "a word that no other line has", shown(word), number)
             seen.add(word)
         return cls(tuple(shortlist))
+
+
+def is_utf8(text: bytes) -> bool:
+    """Return whether bytes are UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 Counts = Mapping[bytes, float]

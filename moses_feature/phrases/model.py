@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.architectures import ARCHITECTURES, ENCODER_DECODER, architecture_with
@@ -95,6 +97,18 @@ def save_model(directory: Path, model: PhraseModel) -> None:
     write_model_files(directory, architecture, ModelFiles(config, vocabularies, weights))
 
 
+class _Uninitialised(TorchFunctionMode):
+    """Leaves out the initialisation of parameters, for which torch would load its compiler."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        del types
+        if getattr(func, "__module__", "") == "torch.nn.init":
+            return None
+        return func(*args, **(kwargs or {}))
+
+
 def load_model(directory: Path) -> PhraseModel:
     """Read a model that `save_model` wrote.
 
@@ -103,8 +117,12 @@ def load_model(directory: Path) -> PhraseModel:
         FormatError: a file is damaged, or the files do not belong together.
     """
     keys, names = ("sizes", "words", "training"), (SOURCE_VOCABULARY, TARGET_VOCABULARY)
-    found = architecture_of(directory) if is_model_directory(directory) else ENCODER_DECODER
-    architecture = found if found in ARCHITECTURES else ENCODER_DECODER
+    architecture = ENCODER_DECODER
+    if is_model_directory(directory):
+        architecture = architecture_of(directory)
+    if architecture not in ARCHITECTURES:
+        expected = f"architecture {' or '.join(ARCHITECTURES)}"
+        raise FormatError(directory / CONFIG, expected, architecture)
     files = read_model_files(directory, architecture, keys, names)
     try:
         sizes = ARCHITECTURES[architecture].load("sizes")(**files.config["sizes"])
@@ -112,7 +130,7 @@ def load_model(directory: Path) -> PhraseModel:
     except (TypeError, ValueError) as error:
         raise FormatError(directory / CONFIG, "sizes and words", f"{error}") from error
     source, target = (files.vocabularies[name] for name in names)
-    with torch.device("meta"):
+    with torch.device("meta"), _Uninitialised():
         network = network_of(sizes, len(source), len(target))
     shapes = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
     check_weights(directory / WEIGHTS, files.weights, shapes)

@@ -31,6 +31,13 @@ PROGRAM = "from moses_feature.runtime.processes import serve; serve({}, {})"
 SECONDS_BETWEEN_REPORTS = 0.5
 
 
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class ObjectProcess:
     """An object in a process of its own.
 

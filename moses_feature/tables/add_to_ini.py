@@ -21,7 +21,7 @@ from moses_feature.networks.files import CONFIG, architecture_of
 from moses_feature.rnnsearch.decoder_feature import DEFAULT_HISTORY, RnnSearchFeature
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.runtime.files import with_or_without_gz
-from moses_feature.tables.features_json import features_json, read_columns
+from moses_feature.tables.features_json import features_json, read_columns, texts_of
 
 START_WEIGHT = 0.1
 """The start weight of a new score: small and positive, as MERT's start range is [0, 1]."""
@@ -74,7 +74,11 @@ def add_to_ini(
     start = list(weights) or [START_WEIGHT] * added
     if binary is not None and not binary.exists():
         raise MosesFeatureError(f"{binary}: expected a binary table, found none")
-    ini.with_scores(feature, binary or table, start, binary=binary is not None).write(output)
+    changed = ini.with_scores(feature, binary or table, start, binary=binary is not None)
+    if texts := texts_of(table):
+        note = f"{feature.name} has the phrases of {', '.join(texts)} alone"
+        changed = changed.with_weights({}, [note])
+    changed.write(output)
     return start
 
 

@@ -128,6 +128,7 @@ def augment(
         progress.lines, progress.digest = reader.line_number, reader.digest()
         progress.scores = parts.scores
         facts = _facts(table, models, settings, progress, command)
+        facts["texts"] = dict(zip(settings.inputs, input_digests, strict=True))
         if shard is not None:
             facts["shard"] = shard.facts(progress.sizes, writer.digest())
         names = [name for of_model in of_models for name in of_model.names]

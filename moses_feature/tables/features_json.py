@@ -78,6 +78,21 @@ def table_words(table: str | Path) -> TableWords:
     return record(TableWords, given, path, "how a table was scored")
 
 
+def texts_of(table: str | Path) -> dict[str, str]:
+    """Return the texts whose phrases alone are in a table, with their SHA-256; {} for a whole one.
+
+    Raises:
+        FormatError: the file is damaged.
+    """
+    if not features_json(table).is_file():
+        return {}
+    facts = {"texts": {}, **read_features(table)}
+    texts: dict[str, str] = member(
+        facts, "texts", dict[str, str], features_json(table), "a description of columns"
+    )
+    return texts
+
+
 def described_table(table: str | Path) -> str | None:
     """Return the name of the table that the file beside `table` describes, if any."""
     try:

@@ -43,6 +43,7 @@ class TrainingState:
     then its examples.
     """
 
+    updates_per_epoch: int = 0
     update: int = 0
     seconds: float = 0.0
     best_held_out_loss: float = math.inf
@@ -104,7 +105,7 @@ class Trainer:
         self._directory = directory
         self._device = device
         self._provenance = provenance
-        self.state = TrainingState()
+        self.state = TrainingState(objective.updates_per_epoch)
         self.network = objective.network
         self.unit = objective.unit
         self.sign = objective.sign

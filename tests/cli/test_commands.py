@@ -13,6 +13,9 @@ from helpers.files import write_gz
 from helpers.models import random_model
 from helpers.tables import LONG_TABLE, TABLES, listen_to_ctrl_c, waited_for
 
+from moses_feature.doctor.examine import check_kept_phrases
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.lines import read_text
 from moses_feature.phrases.model import load_model, save_model
 
 TINY = ["--hidden", 7, "--embedding", 5, "--maxout", 3, "--rank", 2]
@@ -111,11 +114,11 @@ def test_a_signal_finishes_the_update_and_says_how_to_go_on(tmp_path, number):
 def test_ctrl_c_while_modules_are_loaded_ends_the_process():
     """Even where the import system would drop an exception."""
     program = (
-        "import signal; from moses_feature.cli.common.start import start\n"
-        "def prepare():\n"
+        "import signal; from moses_feature.cli.common.start import loading\n"
+        "with loading():\n"
         "    try: signal.raise_signal(signal.SIGINT)\n"
         "    except KeyboardInterrupt: pass\n"
-        "start('builtins:print', prepare)\n"
+        "    print('not reached')\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, preexec_fn=listen_to_ctrl_c
@@ -141,14 +144,34 @@ def test_ini_add_and_check(run, tmp_path, model_directory):
         0.3,
     )
     assert "T= 0.2 0.1 0.3\n" in (tmp_path / "new.ini").read_text()
-    assert (
-        "nothing that Moses would reject"
-        in run("table", "check", "out.gz", "--ini", "new.ini").output
-    )
-    result = run("table", "check", "out.gz", "--ini", "moses.ini", exit_code=1)
-    assert "expected a phrase table out.gz" in result.output
+    assert "nothing that Moses would reject" in run("table", "check", "out.gz").output
     run("system", "add", "none.ini", "new.ini", "--table", "out.gz", exit_code=1)
     run("system", "add", "moses.ini", "new.ini", exit_code=2)
+
+
+def test_an_option_given_twice_is_an_error(run, tmp_path):
+    """The first value would otherwise be lost without a word."""
+    (tmp_path / "moses.ini").write_text("[feature]\n")
+    words = ("system", "add", "moses.ini", "new.ini", "--table", "a", "--table=b")
+    assert "--table is given 2 times: expected once" in run(*words, exit_code=2).output
+
+
+def test_the_texts_of_a_filtered_table_are_told(run, tmp_path, model_directory):
+    (tmp_path / "in").write_bytes(b"a ||| A ||| 0.5\nb ||| B ||| 1\n")
+    (tmp_path / "dev").write_text("a a\n")
+    (tmp_path / "moses.ini").write_text(
+        "[feature]\nPhraseDictionaryMemory name=T num-features=1 path=in\n[weight]\nT= 0.2\n"
+    )
+    words = ("--model", model_directory, "--phrases-of", "dev")
+    done = run("augment-phrase-table", "in", "out.gz", *words)
+    assert "out.gz has the phrases of dev alone: it is for no other text" in done.output
+    run("system", "add", "moses.ini", "new.ini", "--table", "out.gz")
+    assert (tmp_path / "new.ini").read_text().startswith("# T has the phrases of dev alone\n")
+    ini = MosesIni.read(tmp_path / "new.ini")
+    digest = read_text(tmp_path / "dev")[1]
+    assert not list(check_kept_phrases(ini, "dev", digest))
+    (finding,) = check_kept_phrases(ini, "test", digest[::-1])
+    assert finding.what == "it has the phrases of dev alone, and test is none of them"
 
 
 def test_check_notes_do_not_change_the_exit_code(run, tmp_path):

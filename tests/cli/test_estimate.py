@@ -12,7 +12,7 @@ TINY = ("--hidden", 7, "--embedding", 5, "--maxout", 3, "--rank", 2)
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch):
-    monkeypatch.setattr("moses_feature.cli.tables.estimate.SECONDS", 0.3)
+    monkeypatch.setattr("moses_feature.cli.common.estimates.SECONDS", 0.3)
     monkeypatch.setattr("moses_feature.cli.tables.estimate.SAMPLE_LINES", 200)
 
 
@@ -38,6 +38,22 @@ def test_augmenting(run, tmp_path, model_directory):
         assert re.search(r"scoring: \d+ s\nthe new table: .* MB; .* are free in", shown)
         assert ("training: " in shown) == ("--epochs" in more)
         assert [path.name for path in tmp_path.iterdir()] == ["table"]
+
+
+def test_models_of_texts(run, tmp_path):
+    (tmp_path / "text").write_text("a b c\nb c\nc a b\n" * 30)
+    (tmp_path / "other").write_text("A B C\nB C\nC A B\n" * 30)
+    (tmp_path / "links").write_text("0-0 1-1\n" * 90)
+    before = sorted(tmp_path.iterdir())
+    for command, examples in (
+        (("train-cslm", "text", "m"), "n-grams"),
+        (("train-joint", "text", "other", "m", "--alignment", "links"), "n-grams"),
+        (("train-rnnsearch", "text", "other", "m", "--hidden", 3), "sentence pairs"),
+    ):
+        shown = run("model", *command, "--epochs", 5, "--estimate").output
+        assert re.search(rf"training: reading \d+ s; .* {examples}/s, an epoch \d.* in all", shown)
+        assert re.search(r"memory: about .*; the model and its checkpoint: .* on disk", shown)
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_only_files(run, model_directory):

@@ -130,7 +130,8 @@ def test_resume_sees_that_a_vocabulary_was_changed(run, tmp_path, killed):
     vocabulary = tmp_path / "m" / "target.vocab"
     lines = vocabulary.read_bytes().splitlines(keepends=True)
     vocabulary.write_bytes(b"".join([*lines[:2], lines[3], lines[2], *lines[4:]]))
-    assert "expected a run with model" in run(*killed, "--resume", exit_code=1).stderr
+    said = "target.vocab: expected the words that the network was trained with, found others"
+    assert said in run(*killed, "--resume", exit_code=1).stderr
 
 
 def test_a_run_killed_between_its_last_two_steps(run, tmp_path, killed, monkeypatch):

@@ -195,7 +195,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch, parts):
     space = SearchSpace.around(np.ones(5))
     found = []
     for cores in (1, 4):
-        monkeypatch.setattr(optimiser, "_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(optimiser, "cores", lambda cores=cores: cores)
         found.append(mert(candidates, space, 9, 24, 1))
     assert np.array_equal(found[0].weights, found[1].weights)
     assert found[0].quality_of_restarts == found[1].quality_of_restarts

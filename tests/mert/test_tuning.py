@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sacrebleu
 from click.testing import CliRunner
 from helpers.candidates import planted, random_candidates
 from helpers.toy import make_toy, random_neural_lm, write_corpus
@@ -790,3 +792,27 @@ def test_randomisation_against_a_plain_twin(runs):
         dealt = dealt.transpose(1, 0, 2)
         at_least += abs(mean_quality(dealt[: runs[0]]) - mean_quality(dealt[runs[0] :])) >= observed
     assert approximate_randomisation(one, other) == pytest.approx(at_least / 400, abs=0.1)
+
+
+@pytest.mark.parametrize("runs", [(2, 2), (3, 1)])
+def test_the_bootstrap_against_a_plain_twin(runs):
+    """Draw sentences one by one, with sacreBLEU's sums for each run and each text."""
+    generator = np.random.default_rng(5)
+    one = random_runs(generator, 40, runs[0], 0.72)
+    other = random_runs(generator, 40, runs[1], 0.69)
+
+    def mean_bleu(of_runs: np.ndarray, drawn: list[int]) -> float:
+        scores = []
+        for of_run in of_runs:
+            total = [sum(int(of_run[n, column]) for n in drawn) for column in range(9)]
+            lengths = {"sys_len": total[1], "ref_len": total[8], "smooth_method": "none"}
+            scores.append(sacrebleu.BLEU.compute_bleu(total[0:8:2], total[1:8:2], **lengths).score)
+        return sum(scores) / len(scores) / 100
+
+    choose = random.Random(6)
+    texts = [choose.choices(range(40), k=40) for _ in range(400)]
+    differences = [mean_bleu(one, text) - mean_bleu(other, text) for text in texts]
+    centre = sum(differences) / len(differences)
+    observed = abs(mean_bleu(one, list(range(40))) - mean_bleu(other, list(range(40))))
+    at_least = sum(abs(difference - centre) >= observed for difference in differences)
+    assert paired_bootstrap(one, other) == pytest.approx(at_least / 400, abs=0.1)

@@ -67,7 +67,7 @@ DAMAGES = {
     "short words": (truncate("source.vocab"), "source.vocab"),
     "other words": (
         lambda d: (d / "source.vocab").write_bytes(b"</s>\n<unk>\na\n"),
-        "expected weights for the sizes",
+        "source.vocab: expected the words that the network was trained with, found others",
     ),
     "nan": (nan_weights, "finite weights, found nan or inf in summary.bias"),
     "newer version": (lambda d: edit_config(d, format_version=99), "version 1 or older, found ve"),

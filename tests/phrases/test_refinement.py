@@ -202,8 +202,11 @@ def no_segmentation(line: bytes) -> bytes:
             lambda line: line.replace(b"LM0=", b"LM1="),
             "line 1: expected the features LM0:1 LM1:0, found LM0:0 LM1:1",
         ),
-        (lambda line: line.replace(b" -2 |||", b" |||"), "found LM0:1 TM0:2"),
-        (lambda line: line[: line.index(b"LM0")] + line[line.index(b"TM0") :], "found TM0:3"),
+        (lambda line: line.replace(b" -2 |||", b" |||"), "features TM0:3, found TM0:2"),
+        (
+            lambda line: line[: line.index(b"LM0")] + line[line.index(b"TM0") :],
+            "found LM0:0",
+        ),
         (lambda line: line.replace(b"-1.5", b"x"), "line 1: expected sentence"),
         (lambda line: line.replace(b"LM0= ", b"LM0= x"), "line 1: expected sentence"),
         (lambda line: line.replace(b"||| 0", b"||| 7"), "expected phrases that cover 3 source"),

@@ -8,6 +8,7 @@ import shlex
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,6 +45,20 @@ class Command(click.Command):
         for title, rows in groups.items():
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words; an option that takes one file is given once.
+
+        Of another option the last value counts, so that a script's own can be overridden.
+        """
+        words = list(args)
+        rest = super().parse_args(ctx, args)
+        _, _, order = self.make_parser(ctx).parse_args(words)
+        for parameter, times in Counter(order).items():
+            one_file = isinstance(parameter.type, click.Path) and not parameter.multiple
+            if isinstance(parameter, click.Option) and one_file and times > 1:
+                ctx.fail(f"{parameter.opts[0]} is given {times} times: expected once")
+        return rest
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""

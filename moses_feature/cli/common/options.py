@@ -13,8 +13,8 @@ from moses_feature.phrases.table_words import TableWords
 
 estimate_option = option(
     "estimate",
-    "Only work on the head of the table for some seconds, and say how much time, memory and "
-    "disk the whole would take. Nothing is written.",
+    "Only work for some seconds, and say how much time, memory and disk the whole would take. "
+    "Nothing is written.",
 )
 
 format_option = option(

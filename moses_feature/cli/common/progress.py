@@ -93,6 +93,13 @@ class Progress:
         return f", {seconds / 60:.1f} min left"
 
 
+def duration(seconds: float) -> str:
+    """Return a time in words."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
 class AugmentReporter:
     """Shows an augmentation: lines, pairs per second, time left."""
 

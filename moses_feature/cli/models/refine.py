@@ -9,7 +9,7 @@ import click
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.device import DeviceOptions, device_options
 from moses_feature.cli.common.groups import OptionGroup, taking
-from moses_feature.cli.common.options import table_name_option
+from moses_feature.cli.common.options import estimate_option, table_name_option
 from moses_feature.cli.common.paths import READ_MODEL, WRITE_MODEL
 from moses_feature.cli.common.vocabulary import FiniteRange, option
 from moses_feature.cli.models.training_options import resume_option, run_options
@@ -31,6 +31,7 @@ DEFAULTS = RefineSettings()
 @option("reference", "Its translation. Repeatable.", many=True, required=True)
 @option("lists", "Its n-best lists, with segmentation.", required=True)
 @resume_option
+@estimate_option
 @OptionGroup(
     "Training",
     "settings",
@@ -66,6 +67,7 @@ def refine_command(
     reference: tuple[str, ...],
     lists: str,
     resume: bool,
+    estimate: bool,
     settings: RefineSettings,
     device: DeviceOptions,
 ) -> None:
@@ -110,4 +112,6 @@ def refine_command(
     place_in_lists = int(features.tuneable[:column].sum())
     of_table = place_in_lists, digests[0], table_words(path)
     data = RefineData(Path(model), *texts, features, *of_table)
-    train_and_show(refine, data, settings, Path(refined), device.prepare(), resume, "sentences")
+    train_and_show(
+        refine, data, settings, Path(refined), device.prepare(), resume, "sentences", estimate
+    )

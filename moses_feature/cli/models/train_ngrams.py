@@ -8,6 +8,7 @@ import click
 
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.device import DeviceOptions, device_options
+from moses_feature.cli.common.options import estimate_option
 from moses_feature.cli.common.paths import READ, WRITE_MODEL
 from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.cli.models.training_options import (
@@ -53,11 +54,17 @@ joint_options = ngram_options(
 @click.argument("text", type=READ)
 @click.argument("model", type=WRITE_MODEL)
 @resume_option
+@estimate_option
 @cslm_options
 @device_options
 @debug_option
 def train_cslm_command(
-    text: str, model: str, resume: bool, training: NgramOptions, device: DeviceOptions
+    text: str,
+    model: str,
+    resume: bool,
+    estimate: bool,
+    training: NgramOptions,
+    device: DeviceOptions,
 ) -> None:
     """Train a neural language model (CSLM) on a text.
 
@@ -75,7 +82,9 @@ def train_cslm_command(
     on = device.prepare()
     data = LmData(text, training.shortlist, training.min_count)
     settings = training.settings(on)
-    train_and_show(train_language_model, data, settings, Path(model), on, resume, "n-grams")
+    train_and_show(
+        train_language_model, data, settings, Path(model), on, resume, "n-grams", estimate
+    )
 
 
 @click.command("train-joint", cls=Command, no_args_is_help=True)
@@ -84,6 +93,7 @@ def train_cslm_command(
 @click.argument("model", type=WRITE_MODEL)
 @alignment_option(required=True)
 @resume_option
+@estimate_option
 @joint_options
 @device_options
 @debug_option
@@ -93,6 +103,7 @@ def train_joint_command(
     model: str,
     alignment: str,
     resume: bool,
+    estimate: bool,
     training: NgramOptions,
     device: DeviceOptions,
 ) -> None:
@@ -112,5 +123,5 @@ def train_joint_command(
 
     on = device.prepare()
     data = JointData(source, target, alignment, training.shortlist, training.min_count)
-    settings = training.settings(on)
-    train_and_show(train_joint_model, data, settings, Path(model), on, resume, "n-grams")
+    run = training.settings(on), Path(model), on, resume
+    train_and_show(train_joint_model, data, *run, "n-grams", estimate)

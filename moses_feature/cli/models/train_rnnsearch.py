@@ -11,6 +11,7 @@ import click
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.device import DeviceOptions, device_options
 from moses_feature.cli.common.groups import Given, OptionGroup, take
+from moses_feature.cli.common.options import estimate_option
 from moses_feature.cli.common.paths import READ, WRITE_MODEL
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.cli.models.training_options import (
@@ -111,6 +112,7 @@ search_options = OptionGroup(
 @click.argument("target", type=READ)
 @click.argument("model", type=WRITE_MODEL)
 @resume_option
+@estimate_option
 @search_options
 @device_options
 @debug_option
@@ -119,6 +121,7 @@ def train_command(
     target: str,
     model: str,
     resume: bool,
+    estimate: bool,
     training: RnnSearchOptions,
     device: DeviceOptions,
 ) -> None:
@@ -148,4 +151,5 @@ def train_command(
         on,
         resume,
         "sentence pairs",
+        estimate,
     )

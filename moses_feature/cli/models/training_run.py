@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from moses_feature.cli.common.command import command_line
+from moses_feature.cli.common.estimates import estimate_training
 from moses_feature.cli.common.progress import Progress, TrainingReporter
 from moses_feature.cli.common.start import INTERRUPTED, TERMINATED
 from moses_feature.runtime.environment import keep_freed_memory
@@ -47,6 +48,7 @@ def train_and_show(
     device: torch.device,
     resume: bool,
     examples: str,
+    estimate: bool = False,
 ) -> None:
     """Train a network in a model directory, and show the progress.
 
@@ -58,7 +60,11 @@ def train_and_show(
         device: the device of this process.
         resume: continue from the checkpoint in the directory.
         examples: the name of the examples of an update.
+        estimate: only say what a run on texts would take.
     """
+    if estimate:
+        estimate_training(train, data, settings, device, examples)
+        return
     keep_freed_memory()
     with training_run(directory, settings, device, examples) as control:
         control = replace(control, resume=resume, command=command_line())

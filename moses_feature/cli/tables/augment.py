@@ -245,6 +245,9 @@ def _augment(
         )
         seconds, rate = progress.seconds(), reporter.pairs_per_second(done)
     _report(done, place.shard, seconds, rate)
+    if settings.inputs:
+        texts = ", ".join(settings.inputs)
+        click.echo(f"{output} has the phrases of {texts} alone: it is for no other text", err=True)
     if settings.unknown_target and done.written and not done.unknown_target_words:
         click.echo(
             "all target words are known: the penalty for unknown words is 1 in every line "

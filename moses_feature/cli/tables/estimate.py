@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-import math
 import os
-import resource
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -17,6 +13,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from moses_feature.cli.common.estimates import (
+    on_disk,
+    process_bytes,
+    quiet,
+    rate,
+    size,
+    try_training,
+)
+from moses_feature.cli.common.progress import duration
 from moses_feature.moses.lines import LineReader
 from moses_feature.phrases.settings import TrainingData, TrainingSettings
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
@@ -28,9 +33,6 @@ if TYPE_CHECKING:
 
 
 SAMPLE_LINES = 100_000
-SECONDS = 10.0
-"""The time of trial training, without the first update, which includes preparations."""
-GIGABYTE = 1e9
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def estimate_augmenting(
         written.parent.mkdir()
         loaded = load_column_models(trained)
         pools = local_pools([of.scorer(device, settings.scoring_dtype) for of in loaded])
-        with _quiet(), pools as open_pool:
+        with quiet(), pools as open_pool:
             augment(
                 str(sample.path),
                 str(written),
@@ -106,9 +108,9 @@ def estimate_augmenting(
             )
         (first, ready), (last, ended) = parts[min(1, len(parts) - 2)], parts[-1]
         seconds = ready - begun + (ended - ready) * (sample.lines / sample.share) / (last - first)
-        click.echo(f"scoring: {_time(seconds)}")
-        size = written.stat().st_size / sample.share
-        click.echo(f"the new table: {_size(size)}; {_free(Path(output).absolute().parent)}")
+        click.echo(f"scoring: {duration(seconds)}")
+        whole = written.stat().st_size / sample.share
+        click.echo(f"the new table: {size(whole)}; {_free(Path(output).absolute().parent)}")
 
 
 def _sample(data: TrainingData, folder: Path) -> Sample:
@@ -162,71 +164,22 @@ def _estimate_training(
     """Train for some seconds; print the estimate of the whole run; return the model."""
     from moses_feature.phrases.pairs import peak_bytes
     from moses_feature.phrases.training import train
-    from moses_feature.training.trainer import RunControl, TrainingState
 
     directory = sample.path.parent / "model"
-    short = replace(settings, updates=None, epochs=None, minutes=SECONDS / 60, evaluate_every=10**9)
-    states: list[tuple[int, float]] = []
-
-    def note(state: TrainingState) -> None:
-        states.append((state.update, state.seconds))
-
     of_sample = replace(data, tables=[str(sample.path)], folds=1)
-    with _quiet():
-        train(of_sample, short, directory, device, RunControl(report=note))
-    (first, begun), (last, ended) = states[0], states[-1]
-    a_second = settings.batch_size * (last - first) / (ended - begun) if last > first else math.nan
+    trial = try_training(train, of_sample, settings, directory, device)
     pairs = sample.pairs / sample.share * (1 - 1 / data.folds if data.folds > 1 else 1)
-    reading = sample.seconds / sample.share
     click.echo(
-        f"training: reading {_time(reading)}; {a_second:,.0f} pairs/s, an epoch "
-        f"{_time(pairs / a_second)}; {_budget(settings, pairs / a_second, a_second)}"
+        f"training: reading {duration(sample.seconds / sample.share)}; "
+        f"{rate(trial, settings, pairs, 'pairs')}"
         + (f", {data.folds} times (--folds)" if data.folds > 1 else "")
     )
-    process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     of_pairs = peak_bytes(sample.lines / sample.share, sample.words / sample.lines)
-    disk = data.folds * sum(file.stat().st_size for file in directory.iterdir())
     click.echo(
-        f"memory: about {_size(process + of_pairs)} while tables are read; the model and its "
-        f"checkpoint: {_size(disk)} on disk"
+        f"memory: about {size(process_bytes() + of_pairs)} while tables are read; "
+        f"{on_disk(data.folds * trial.disk)}"
     )
     return directory
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Show only warnings of the trial run."""
-    ours = logging.getLogger("moses_feature")
-    before = ours.level
-    ours.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        ours.setLevel(before)
-
-
-def _budget(settings: TrainingSettings, epoch: float, pairs_a_second: float) -> str:
-    """Return the duration of the budget in words."""
-    budgets = []
-    if settings.minutes is not None:
-        budgets.append(60 * settings.minutes)
-    if settings.epochs is not None:
-        budgets.append(settings.epochs * epoch)
-    if settings.updates is not None:
-        budgets.append(settings.updates * settings.batch_size / pairs_a_second)
-    if not budgets:
-        return f"until {settings.patience} evaluations in a row bring nothing, which may be long"
-    return f"in all {_time(min(budgets))} at most"
-
-
-def _time(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
-
-
-def _size(size: float) -> str:
-    return f"{size / GIGABYTE:.2g} GB" if size >= GIGABYTE / 10 else f"{size / 1e6:.2g} MB"
 
 
 def _free(folder: Path) -> str:
@@ -234,4 +187,4 @@ def _free(folder: Path) -> str:
         status = os.statvfs(folder)
     except OSError:
         return f"{folder} is not there"
-    return f"{_size(status.f_bavail * status.f_frsize)} are free in {folder}"
+    return f"{size(status.f_bavail * status.f_frsize)} are free in {folder}"
