@@ -1,0 +1,202 @@
+"""Two parallel texts and the links between their words, as arrays of numbers.
+
+Words are numbered in the order of their bytes, `|||` among them: so phrases in the order of their
+numbers, each with `|||` behind it, are in the order in which `LC_ALL=C sort` puts lines of tables.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_feature.moses.alignments import links_of, places_of
+from moses_feature.moses.lines import LineReader, parallel_lines
+from moses_feature.moses.phrase_table import tokens
+from moses_feature.runtime.arrays import Integers
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
+from moses_feature.runtime.files import Json
+
+BAR = b"|||"
+_FORBIDDEN = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f|]")
+_MARKS = frozenset((b"<s>", b"</s>", b"<unk>"))
+
+Ids = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Text:
+    """Sentences as numbers of words.
+
+    Attributes:
+        words: all words, and `|||`, in the order of their bytes; a word's number is its place.
+        ids: (n,) the words of all sentences, one after the other.
+        offsets: (sentences + 1,) where each sentence begins.
+    """
+
+    words: tuple[bytes, ...]
+    ids: Ids
+    offsets: Integers
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def bar(self) -> int:
+        """The number of `|||`."""
+        return self.words.index(BAR)
+
+    def sentences(self) -> Iterator[list[bytes]]:
+        """Yield the words of each sentence."""
+        ids = self.ids.tolist()
+        for first, end in pairwise(self.offsets.tolist()):
+            yield [self.words[word] for word in ids[first:end]]
+
+    @classmethod
+    def of_sentences(cls, sentences: Iterable[Sequence[bytes]]) -> Text:
+        """Number the words of sentences."""
+        builder = _Builder()
+        for sentence in sentences:
+            builder.add(sentence)
+        return builder.text()
+
+
+class _Builder:
+    """Numbers words in the order of their appearance, and at the end in that of their bytes."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = defaultdict(lambda: len(self._numbers))
+        self._ids = array("i")
+        self._ends = array("q", [0])
+
+    def add(self, sentence: Sequence[bytes]) -> None:
+        """Add a sentence."""
+        numbers = self._numbers
+        self._ids.extend([numbers[word] for word in sentence])
+        self._ends.append(len(self._ids))
+
+    def text(self) -> Text:
+        """Return the sentences."""
+        words = sorted({*self._numbers, BAR})
+        place = {word: number for number, word in enumerate(words)}
+        rank = np.array([place[word] for word in self._numbers], dtype=np.int32)
+        ids = np.frombuffer(self._ids, dtype=np.int32)
+        return Text(tuple(words), rank[ids], np.frombuffer(self._ends, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Bitext:
+    """Aligned sentences.
+
+    Attributes:
+        source, target: the sentences.
+        links: (links, 2) int16 places of linked words in the source and the target sentence, those
+            of a sentence together, in the order of the target words.
+        link_offsets: (sentences + 1,) the first link of each sentence.
+    """
+
+    source: Text
+    target: Text
+    links: NDArray[np.int16]
+    link_offsets: Integers
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+@dataclass(frozen=True)
+class TextPair:
+    """Two texts as read.
+
+    Attributes:
+        source, target: the sentences that are used.
+        kept: (lines,) whether each line is used.
+        left_out: lines left out, by the reason.
+        inputs: the provenance of the files.
+    """
+
+    source: Text
+    target: Text
+    kept: NDArray[np.bool_]
+    left_out: dict[str, int]
+    inputs: list[Json]
+
+
+def read_texts(source: str, target: str, longest: int) -> TextPair:
+    """Read two tokenised texts.
+
+    Pairs with an empty sentence, or with one of more than `longest` words, are left out.
+
+    Raises:
+        FormatError: texts of different lengths, or a word that tables or models cannot hold.
+        MosesFeatureError: a file cannot be read, or no pair is left.
+    """
+    sides = _Builder(), _Builder()
+    kept, left_out = [], {"empty": 0, "too long": 0}
+    with ExitStack() as stack:
+        readers = [stack.enter_context(LineReader(path)) for path in (source, target)]
+        for lines in parallel_lines(readers, "both texts"):
+            pair = [tokens(line) for line in lines]
+            for line, reader in zip(lines, readers, strict=True):
+                _check(line, reader)
+            why = "empty" if not all(pair) else "too long" if max(map(len, pair)) > longest else ""
+            kept.append(not why)
+            if why:
+                left_out[why] += 1
+                continue
+            for side, sentence in zip(sides, pair, strict=True):
+                side.add(sentence)
+        inputs = [r.provenance(n) for r, n in zip(readers, ("source", "target"), strict=True)]
+    if not any(kept):
+        raise MosesFeatureError(f"{source}: expected sentence pairs, found none")
+    return TextPair(sides[0].text(), sides[1].text(), np.array(kept), left_out, inputs)
+
+
+def _check(line: bytes, reader: LineReader) -> None:
+    """Check that a sentence has no word that a table or a language model cannot hold."""
+    if found := _FORBIDDEN.search(line.rstrip(b"\r\n")):
+        expected = "words without control characters and | (escaped: &#124;)"
+        raise FormatError(reader.path, expected, shown(found[0]), reader.line_number)
+    if b"<" in line:
+        for word in _MARKS.intersection(tokens(line)):
+            expected = "words that do not mark sentences (escaped: &lt;s&gt;)"
+            raise FormatError(reader.path, expected, shown(word), reader.line_number)
+
+
+def read_alignment(path: str, pair: TextPair) -> tuple[Bitext, Json]:
+    """Read the links of each sentence pair, such as `0-0 1-2`; return also the file's provenance.
+
+    Raises:
+        FormatError: another number of lines than the texts, or a bad link.
+    """
+    lengths = zip(*(np.diff(text.offsets).tolist() for text in (pair.source, pair.target)))
+    parts, offsets = [], [0]
+    with LineReader(path) as reader:
+        for line, kept in zip(reader, pair.kept.tolist()):
+            if not kept:
+                continue
+            try:
+                links = links_of(line.strip(), *next(lengths))
+            except ValueError as error:
+                raise FormatError(path, *error.args, reader.line_number) from None
+            parts.append(links)
+            offsets.append(offsets[-1] + len(links))
+        lines = reader.line_number + (next(iter(reader), None) is not None)
+        provenance = reader.provenance("alignment")
+    if lines != len(pair.kept):
+        found = "more" if lines > len(pair.kept) else f"{lines:,}"
+        raise FormatError(path, f"{len(pair.kept):,} lines, as the texts have", found)
+    return aligned(pair, np.concatenate(parts), np.array(offsets)), provenance
+
+
+def aligned(pair: TextPair, links: Integers, offsets: Integers) -> Bitext:
+    """Return texts with their links, given as numbers (see `links_of`), by the first of each."""
+    places = np.stack(places_of(links), axis=1).astype(np.int16)
+    return Bitext(pair.source, pair.target, places, offsets)

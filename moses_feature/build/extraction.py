@@ -1,0 +1,263 @@
+"""Phrase pairs that are consistent with the links (Och and Ney 2004), as Moses extracts them.
+
+Follows `phrase-extract/extract-main.cpp`: a pair covers all links of its words, one at least, and
+grows over words without links at the ends of its source side. How it is placed beside the phrases
+before and behind it, for lexicalised reordering, is the word-based model (`getOrientWordModel`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_feature.build.bitext import Bitext, Ids
+from moses_feature.build.ngrams import PhraseNumbers
+from moses_feature.runtime.arrays import Flags, Integers
+from moses_feature.runtime.compiled import compiler
+
+MONOTONE, SWAP, LEFT, RIGHT = range(4)
+"""Orientations: discontinuous to the left and right are one class for `msd`."""
+
+_compiled = compiler(nogil=True)
+_part = compiler(nogil=True, entry=False)
+_inner = compiler(nogil=True, entry=False, counts_references=False, forceinline=True)
+
+
+class Occurrences(NamedTuple):
+    """Phrase pairs where they occur.
+
+    Attributes:
+        source, target: (n,) numbers of the phrases.
+        source_place, target_place: (n,) where they begin in their sentences.
+        first_link, last_link: (n,) the first of their links, and the first behind them.
+        before, behind: (n,) orientation towards the phrase before and behind.
+    """
+
+    source: Ids
+    target: Ids
+    source_place: Ids
+    target_place: Ids
+    first_link: Ids
+    last_link: Ids
+    before: NDArray[np.int8]
+    behind: NDArray[np.int8]
+
+
+class _Arrays(NamedTuple):
+    """The arrays of a bitext and of its phrases; see `Bitext` and `PhraseNumbers`."""
+
+    source_offsets: Integers
+    target_offsets: Integers
+    links: NDArray[np.int16]
+    link_offsets: Integers
+    source_at: NDArray[np.int32]
+    target_at: NDArray[np.int32]
+
+
+class Extraction:
+    """Finds the phrase pairs of a bitext.
+
+    Attributes:
+        bitext: the sentences.
+        source, target: their phrases, up to the longest.
+    """
+
+    def __init__(self, bitext: Bitext, longest: int) -> None:
+        self.bitext = bitext
+        self.source = PhraseNumbers.of_text(bitext.source, longest)
+        self.target = PhraseNumbers.of_text(bitext.target, longest)
+        self._arrays = _Arrays(
+            bitext.source.offsets,
+            bitext.target.offsets,
+            bitext.links,
+            bitext.link_offsets,
+            self.source.at,
+            self.target.at,
+        )
+
+    def totals(self, used: Flags) -> tuple[Integers, Integers]:
+        """Return how often the pairs have each source phrase, and each target phrase.
+
+        Args:
+            used: (sentences,) whether the pairs of a sentence count.
+        """
+        totals = tuple(np.zeros(len(side), dtype=np.int64) for side in (self.source, self.target))
+        _count(self._arrays, used, *totals)
+        return totals[0], totals[1]
+
+    def occurrences(self, used: Flags, wanted: Flags, count: int) -> Occurrences:
+        """Return where pairs occur.
+
+        Args:
+            used: (sentences,) whether the pairs of a sentence count.
+            wanted: (source phrases,) whether the pairs of a source phrase do.
+            count: the number of occurrences.
+        """
+        numbers = [np.empty(count, dtype=np.int32) for _ in range(6)]
+        orientations = [np.empty(count, dtype=np.int8) for _ in range(2)]
+        found = Occurrences(*numbers, *orientations)
+        _find(self._arrays, used, wanted, found)
+        return found
+
+
+@_compiled
+def _count(arrays: _Arrays, used: Flags, of_source: Integers, of_target: Integers) -> None:
+    """Add the pairs of the used sentences to the counts of their phrases."""
+    spans, sums = _room(arrays)
+    for sentence in range(len(used)):
+        if not used[sentence]:
+            continue
+        first_source = arrays.source_offsets[sentence]
+        first_target = arrays.target_offsets[sentence]
+        for span in range(_spans_of(arrays, sentence, spans, sums)):
+            source, source_end, target, target_end = spans[span]
+            of_source[arrays.source_at[source_end - source, first_source + source]] += 1
+            of_target[arrays.target_at[target_end - target, first_target + target]] += 1
+
+
+@_compiled
+def _find(arrays: _Arrays, used: Flags, wanted: Flags, found: Occurrences) -> None:
+    """Write the wanted pairs of the used sentences."""
+    spans, sums = _room(arrays)
+    count = 0
+    for sentence in range(len(used)):
+        if not used[sentence]:
+            continue
+        first_source = arrays.source_offsets[sentence]
+        first_target = arrays.target_offsets[sentence]
+        for span in range(_spans_of(arrays, sentence, spans, sums)):
+            source, source_end, target, target_end = spans[span]
+            phrase = arrays.source_at[source_end - source, first_source + source]
+            if not wanted[phrase]:
+                continue
+            found.source[count] = phrase
+            found.target[count] = arrays.target_at[target_end - target, first_target + target]
+            found.source_place[count] = source
+            found.target_place[count] = target
+            found.first_link[count] = _first_link(arrays, sentence, target)
+            found.last_link[count] = _first_link(arrays, sentence, target_end + 1)
+            found.before[count] = _orientation(arrays, sentence, source, source_end, target, -1)
+            found.behind[count] = _orientation(
+                arrays, sentence, source_end, source, target_end, 1
+            )
+            count += 1
+
+
+@_part
+def _room(arrays: _Arrays) -> tuple[Integers, Integers]:
+    """Return room for the spans of any sentence, and for a number for each of its words."""
+    longest = len(arrays.source_at)
+    of_source, of_target = np.diff(arrays.source_offsets), np.diff(arrays.target_offsets)
+    # The links of a target phrase leave at most so many source phrases around them.
+    spans = np.empty((of_target.max() * longest**3, 4), np.int64)
+    return spans, np.empty(of_source.max() + 1, np.int64)
+
+
+@_inner
+def _spans_of(arrays: _Arrays, sentence: int, spans: Integers, sums: Integers) -> int:
+    """Write the phrase pairs of a sentence as places of their first and last words; count them."""
+    longest = len(arrays.source_at)
+    words = arrays.source_offsets[sentence + 1] - arrays.source_offsets[sentence]
+    target_words = arrays.target_offsets[sentence + 1] - arrays.target_offsets[sentence]
+    first, end = arrays.link_offsets[sentence], arrays.link_offsets[sentence + 1]
+    links = arrays.links
+    # sums: the links of the source words before each place
+    sums[: words + 1] = 0
+    for link in range(first, end):
+        sums[links[link, 0] + 1] += 1
+    for word in range(words):
+        sums[word + 1] += sums[word]
+    count = 0
+    for target in range(target_words):
+        while first < end and links[first, 1] < target:
+            first += 1
+        low, high, link = words, -1, first
+        for target_end in range(target, min(target_words, target + longest)):
+            while link < end and links[link, 1] == target_end:
+                low, high = min(low, links[link, 0]), max(high, links[link, 0])
+                link += 1
+            if high < 0:
+                continue
+            if high - low >= longest:
+                break
+            if sums[high + 1] - sums[low] != link - first:  # a source word has a link elsewhere
+                continue
+            source = low
+            while (
+                source >= 0
+                and source > high - longest
+                and (source == low or sums[source + 1] == sums[source])
+            ):
+                source_end = high
+                while (
+                    source_end < words
+                    and source_end < source + longest
+                    and (source_end == high or sums[source_end + 1] == sums[source_end])
+                ):
+                    spans[count, 0], spans[count, 1] = source, source_end
+                    spans[count, 2], spans[count, 3] = target, target_end
+                    count += 1
+                    source_end += 1
+                source -= 1
+    return count
+
+
+@_inner
+def _first_link(arrays: _Arrays, sentence: int, target: int) -> int:
+    """Return the first link of a sentence whose target word is this one or a later one."""
+    link, end = arrays.link_offsets[sentence], arrays.link_offsets[sentence + 1]
+    while link < end and arrays.links[link, 1] < target:
+        link += 1
+    return link
+
+
+@_inner
+def _orientation(
+    arrays: _Arrays, sentence: int, near: int, far: int, target: int, step: int
+) -> int:
+    """Return how a phrase stands beside the one before it (step -1) or behind it (step 1).
+
+    Args:
+        arrays: of the texts.
+        sentence: the sentence.
+        near: the source word of the phrase that a monotone neighbour touches.
+        far: the word at its other end.
+        target: its target word at this side.
+        step: the direction.
+    """
+    row = target + step
+    monotone = _is_linked(arrays, sentence, near + step, row)
+    swapped = _is_linked(arrays, sentence, far - step, row)
+    if monotone and not swapped:
+        return MONOTONE
+    if swapped and not monotone:
+        return SWAP
+    words = arrays.source_offsets[sentence + 1] - arrays.source_offsets[sentence]
+    place = near + 2 * step
+    while 0 <= place < words and not monotone:
+        monotone = _is_linked(arrays, sentence, place, row)
+        place += step
+    place = far - 2 * step
+    while 0 <= place < words and not swapped:
+        swapped = _is_linked(arrays, sentence, place, row)
+        place -= step
+    return LEFT if swapped and not monotone else RIGHT  # Moses counts what is unclear here, too
+
+
+@_inner
+def _is_linked(arrays: _Arrays, sentence: int, source: int, target: int) -> bool:
+    """Return whether two words are linked; the ends of both sentences are."""
+    words = arrays.source_offsets[sentence + 1] - arrays.source_offsets[sentence]
+    target_words = arrays.target_offsets[sentence + 1] - arrays.target_offsets[sentence]
+    if (source == -1 and target == -1) or (source == words and target == target_words):
+        return True
+    if not (0 <= source < words and 0 <= target < target_words):
+        return False
+    link = _first_link(arrays, sentence, target)
+    while link < arrays.link_offsets[sentence + 1] and arrays.links[link, 1] == target:
+        if arrays.links[link, 0] == source:
+            return True
+        link += 1
+    return False

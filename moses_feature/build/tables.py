@@ -1,0 +1,128 @@
+"""Phrase and reordering tables of a bitext, as Moses' training writes them, a part at a time.
+
+Follows `phrase-extract/consolidate-main.cpp` (scores) and `lexical-reordering/` of Moses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from moses_feature.build.bitext import Bitext
+from moses_feature.build.extraction import LEFT, MONOTONE, RIGHT, SWAP, Extraction
+from moses_feature.build.lexical import LexicalTable
+from moses_feature.build.phrase_scores import PhrasePairs, phrase_pairs
+from moses_feature.build.table_text import Links, Numbers, TableWriter
+from moses_feature.runtime.arrays import Flags, Floats, Integers
+
+PAIRS_TOGETHER = 4_000_000
+"""The occurrences of phrase pairs in a part, at most, unless a single phrase has more."""
+SMOOTHING = 0.5
+"""Added to the count of each orientation, as `train-model.perl` has it."""
+CLASSES = {
+    "mslr": ((MONOTONE,), (SWAP,), (LEFT,), (RIGHT,)),
+    "msd": ((MONOTONE,), (SWAP,), (LEFT, RIGHT)),
+    "monotonicity": ((MONOTONE,), (SWAP, LEFT, RIGHT)),
+    "leftright": ((MONOTONE, RIGHT), (SWAP, LEFT)),
+}
+"""By type of reordering model, the orientations of each of its classes."""
+
+
+@dataclass(frozen=True)
+class TablePart:
+    """A part of both tables.
+
+    Attributes:
+        phrases, reordering: lines of the phrase table and of the reordering table.
+        lines: how many lines each has.
+    """
+
+    phrases: bytes
+    reordering: bytes
+    lines: int
+
+
+class Tables:
+    """The tables of a bitext.
+
+    Args:
+        bitext: the sentences.
+        longest: words of a phrase, at most.
+        orientation: the type of the reordering model, one of `CLASSES`.
+        used: (sentences,) which sentences are counted; None for all.
+    """
+
+    def __init__(
+        self, bitext: Bitext, longest: int, orientation: str = "msd", used: Flags | None = None
+    ) -> None:
+        self._used = np.ones(len(bitext), dtype=np.bool_) if used is None else used
+        self._extraction = Extraction(bitext, longest)
+        self.lexical = LexicalTable.of_bitext(bitext, self._used)
+        self._orientation = orientation
+        self._of_source, self._of_target = self._extraction.totals(self._used)
+        self._writer = TableWriter(self._extraction)
+
+    def parts(self, threads: int) -> Iterator[TablePart]:
+        """Yield the parts in their order."""
+        bounds = _bounds(self._of_source, PAIRS_TOGETHER)
+        with ThreadPoolExecutor(threads) as pool:
+            waiting: list[Future[TablePart]] = []
+            for begin, end in pairwise(bounds):
+                waiting.append(pool.submit(self._part, begin, end))
+                if len(waiting) > threads:
+                    yield waiting.pop(0).result()
+            for part in waiting:
+                yield part.result()
+
+    def _part(self, begin: int, end: int) -> TablePart:
+        """Return the part with the source phrases from `begin` on, before `end`."""
+        wanted = np.zeros(len(self._of_source), dtype=np.bool_)
+        wanted[begin:end] = True
+        count = int(self._of_source[begin:end].sum())
+        found = self._extraction.occurrences(self._used, wanted, count)
+        pairs = phrase_pairs(self._extraction, self.lexical, found)
+        return TablePart(self._phrases(pairs), self._reordering(pairs), len(pairs.counts))
+
+    def _phrases(self, pairs: PhrasePairs) -> bytes:
+        totals = self._of_target[pairs.target], self._of_source[pairs.source]
+        of_target, of_source, counts = map(_rounded, (*totals, pairs.counts))
+        scores = counts / of_target, pairs.inverse, counts / of_source, pairs.direct
+        columns = [column.astype(np.float32) for column in (*scores, of_target, of_source, counts)]
+        numbers = Numbers.of(columns)
+        found = pairs.occurrences
+        places = (found.first_link, found.last_link, found.source_place, found.target_place)
+        bitext = self._extraction.bitext
+        links = Links(bitext.links, *(of[pairs.best].astype(np.int64) for of in places))
+        return self._writer.lines(pairs.source, pairs.target, numbers, 4, links, b" ||| |||")
+
+    def _reordering(self, pairs: PhrasePairs) -> bytes:
+        columns: list[Floats] = []
+        for counts in (pairs.before, pairs.behind):
+            classes = CLASSES[self._orientation]
+            smoothed = np.stack([counts[:, of].sum(axis=1) + SMOOTHING for of in classes])
+            columns += list(smoothed / smoothed.sum(axis=0))
+        numbers = Numbers.of(columns)
+        return self._writer.lines(pairs.source, pairs.target, numbers, len(columns))
+
+
+def _rounded(counts: Integers) -> Floats:
+    """Return counts as 32-bit numbers of six significant digits: Moses passes them on as text."""
+    values = counts.astype(np.float32)
+    for place in np.flatnonzero(counts > 999_999).tolist():
+        values[place] = float(b"%.6g" % float(values[place]))
+    return values
+
+
+def _bounds(counts: Integers, most: int) -> list[int]:
+    """Return where parts of phrases begin, and the end: at most so many occurrences in each."""
+    sums = np.cumsum(counts)
+    bounds = [0]
+    while bounds[-1] < len(counts):
+        done = sums[bounds[-1] - 1] if bounds[-1] else 0
+        end = int(np.searchsorted(sums, done + most, side="right"))
+        bounds.append(max(end, bounds[-1] + 1))
+    return bounds
