@@ -8,7 +8,7 @@ so that the two may be of different links.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +48,15 @@ class PhrasePairs:
     before: NDArray[np.int32]
     behind: NDArray[np.int32]
     occurrences: Occurrences
+
+    def only(self, kept: Flags) -> PhrasePairs:
+        """Return some of the pairs, given a mask (n,)."""
+        arrays = {
+            field.name: getattr(self, field.name)[kept]
+            for field in fields(self)
+            if field.name != "occurrences"
+        }
+        return replace(self, **arrays)
 
 
 class _Links(NamedTuple):

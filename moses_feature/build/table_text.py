@@ -14,7 +14,7 @@ from moses_feature.build.ngrams import PhraseNumbers
 from moses_feature.runtime.arrays import Bytes, Floats, Integers
 from moses_feature.runtime.compiled import compiler
 
-SPACE, HYPHEN, ZERO, NEW_LINE = b" -0\n"
+SPACE, TAB, HYPHEN, ZERO, NEW_LINE = b" \t-0\n"
 BETWEEN = np.frombuffer(b" ||| ", dtype=np.uint8)
 FIXED = 3 * len(BETWEEN) + 32
 """Bytes of a line besides words, numbers and links, at most."""
@@ -59,11 +59,11 @@ class Numbers(NamedTuple):
     number: NDArray[np.int32]
 
     @classmethod
-    def of(cls, columns: Sequence[Floats]) -> Numbers:
-        """Return the texts of columns of values, six significant digits."""
+    def of(cls, columns: Sequence[Floats], form: bytes = b"%.6g") -> Numbers:
+        """Return the texts of columns of values."""
         values = np.stack(columns)
         distinct, number = np.unique(values, return_inverse=True)
-        texts = [b"%.6g" % value for value in distinct.tolist()]
+        texts = [form % value for value in distinct.tolist()]
         return cls(Pool.of(texts), number.reshape(values.shape).astype(np.int32))
 
 
@@ -111,6 +111,48 @@ class TableWriter:
         given = (self._sides, source, target, numbers, scores, of_links, end)
         content = np.empty(_size(*given), dtype=np.uint8)
         return content[: _write(*given, content)].tobytes()
+
+
+def arpa_lines(phrases: Side, rows: Integers, numbers: Numbers) -> bytes:
+    """Return lines of an ARPA file: log10 p, an n-gram, and if there is one a back-off weight.
+
+    Args:
+        phrases: the n-grams.
+        rows: (lines,) their numbers.
+        numbers: one column or two.
+    """
+    room = sum(int(np.diff(numbers.pool.offsets)[column].sum()) for column in numbers.number)
+    size = _size_of_phrases(phrases, rows) + room + 3 * len(rows)
+    content = np.empty(size, dtype=np.uint8)
+    return content[: _write_arpa(phrases, rows, numbers, content)].tobytes()
+
+
+@_compiled
+def _size_of_phrases(phrases: Side, rows: Integers) -> int:
+    size = 0
+    for row in rows:
+        size += _phrase_size(phrases, row)
+    return size
+
+
+@_compiled
+def _write_arpa(phrases: Side, rows: Integers, numbers: Numbers, content: Bytes) -> int:
+    """Write the lines; return how many bytes they have."""
+    at = 0
+    for line in range(len(rows)):
+        for column in range(len(numbers.number)):
+            text = numbers.number[column, line]
+            first, last = numbers.pool.offsets[text], numbers.pool.offsets[text + 1]
+            at = _write_bytes(content, at, numbers.pool.content, first, last)
+            if column == 0:
+                content[at] = TAB
+                at = _write_phrase(content, at + 1, phrases, rows[line])
+                if len(numbers.number) > 1:
+                    content[at] = TAB
+                    at += 1
+        content[at] = NEW_LINE
+        at += 1
+    return at
 
 
 @_compiled

@@ -13,11 +13,13 @@ from itertools import pairwise
 import numpy as np
 
 from moses_feature.build.bitext import Bitext
-from moses_feature.build.extraction import LEFT, MONOTONE, RIGHT, SWAP, Extraction
+from moses_feature.build.extraction import LEFT, MONOTONE, RIGHT, SWAP, Extraction, Occurrences
 from moses_feature.build.lexical import LexicalTable
 from moses_feature.build.phrase_scores import PhrasePairs, phrase_pairs
+from moses_feature.build.settings import BuildSettings
+from moses_feature.build.smoothing import MOST_COUNTED, PairCounts, smoothing_of
 from moses_feature.build.table_text import Links, Numbers, TableWriter
-from moses_feature.runtime.arrays import Flags, Floats, Integers
+from moses_feature.runtime.arrays import Flags, Floats, Floats32, Integers
 
 PAIRS_TOGETHER = 4_000_000
 """The occurrences of phrase pairs in a part, at most, unless a single phrase has more."""
@@ -51,24 +53,25 @@ class Tables:
 
     Args:
         bitext: the sentences.
-        longest: words of a phrase, at most.
-        orientation: the type of the reordering model, one of `CLASSES`.
+        settings: length of phrases, smoothing, the type of the reordering model.
         used: (sentences,) which sentences are counted; None for all.
     """
 
     def __init__(
-        self, bitext: Bitext, longest: int, orientation: str = "msd", used: Flags | None = None
+        self, bitext: Bitext, settings: BuildSettings, used: Flags | None = None
     ) -> None:
+        self._settings = settings
         self._used = np.ones(len(bitext), dtype=np.bool_) if used is None else used
-        self._extraction = Extraction(bitext, longest)
+        self._extraction = Extraction(bitext, settings.phrase_length)
         self.lexical = LexicalTable.of_bitext(bitext, self._used)
-        self._orientation = orientation
         self._of_source, self._of_target = self._extraction.totals(self._used)
         self._writer = TableWriter(self._extraction)
 
     def parts(self, threads: int) -> Iterator[TablePart]:
         """Yield the parts in their order."""
         bounds = _bounds(self._of_source, PAIRS_TOGETHER)
+        self._pairs = self._pair_counts(bounds)
+        self._smoothing = smoothing_of(self._settings.smoothing, self._pairs)
         with ThreadPoolExecutor(threads) as pool:
             waiting: list[Future[TablePart]] = []
             for begin, end in pairwise(bounds):
@@ -78,19 +81,41 @@ class Tables:
             for part in waiting:
                 yield part.result()
 
-    def _part(self, begin: int, end: int) -> TablePart:
-        """Return the part with the source phrases from `begin` on, before `end`."""
+    def _pair_counts(self, bounds: Sequence[int]) -> PairCounts:
+        """Count distinct pairs, if the smoothing needs it."""
+        of_counts = np.zeros(MOST_COUNTED + 1, dtype=np.int64)
+        sides = np.zeros_like(self._of_source), np.zeros_like(self._of_target)
+        for begin, end in pairwise(bounds if self._settings.smoothing != "none" else []):
+            found = self._occurrences(begin, end)
+            key = found.source.astype(np.int64) * len(self._of_target) + found.target
+            pairs, counts = np.unique(key, return_counts=True)
+            of_counts += np.bincount(counts, minlength=len(of_counts))[: len(of_counts)]
+            for side, phrases in zip(sides, np.divmod(pairs, len(self._of_target)), strict=True):
+                side += np.bincount(phrases, minlength=len(side))
+        return PairCounts(int(sides[0].sum()), of_counts, *sides)
+
+    def _occurrences(self, begin: int, end: int) -> Occurrences:
+        """Return the occurrences with the source phrases from `begin` on, before `end`."""
         wanted = np.zeros(len(self._of_source), dtype=np.bool_)
         wanted[begin:end] = True
         count = int(self._of_source[begin:end].sum())
-        found = self._extraction.occurrences(self._used, wanted, count)
-        pairs = phrase_pairs(self._extraction, self.lexical, found)
-        return TablePart(self._phrases(pairs), self._reordering(pairs), len(pairs.counts))
+        return self._extraction.occurrences(self._used, wanted, count)
+
+    def _part(self, begin: int, end: int) -> TablePart:
+        """Return the part with the source phrases from `begin` on, before `end`."""
+        pairs = phrase_pairs(self._extraction, self.lexical, self._occurrences(begin, end))
+        reordering = b"" if self._settings.reordering == "none" else self._reordering(pairs)
+        if self._settings.pair_count > 1:
+            pairs = pairs.only(pairs.counts >= self._settings.pair_count)
+        return TablePart(self._phrases(pairs), reordering, len(pairs.counts))
 
     def _phrases(self, pairs: PhrasePairs) -> bytes:
         totals = self._of_target[pairs.target], self._of_source[pairs.source]
         of_target, of_source, counts = map(_rounded, (*totals, pairs.counts))
-        scores = counts / of_target, pairs.inverse, counts / of_source, pairs.direct
+        own = self._pairs.of_source[pairs.source], self._pairs.of_target[pairs.target]
+        direct = self._smoothing.adjusted(counts, of_source, *own) / of_source
+        inverse = self._smoothing.adjusted(counts, of_target, *own[::-1]) / of_target
+        scores = inverse, pairs.inverse, direct, pairs.direct
         columns = [column.astype(np.float32) for column in (*scores, of_target, of_source, counts)]
         numbers = Numbers.of(columns)
         found = pairs.occurrences
@@ -102,14 +127,14 @@ class Tables:
     def _reordering(self, pairs: PhrasePairs) -> bytes:
         columns: list[Floats] = []
         for counts in (pairs.before, pairs.behind):
-            classes = CLASSES[self._orientation]
+            classes = CLASSES[self._settings.reordering]
             smoothed = np.stack([counts[:, of].sum(axis=1) + SMOOTHING for of in classes])
             columns += list(smoothed / smoothed.sum(axis=0))
         numbers = Numbers.of(columns)
         return self._writer.lines(pairs.source, pairs.target, numbers, len(columns))
 
 
-def _rounded(counts: Integers) -> Floats:
+def _rounded(counts: Integers) -> Floats32:
     """Return counts as 32-bit numbers of six significant digits: Moses passes them on as text."""
     values = counts.astype(np.float32)
     for place in np.flatnonzero(counts > 999_999).tolist():

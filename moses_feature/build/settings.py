@@ -1,0 +1,62 @@
+"""Settings of building a system; each default is written only here. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from moses_feature.runtime.errors import UsageError
+
+Aligner = Literal["eflomal", "fast-align"]
+Heuristic = Literal["grow-diag-final-and", "grow-diag", "intersection", "union"]
+Reordering = Literal["msd", "mslr", "monotonicity", "leftright", "none"]
+Smoothing = Literal["none", "good-turing", "kneser-ney"]
+
+LONGEST_SENTENCE = 1000
+LARGEST_ORDER = 6
+"""KenLM as it is usually built reads no longer n-grams."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildSettings:
+    """How to build a system.
+
+    Attributes:
+        longest: words of a sentence, at most; pairs with a longer one are left out.
+        aligner: the alignment model.
+        heuristic: makes links of those of both directions.
+        phrase_length: words of a phrase, at most.
+        smoothing: of p(target | source) and p(source | target).
+        pair_count: phrase pairs that occur less often are left out.
+        reordering: classes of the lexicalised reordering model; `none` for no model.
+        order: words of an n-gram of the language model, at most.
+        prune: n-grams that occur so often or less are left out, by their order.
+        seed: of the alignment.
+    """
+
+    longest: int = 100
+    aligner: Aligner = "eflomal"
+    heuristic: Heuristic = "grow-diag-final-and"
+    phrase_length: int = 7
+    smoothing: Smoothing = "none"
+    pair_count: int = 1
+    reordering: Reordering = "msd"
+    order: int = 5
+    prune: tuple[int, ...] = ()
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        kinds = {"aligner": Aligner, "heuristic": Heuristic, "smoothing": Smoothing}
+        for name, kind in {**kinds, "reordering": Reordering}.items():
+            if (found := getattr(self, name)) not in get_args(kind):
+                expected = ", ".join(get_args(kind))
+                raise UsageError(f"{name}: expected one of {expected}, found {found!r}")
+        if not 1 <= self.longest <= LONGEST_SENTENCE:
+            raise UsageError(f"longest: expected 1 to {LONGEST_SENTENCE}, found {self.longest}")
+        if not 1 <= self.order <= LARGEST_ORDER:
+            raise UsageError(f"order: expected 1 to {LARGEST_ORDER}, found {self.order}")
+        if list(self.prune) != sorted(self.prune) or (self.prune and self.prune[0] != 0):
+            raise UsageError(
+                "prune: expected counts that do not fall, the first one 0, such as 0 0 1, found "
+                f"{' '.join(map(str, self.prune))}"
+            )
