@@ -32,9 +32,13 @@ from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, open_output
 
 if TYPE_CHECKING:
-    from moses_feature.decoder.decoder import EmbeddedDecoder
+    from moses_feature.decoder.decoder import EmbeddedDecoder, Workers
+    from moses_feature.decoder.folds import FoldDecoder
     from moses_feature.decoder.source_phrases import Sentence
+    from moses_feature.decoder.system import System
     from moses_feature.moses.features import FeatureSet
+
+    AnyDecoder = EmbeddedDecoder | FoldDecoder | Workers
 
 
 @click.command("mert-decode", cls=Command, no_args_is_help=True)
@@ -65,6 +69,11 @@ if TYPE_CHECKING:
     "The sentences are from the text that the tables were trained on, and these their "
     "translations there: what each pair itself gave is taken off the counts.",
 )
+@option(
+    "unseen",
+    "The sentences are the text that this system was built from, with folds: each is translated by "
+    "the system that has not seen it, with the weights of INI.",
+)
 @search_options
 @debug_option
 @click.version_option(__version__)
@@ -76,6 +85,7 @@ def mert_decode(
     with_alignment: bool,
     with_segmentation: bool,
     leave_one_out: str | None,
+    unseen: str | None,
     search: SearchOptions,
 ) -> None:
     """Translate the standard input, a sentence on each line, with the embedded decoder.
@@ -88,40 +98,30 @@ def mert_decode(
       mert-decode moses.ini < test.en > test.out --lists test.nbest.gz --list-size 100
     """
     from moses_feature.decoder.decoder import EmbeddedDecoder, embedded_decoder
-    from moses_feature.decoder.system import System
-    from moses_feature.doctor.examine import check_kept_phrases
-    from moses_feature.doctor.neural_models import check_neural_models
 
     if constraint and (lists or search.jobs):
         raise UsageError("--constraint goes neither with --lists nor with --jobs")
-    if constraint and leave_one_out:
-        raise UsageError(
-            "--constraint finds a derivation with all counts: not with --leave-one-out"
-        )
+    given = {"constraint": constraint, "leave-one-out": leave_one_out, "unseen": unseen}
+    if len(several := [f"--{name}" for name, value in given.items() if value]) > 1:
+        raise UsageError(f"{' and '.join(several)} do not go together: expected one of them")
     if (with_alignment or with_segmentation or typed(["list_size"])) and not lists:
         raise UsageError("--list-size, --with-alignment and --with-segmentation are for --lists")
     read = MosesIni.read(ini)
-    system = System.of_ini(read)
-    system = replace(
-        system,
-        alignments=system.alignments or with_alignment,
-        segmentation=system.segmentation or with_segmentation,
-        counts=leave_one_out is not None,
-    )
+    needs = {"alignments": with_alignment, "segmentation": with_segmentation}
+    system = _system(read, needs, counts=leave_one_out is not None)
     sentences, digest = read_text(STANDARD_STREAM)
-    for finding in (
-        *check_kept_phrases(read, "the standard input", digest),
-        *check_neural_models(read, [list(sentence) for sentence in sentences], []),
-    ):
-        if finding.severity == "problem":
-            raise MosesFeatureError(str(finding))
-        click.echo(str(finding), err=True)
+    _check(read, sentences, digest)
     references = _references(leave_one_out, len(sentences)) if leave_one_out else None
     if constraint:
         _force(EmbeddedDecoder(system, sentences, search.limits), sentences, constraint)
         return
     began = time.perf_counter()
-    decoder = embedded_decoder(system, sentences, search.limits, search.jobs, references=references)
+    decoder: AnyDecoder
+    if unseen:
+        decoder = _fold_decoder(Path(unseen), read, sentences, search, needs)
+    else:
+        of_text = system, sentences, search.limits, search.jobs
+        decoder = embedded_decoder(*of_text, references=references)
     loaded = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="mert-decode-") as scratch:
         path = Path(scratch) / "nbest.gz"
@@ -146,6 +146,50 @@ def mert_decode(
     )
     if lost:
         raise MosesFeatureError(f"{lost} sentences have no translation within the distortion limit")
+
+
+def _system(ini: MosesIni, needs: dict[str, bool], counts: bool = False) -> System:
+    """Return the system of an ini, whose n-best lists have what it says, and what is needed."""
+    from moses_feature.decoder.system import System
+
+    system = System.of_ini(ini)
+    return replace(
+        system,
+        alignments=system.alignments or needs["alignments"],
+        segmentation=system.segmentation or needs["segmentation"],
+        counts=counts,
+    )
+
+
+def _check(ini: MosesIni, sentences: Sequence[Sentence], digest: str) -> None:
+    """Check that the models of an ini are for this text."""
+    from moses_feature.doctor.examine import check_kept_phrases
+    from moses_feature.doctor.neural_models import check_neural_models
+
+    for finding in (
+        *check_kept_phrases(ini, "the standard input", digest),
+        *check_neural_models(ini, [list(sentence) for sentence in sentences], []),
+    ):
+        if finding.severity == "problem":
+            raise MosesFeatureError(str(finding))
+        click.echo(str(finding), err=True)
+
+
+def _fold_decoder(
+    directory: Path,
+    ini: MosesIni,
+    sentences: Sequence[Sentence],
+    search: SearchOptions,
+    needs: dict[str, bool],
+) -> FoldDecoder:
+    """Return the decoder of a text by the systems that have not seen it, with an ini's weights."""
+    from moses_feature.decoder.folds import FoldDecoder, fold_directory, read_folds
+
+    weights = {name: of.values for name, of in ini.weights.items()}
+    folds = read_folds(directory, len(sentences))
+    inis = [fold_directory(directory, fold) / "moses.ini" for fold in range(max(folds) + 1)]
+    systems = [_system(MosesIni.read(of).with_weights(weights), needs) for of in inis]
+    return FoldDecoder(systems, folds, sentences, search.limits, search.jobs)
 
 
 def _references(path: str, sentences: int) -> Sequence[Sentence]:

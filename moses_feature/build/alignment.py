@@ -24,6 +24,7 @@ from moses_feature.runtime.processes import ObjectProcess
 
 ITERATIONS_OF_FAST_ALIGN = 5
 NO_LINK = -1
+Places = NDArray[np.int16]
 TOGETHER = 10_000
 
 
@@ -79,7 +80,7 @@ class DirectedAligner:
 
 
 def _numbers(text: Text) -> Any:
-    """Yield the sentences of a text, their words as texts of numbers: the aligner takes no bytes."""
+    """Yield sentences, their words as texts of numbers: the aligner takes no bytes."""
     words = [str(number) for number in range(len(text.words))]
     ids = text.ids.tolist()
     for first, end in pairwise(text.offsets.tolist()):
@@ -159,7 +160,7 @@ def symmetrised(
 
 
 @compiled
-def _symmetrise(
+def _symmetrise(  # noqa: C901  # the loops over a matrix
     source_offsets: Integers,
     target_offsets: Integers,
     of_target: NDArray[np.int16],
@@ -199,7 +200,11 @@ def _symmetrise(
 
 @part
 def _grow(
-    a: NDArray[np.int16], b: NDArray[np.int16], linked: Flags, source_done: Flags, target_done: Flags
+    a: NDArray[np.int16],
+    b: NDArray[np.int16],
+    linked: Flags,
+    source_done: Flags,
+    target_done: Flags,
 ) -> None:
     """Add links of one direction beside links, while one of their words has none.
 
@@ -224,7 +229,11 @@ def _grow(
 
 @part
 def _add_lonely(
-    a: NDArray[np.int16], b: NDArray[np.int16], linked: Flags, source_done: Flags, target_done: Flags
+    a: NDArray[np.int16],
+    b: NDArray[np.int16],
+    linked: Flags,
+    source_done: Flags,
+    target_done: Flags,
 ) -> None:
     """Add links of one direction between words that have none, first those of target words."""
     for target in range(len(b)):

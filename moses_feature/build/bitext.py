@@ -176,16 +176,19 @@ def read_alignment(path: str, pair: TextPair) -> tuple[Bitext, Json]:
     Raises:
         FormatError: another number of lines than the texts, or a bad link.
     """
-    lengths = zip(*(np.diff(text.offsets).tolist() for text in (pair.source, pair.target)))
-    parts, offsets = [], [0]
+    source, target = (np.diff(text.offsets).tolist() for text in (pair.source, pair.target))
+    parts: list[Integers] = []
+    offsets = [0]
     with LineReader(path) as reader:
-        for line, kept in zip(reader, pair.kept.tolist()):
+        for line, kept in zip(reader, pair.kept.tolist(), strict=False):  # checked below
             if not kept:
                 continue
+            lengths = source[len(parts)], target[len(parts)]
             try:
-                links = links_of(line.strip(), *next(lengths))
+                links = links_of(line.strip(), *lengths)
             except ValueError as error:
-                raise FormatError(path, *error.args, reader.line_number) from None
+                expected, found = error.args
+                raise FormatError(path, expected, found, reader.line_number) from None
             parts.append(links)
             offsets.append(offsets[-1] + len(links))
         lines = reader.line_number + (next(iter(reader), None) is not None)

@@ -95,9 +95,10 @@ class Extraction:
             wanted: (source phrases,) whether the pairs of a source phrase do.
             count: the number of occurrences.
         """
-        numbers = [np.empty(count, dtype=np.int32) for _ in range(6)]
-        orientations = [np.empty(count, dtype=np.int8) for _ in range(2)]
-        found = Occurrences(*numbers, *orientations)
+        source, target, source_place, target_place, first, last = np.empty((6, count), np.int32)
+        places = source_place, target_place, first, last
+        before, behind = np.empty((2, count), np.int8)
+        found = Occurrences(source, target, *places, before, behind)
         _find(self._arrays, used, wanted, found)
         return found
 
@@ -139,9 +140,7 @@ def _find(arrays: _Arrays, used: Flags, wanted: Flags, found: Occurrences) -> No
             found.first_link[count] = _first_link(arrays, sentence, target)
             found.last_link[count] = _first_link(arrays, sentence, target_end + 1)
             found.before[count] = _orientation(arrays, sentence, source, source_end, target, -1)
-            found.behind[count] = _orientation(
-                arrays, sentence, source_end, source, target_end, 1
-            )
+            found.behind[count] = _orientation(arrays, sentence, source_end, source, target_end, 1)
             count += 1
 
 
@@ -156,7 +155,9 @@ def _room(arrays: _Arrays) -> tuple[Integers, Integers]:
 
 
 @_inner
-def _spans_of(arrays: _Arrays, sentence: int, spans: Integers, sums: Integers) -> int:
+def _spans_of(  # noqa: C901  # spans of both sides, one inside the other
+    arrays: _Arrays, sentence: int, spans: Integers, sums: Integers
+) -> int:
     """Write the phrase pairs of a sentence as places of their first and last words; count them."""
     longest = len(arrays.source_at)
     words = arrays.source_offsets[sentence + 1] - arrays.source_offsets[sentence]
@@ -207,7 +208,8 @@ def _spans_of(arrays: _Arrays, sentence: int, spans: Integers, sums: Integers) -
 @_inner
 def _first_link(arrays: _Arrays, sentence: int, target: int) -> int:
     """Return the first link of a sentence whose target word is this one or a later one."""
-    link, end = arrays.link_offsets[sentence], arrays.link_offsets[sentence + 1]
+    link: int = arrays.link_offsets[sentence]
+    end = arrays.link_offsets[sentence + 1]
     while link < end and arrays.links[link, 1] < target:
         link += 1
     return link

@@ -1,7 +1,8 @@
 """An n-gram language model: interpolated modified Kneser-Ney, as KenLM's `lmplz` estimates it.
 
-Chen and Goodman 1998; Heafield et al. 2013. Below the highest order, an n-gram counts as often as it
-has different words before it; one that begins a sentence has none and counts as often as it occurs.
+Chen and Goodman 1998; Heafield et al. 2013. Below the highest order, an n-gram counts as often as
+it has different words before it; one that begins a sentence has none, and counts as often as it
+occurs.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moses_feature.build.bitext import Text
 from moses_feature.build.ngrams import NONE, Grams, grams_of
@@ -21,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 BEGIN, END, UNKNOWN = b"<s>", b"</s>", b"<unk>"
 FALLBACK = (0.0, 0.5, 1.0, 1.5)
-"""Discounts of n-grams that count 0, 1, 2, and 3 times or more, where a text is too small to tell."""
+"""Discounts of n-grams that count 0, 1, 2, and 3 times or more, for texts that are too small."""
 LINES_TOGETHER = 1 << 20
 
 
@@ -129,7 +132,7 @@ def estimate(
     return LanguageModel(text, levels, unknown)
 
 
-def _with_back_off(level: Level, left: Floats, total: Floats) -> Level:
+def _with_back_off(level: Level, left: Floats, total: NDArray[Any]) -> Level:
     """Return n-grams with the weights of what is left to shorter contexts behind them."""
     back_off = np.zeros(len(level.log_prob))
     is_context = np.flatnonzero(total)

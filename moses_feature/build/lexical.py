@@ -52,7 +52,9 @@ class LexicalTable:
             words = text.ids[alone]
             null = np.full(len(words), (targets if side == 0 else sources) - 1)
             pairs.append((words, null) if side == 0 else (null, words))
-        source, target = (np.concatenate(part).astype(np.int64) for part in zip(*pairs, strict=True))
+        source, target = (
+            np.concatenate(part).astype(np.int64) for part in zip(*pairs, strict=True)
+        )
         key, counts = np.unique(source * targets + target, return_counts=True)
         of_source = np.bincount(source, minlength=sources)[key // targets]
         of_target = np.bincount(target, minlength=targets)[key % targets]

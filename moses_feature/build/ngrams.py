@@ -94,8 +94,8 @@ class PhraseNumbers:
         return cls(at, place, lengths)
 
 
-def _last_words(level: Grams, length: int, text: Text) -> Integers:
-    last: Integers = text.ids[level.place + length - 1]
+def _last_words(level: Grams, length: int, text: Text) -> Ids:
+    last: Ids = text.ids[level.place + length - 1]
     return last
 
 

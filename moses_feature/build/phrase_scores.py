@@ -1,7 +1,8 @@
 """The distinct phrase pairs of an extraction with their counts, links and lexical weights.
 
-Follows `phrase-extract/score-main.cpp` of Moses: of several links of a pair the most frequent count,
-of equally frequent ones the greatest, where those of each word are compared, the first word first.
+Follows `phrase-extract/score-main.cpp` of Moses: of several links of a pair the most frequent
+count, of equally frequent ones the greatest, where those of each word are compared, the first word
+first.
 The direct weight compares the links of the target words, the inverse one those of the source words,
 so that the two may be of different links.
 """
@@ -14,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.build.bitext import Ids
 from moses_feature.build.extraction import Extraction, Occurrences
 from moses_feature.build.lexical import LexicalTable
 from moses_feature.runtime.arrays import Flags, Floats, Integers
@@ -39,8 +41,8 @@ class PhrasePairs:
         occurrences: all of them.
     """
 
-    source: Integers
-    target: Integers
+    source: Ids
+    target: Ids
     counts: Integers
     best: Integers
     inverse: Floats
@@ -170,7 +172,9 @@ def _is_greater(of: _Links, found: Occurrences, one: int, other: int, side: int)
     The links of a word are the ascending places of the other side's words; fewer are less, if all
     are the same up to there.
     """
-    length = of.target_length[found.target[one]] if side == 1 else of.source_length[found.source[one]]
+    length = (
+        of.target_length[found.target[one]] if side == 1 else of.source_length[found.source[one]]
+    )
     for word in range(length):
         last = -1
         while True:
@@ -257,4 +261,4 @@ def _pair_at(of: _Links, source: int, target: int) -> int:
             low = middle
         else:
             high = middle
-    return low
+    return int(low)

@@ -93,7 +93,9 @@ class KneserNey:
             2 - 3 * y * thrice / max(twice, 1),
             3 - 4 * y * often / max(thrice, 1),
         )
-        self._discounts = np.minimum(np.float32(found), np.float32((0.9, 1.9, 2.9)))
+        self._discounts = np.minimum(
+            np.array(found, np.float32), np.array((0.9, 1.9, 2.9), np.float32)
+        )
         self._distinct = np.float32(pairs.distinct)
 
     def adjusted(
@@ -110,5 +112,6 @@ class KneserNey:
 
 def smoothing_of(name: str, pairs: PairCounts) -> Smoothing:
     """Return a way to smooth, by its name."""
-    kinds = {"good-turing": GoodTuring, "kneser-ney": KneserNey}
-    return kinds[name](pairs) if name in kinds else Plain()
+    if name == "good-turing":
+        return GoodTuring(pairs)
+    return KneserNey(pairs) if name == "kneser-ney" else Plain()

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.build.bitext import Text
+from moses_feature.build.bitext import Ids, Text
 from moses_feature.build.extraction import Extraction
 from moses_feature.build.ngrams import PhraseNumbers
-from moses_feature.runtime.arrays import Bytes, Floats, Integers
+from moses_feature.runtime.arrays import Bytes, Integers
 from moses_feature.runtime.compiled import compiler
 
 SPACE, TAB, HYPHEN, ZERO, NEW_LINE = b" \t-0\n"
@@ -59,7 +59,7 @@ class Numbers(NamedTuple):
     number: NDArray[np.int32]
 
     @classmethod
-    def of(cls, columns: Sequence[Floats], form: bytes = b"%.6g") -> Numbers:
+    def of(cls, columns: Sequence[NDArray[np.floating]], form: bytes = b"%.6g") -> Numbers:
         """Return the texts of columns of values."""
         values = np.stack(columns)
         distinct, number = np.unique(values, return_inverse=True)
@@ -89,8 +89,8 @@ class TableWriter:
 
     def lines(
         self,
-        source: Integers,
-        target: Integers,
+        source: Ids,
+        target: Ids,
         numbers: Numbers,
         scores: int,
         links: Links | None = None,
@@ -99,7 +99,8 @@ class TableWriter:
         """Return lines `source ||| target ||| scores`, and behind them ` ||| links ||| counts`.
 
         Args:
-            source, target: (n,) the numbers of each line's phrases.
+            source: (n,) the number of each line's source phrase.
+            target: (n,) that of its target phrase.
             numbers: scores, and behind them counts.
             scores: how many of them are scores.
             links: the links of each line; None for lines of three fields.
@@ -108,9 +109,9 @@ class TableWriter:
         none = np.zeros(0, dtype=np.int64)
         of_links = links or Links(np.zeros((0, 2), np.int16), *(4 * (none,)))
         end = np.frombuffer(ending + b"\n", dtype=np.uint8)
-        given = (self._sides, source, target, numbers, scores, of_links, end)
+        given = (self._sides, source, target, numbers, of_links, end)
         content = np.empty(_size(*given), dtype=np.uint8)
-        return content[: _write(*given, content)].tobytes()
+        return content[: _write(*given, scores, content)].tobytes()
 
 
 def arpa_lines(phrases: Side, rows: Integers, numbers: Numbers) -> bytes:
@@ -158,10 +159,9 @@ def _write_arpa(phrases: Side, rows: Integers, numbers: Numbers, content: Bytes)
 @_compiled
 def _size(
     sides: tuple[Side, Side],
-    source: Integers,
-    target: Integers,
+    source: Ids,
+    target: Ids,
     numbers: Numbers,
-    scores: int,
     links: Links,
     end: Bytes,
 ) -> int:
@@ -190,12 +190,12 @@ def _phrase_size(side: Side, phrase: int) -> int:
 @_compiled
 def _write(
     sides: tuple[Side, Side],
-    source: Integers,
-    target: Integers,
+    source: Ids,
+    target: Ids,
     numbers: Numbers,
-    scores: int,
     links: Links,
     end: Bytes,
+    scores: int,
     content: Bytes,
 ) -> int:
     """Write the lines; return how many bytes they have."""

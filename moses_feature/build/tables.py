@@ -12,7 +12,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from moses_feature.build.bitext import Bitext
 from moses_feature.build.extraction import LEFT, MONOTONE, RIGHT, SWAP, Extraction, Occurrences
 from moses_feature.build.lexical import LexicalTable
 from moses_feature.build.phrase_scores import PhrasePairs, phrase_pairs
@@ -40,32 +39,41 @@ class TablePart:
 
     Attributes:
         phrases, reordering: lines of the phrase table and of the reordering table.
-        lines: how many lines each has.
+        lines: how many lines they have.
+        share: of all occurrences, those up to here.
     """
 
     phrases: bytes
     reordering: bytes
     lines: int
+    share: float
 
 
 class Tables:
-    """The tables of a bitext.
+    """The tables of an aligned text, or of a part of it.
 
     Args:
-        bitext: the sentences.
-        settings: length of phrases, smoothing, the type of the reordering model.
-        used: (sentences,) which sentences are counted; None for all.
+        extraction: finds the phrase pairs of the text.
+        settings: smoothing, the type of the reordering model.
+        used: (sentences,) the sentences that are counted.
+        wanted: (source phrases,) those that get lines; None for all.
     """
 
     def __init__(
-        self, bitext: Bitext, settings: BuildSettings, used: Flags | None = None
+        self,
+        extraction: Extraction,
+        settings: BuildSettings,
+        used: Flags,
+        wanted: Flags | None = None,
     ) -> None:
         self._settings = settings
-        self._used = np.ones(len(bitext), dtype=np.bool_) if used is None else used
-        self._extraction = Extraction(bitext, settings.phrase_length)
-        self.lexical = LexicalTable.of_bitext(bitext, self._used)
-        self._of_source, self._of_target = self._extraction.totals(self._used)
-        self._writer = TableWriter(self._extraction)
+        self._used = used
+        self._extraction = extraction
+        self.lexical = LexicalTable.of_bitext(extraction.bitext, used)
+        self._of_source, self._of_target = extraction.totals(used)
+        if wanted is not None:
+            self._of_source[~wanted] = 0  # no line asks for their counts
+        self._writer = TableWriter(extraction)
 
     def parts(self, threads: int) -> Iterator[TablePart]:
         """Yield the parts in their order."""
@@ -96,8 +104,8 @@ class Tables:
 
     def _occurrences(self, begin: int, end: int) -> Occurrences:
         """Return the occurrences with the source phrases from `begin` on, before `end`."""
-        wanted = np.zeros(len(self._of_source), dtype=np.bool_)
-        wanted[begin:end] = True
+        wanted = self._of_source > 0
+        wanted[:begin] = wanted[end:] = False
         count = int(self._of_source[begin:end].sum())
         return self._extraction.occurrences(self._used, wanted, count)
 
@@ -107,7 +115,8 @@ class Tables:
         reordering = b"" if self._settings.reordering == "none" else self._reordering(pairs)
         if self._settings.pair_count > 1:
             pairs = pairs.only(pairs.counts >= self._settings.pair_count)
-        return TablePart(self._phrases(pairs), reordering, len(pairs.counts))
+        share = self._of_source[:end].sum() / self._of_source.sum()
+        return TablePart(self._phrases(pairs), reordering, len(pairs.counts), float(share))
 
     def _phrases(self, pairs: PhrasePairs) -> bytes:
         totals = self._of_target[pairs.target], self._of_source[pairs.source]

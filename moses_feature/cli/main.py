@@ -52,9 +52,10 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "system": (
-        "Systems: add a feature to a moses.ini, find what is wrong. (mert-tune and mert-compare "
-        "tune and compare.)",
+        "Systems: build one from texts, add a feature to a moses.ini, find what is wrong. "
+        "(mert-tune and mert-compare tune and compare.)",
         {
+            "build": "moses_feature.cli.systems.build:build_command",
             "add": "moses_feature.cli.systems.add:add_command",
             "doctor": "moses_feature.cli.systems.doctor:doctor_command",
             "what-if": "mert.cli.what_if:what_if_command",

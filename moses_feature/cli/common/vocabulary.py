@@ -17,6 +17,7 @@ from moses_feature.cli.common.paths import (
     READ_INI,
     READ_LEXICAL,
     READ_NAMED_MODEL,
+    READ_SYSTEM_DIRECTORY,
     READ_TABLE,
     READ_TRANSLATIONS,
     WRITE,
@@ -64,23 +65,24 @@ SHARE = FiniteRange(0, 1)
 
 FLAG = click.BOOL
 WORDS: Mapping[click.ParamType[Any], str] = {
-    FLAG: "estimate filter-tables force hierarchical no-unknown normalised per-word resume reverse "
-    "right-to-left same-table source-unknown with-alignment with-segmentation",
-    READ: "alignment binary-path constraint dev dev-reference general held-out-text in-domain "
-    "init leave-one-out lists phrases-of reference source source-text start target-text test "
-    "test-reference weights",
+    FLAG: "estimate filter-tables force hierarchical no-unknown normalised per-word resume "
+    "reverse right-to-left same-table source-unknown with-alignment with-segmentation",
+    READ: "alignment binary-path constraint dev dev-reference documents general held-out-text "
+    "in-domain init leave-one-out lists lm lm-text phrases-of reference source source-text start "
+    "target-text test test-reference weights",
     READ_INI: "ini",
     READ_TABLE: "table",
     READ_LEXICAL: "lexical",
+    READ_SYSTEM_DIRECTORY: "unseen",
     READ_NAMED_MODEL: "model rescore",
     READ_TRANSLATIONS: "translations",
     WRITE: "alignment-out one-best output",
     WRITE_INI: "ini-out",
     WRITE_DIRECTORY: "exports output-dir work-dir",
     POSITIVE: "alignment-units beam best count embedding enough evaluate-every first folds hidden "
-    "lines list-size longest map-phrases map-words max-iterations maxout min-count order patience "
-    "pops positions projection rank sampled-words samples second seeds shortest shortlist stack "
-    "updates words",
+    "lines list-size longest map-phrases map-words max-iterations maxout min-count order "
+    "pair-count patience phrase-length pops positions projection rank sampled-words samples "
+    "second seeds shortest shortlist stack updates words",
     NOT_NEGATIVE: "ask most-lines random-directions restarts source-factor source-window "
     "target-factor",
     BATCH: "batch-size",
@@ -90,9 +92,9 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     ZERO_OR_MORE: "self-normalisation settled",
     SHARE: "annealing cooldown dropout held-out",
     ANY_NUMBER: "least perplexity ratio temperature weight",
-    click.STRING: "algorithm architecture bound decoder device dtype escaped fixed format "
-    "frequency kind metric moses moses-options optimizer phrase preset ray scoring-dtype shard "
-    "table-name unit",
+    click.STRING: "algorithm aligner architecture bound decoder device dtype escaped fixed format "
+    "frequency heuristic kind metric moses moses-options optimizer phrase preset prune ray "
+    "reordering scoring-dtype shard smoothing table-name unit",
 }
 """The options of all commands, without their dashes, by the type of their values."""
 TYPES = {word: kind for kind, words in WORDS.items() for word in words.split()}

@@ -1,0 +1,76 @@
+"""Folds of a text, for systems that have not seen a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_feature.build.bitext import Text
+from moses_feature.build.extraction import Extraction
+from moses_feature.moses.lines import LineReader
+from moses_feature.runtime.arrays import Flags
+from moses_feature.runtime.errors import FormatError, UsageError
+
+
+def read_documents(path: str, lines: int) -> list[bytes]:
+    """Read the name of the document of each line of a text.
+
+    Raises:
+        FormatError: another number of lines.
+    """
+    with LineReader(path) as reader:
+        names = [line.strip() for line in reader]
+    if len(names) != lines:
+        raise FormatError(path, f"{lines:,} lines, as the texts have", f"{len(names):,}")
+    return names
+
+
+def folds_of(documents: Sequence[object], count: int, seed: int) -> NDArray[np.int64]:
+    """Return the fold (lines,) of each line: whole documents, folds of about the same size.
+
+    Args:
+        documents: the document of each line.
+        count: the number of folds.
+        seed: of the order in which documents are dealt out.
+
+    Raises:
+        UsageError: fewer documents than folds.
+    """
+    numbers: dict[object, int] = {}
+    of_line = np.array([numbers.setdefault(document, len(numbers)) for document in documents])
+    if len(numbers) < count:
+        raise UsageError(f"{count} folds: expected as many documents, found {len(numbers)}")
+    sizes = np.bincount(of_line)
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    fold_of = np.empty(len(sizes), dtype=np.int64)
+    filled = np.zeros(count, dtype=np.int64)
+    for document in order[np.argsort(-sizes[order], kind="stable")].tolist():
+        fold = int(filled.argmin())
+        fold_of[document] = fold
+        filled[fold] += sizes[document]
+    found: NDArray[np.int64] = fold_of[of_line]
+    return found
+
+
+def phrases_in(extraction: Extraction, sentences: Flags) -> Flags:
+    """Return which source phrases (phrases,) occur in some of the sentences (sentences,)."""
+    wanted = np.zeros(len(extraction.source), dtype=np.bool_)
+    words = np.repeat(sentences, np.diff(extraction.bitext.source.offsets))
+    for of_length in extraction.source.at:
+        here = of_length[words]
+        wanted[here[here >= 0]] = True
+    return wanted
+
+
+def some_sentences(text: Text, kept: Flags) -> list[list[bytes]]:
+    """Return the words of some sentences, given a mask (sentences,)."""
+    words, ids = text.words, text.ids.tolist()
+    bounds = pairwise(text.offsets.tolist())
+    return [
+        [words[word] for word in ids[first:end]]
+        for (first, end), keep in zip(bounds, kept.tolist(), strict=True)
+        if keep
+    ]

@@ -1,0 +1,349 @@
+"""A system directory, built step by step: a build that was killed goes on with the next file.
+
+Each file appears when it is whole. `build.json` says what is built of what, so that only the same
+build goes on; `system.json`, the last file, says what was built.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_feature import __version__
+from moses_feature.build.alignment import align
+from moses_feature.build.bitext import Bitext, TextPair, read_alignment, read_texts
+from moses_feature.build.extraction import Extraction
+from moses_feature.build.folds import folds_of, phrases_in, read_documents, some_sentences
+from moses_feature.build.language_model import estimate
+from moses_feature.build.settings import BuildSettings
+from moses_feature.build.tables import Tables
+from moses_feature.decoder.folds import FOLDS, fold_directory
+from moses_feature.moses.ini import moses_path
+from moses_feature.moses.language_model import load_kenlm
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import tokens
+from moses_feature.runtime.arrays import Flags
+from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.files import Json, locked_directory, open_output, write_json, write_whole
+from moses_feature.runtime.json_files import difference, read_json
+from moses_feature.runtime.processes import cores
+
+logger = logging.getLogger(__name__)
+
+BUILD, SYSTEM, INI = "build.json", "system.json", "moses.ini"
+PHRASES, LEXICAL, MODEL = "phrase-table.gz", ("lex.f2e", "lex.e2f"), "lm.arpa.gz"
+FORMAT_VERSION = 1
+INI_TEXT = """\
+[input-factors]
+0
+
+[mapping]
+0 T 0
+
+[distortion-limit]
+6
+
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={phrases} \
+input-factor=0 output-factor=0
+{reordering}Distortion
+KENLM name=LM0 factor=0 path={model} order={order}
+
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= -1
+PhrasePenalty0= 0.2
+TranslationModel0= 0.2 0.2 0.2 0.2
+{weights}Distortion0= 0.3
+LM0= 0.5
+"""
+REORDERING_LINE = """\
+LexicalReordering name=LexicalReordering0 num-features={count} type={type} input-factor=0 \
+output-factor=0 path={path}
+"""
+"""The start weights are those of Moses' `train-model.perl`."""
+CLASSES = {"msd": 3, "mslr": 4, "monotonicity": 2, "leftright": 2}
+
+
+@dataclass(frozen=True)
+class BuildData:
+    """The files that a system is built of.
+
+    Attributes:
+        source, target: tokenised texts, a sentence on each line.
+        alignment: links of each sentence pair; None to align.
+        model: a language model to use; None to estimate one.
+        model_texts: more text for the language model.
+        folds: the number of systems without a part of the text; 0 for none.
+        documents: the document of each line, whose lines are in one fold; None for single lines.
+    """
+
+    source: str
+    target: str
+    alignment: str | None = None
+    model: str | None = None
+    model_texts: Sequence[str] = ()
+    folds: int = 0
+    documents: str | None = None
+
+
+def build(
+    data: BuildData,
+    settings: BuildSettings,
+    directory: Path,
+    command: str = "",
+    report: Callable[[str, float | None], None] = lambda *_: None,
+) -> Json:
+    """Build a system, or go on with it; return the content of its `system.json`.
+
+    Args:
+        data: the files.
+        settings: how to build.
+        directory: created if missing.
+        command: the command line, recorded in `system.json`.
+        report: called with the current task, and the share of it that is done.
+
+    Raises:
+        UsageError: the directory holds something else, or another build.
+        FormatError: texts, links or documents that do not belong together, or bad words.
+        MosesFeatureError: a file cannot be read, or no aligner is installed.
+    """
+    with locked_directory(directory, "building"):
+        return _Build(data, settings, directory, report).run(command)
+
+
+@dataclass
+class _Build:
+    """One build and its directory."""
+
+    data: BuildData
+    settings: BuildSettings
+    directory: Path
+    report: Callable[[str, float | None], None]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def run(self, command: str) -> Json:
+        """Make all files that are missing."""
+        self._begin()
+        path = self.directory / SYSTEM
+        if path.exists():
+            return read_json(path, "a system")
+        every = np.ones(len(self._texts.source), dtype=np.bool_)
+        self._write_alignment()
+        self._write_tables(self.directory, every, None)
+        self._write_model(self.directory, every)
+        self._write_ini(self.directory)
+        if self.data.folds:
+            self._write_folds()
+        content = self._content(command)
+        write_json(path, content)
+        return content
+
+    def _begin(self) -> None:
+        """Check that the directory is new, or holds the beginning of the same build."""
+        self.report("reading the texts", None)
+        inputs = {of["role"]: of["sha256"] for of in self._texts.inputs}
+        given = asdict(self.data) | {"source": None, "target": None}
+        identity = {"inputs": inputs, "files": given, "settings": asdict(self.settings)}
+        path = self.directory / BUILD
+        if path.exists():
+            if other := difference(identity, read_json(path, "what is built")):
+                raise UsageError(
+                    f"{self.directory} holds a build with other {other.key}: expected "
+                    f"{other.expected}, found {other.found}; use another directory"
+                )
+        elif there := [file.name for file in self.directory.iterdir() if file.name[0] != "."]:
+            raise UsageError(
+                f"{self.directory}: expected a new or empty directory, found {sorted(there)[0]}"
+            )
+        else:
+            write_json(path, identity)
+
+    @cached_property
+    def _texts(self) -> TextPair:
+        return read_texts(self.data.source, self.data.target, self.settings.longest)
+
+    @property
+    def _alignment_path(self) -> Path:
+        name = "given" if self.data.alignment else self.settings.heuristic
+        return self.directory / f"aligned.{name}.gz"
+
+    @cached_property
+    def _bitext(self) -> Bitext:
+        """The aligned texts."""
+        return read_alignment(str(self._alignment_path), self._texts)[0]
+
+    @cached_property
+    def _extraction(self) -> Extraction:
+        self.report("numbering phrases", None)
+        return Extraction(self._bitext, self.settings.phrase_length)
+
+    def _timed(self, what: str) -> Callable[[], None]:
+        begun = time.monotonic()
+
+        def ended() -> None:
+            self.seconds[what] = round(time.monotonic() - begun, 1)
+
+        return ended
+
+    def _write_alignment(self) -> None:
+        """Write the links of each line, an empty line for one that is left out."""
+        path = self._alignment_path
+        if path.exists():
+            return
+        ended = self._timed("alignment")
+        if self.data.alignment:
+            self.report("reading the alignment", None)
+            bitext, _ = read_alignment(self.data.alignment, self._texts)
+        else:
+            settings = self.settings
+            self.report("aligning words", 0.0)
+            done = 0
+
+            def note(percents: int) -> None:
+                nonlocal done
+                done += percents
+                self.report("aligning words", done / 100)
+
+            kinds = settings.aligner, settings.heuristic
+            bitext = align(self._texts, *kinds, settings.seed, note)
+        lines = iter(_links(bitext))
+        with open_output(path) as file:
+            for kept in self._texts.kept.tolist():
+                file.write(next(lines) if kept else b"\n")
+        ended()
+
+    def _write_tables(self, directory: Path, used: Flags, wanted: Flags | None) -> None:
+        """Write phrase table, reordering table and lexical tables of some sentences."""
+        name = "tables" if directory == self.directory else f"tables of {directory.name}"
+        reordering = self._reordering_path(directory)
+        files = [directory / PHRASES, *([reordering] if reordering else [])]
+        if all(file.exists() for file in files):
+            return
+        ended = self._timed(name)
+        extraction = self._extraction
+        self.report(f"{name}: counting", None)
+        tables = Tables(extraction, self.settings, used, wanted)
+        if directory == self.directory:
+            lines = tables.lexical.lines(extraction.bitext)
+            direct, inverse = (b"".join(part) for part in zip(*lines, strict=True))
+            for path, content in zip(LEXICAL, (direct, inverse), strict=True):
+                write_whole(directory / path, content)
+        written = 0
+        discarded = directory / ".none"
+        with (
+            open_output(files[0]) as phrases,
+            open_output(reordering or discarded) as orientations,
+        ):
+            for part in tables.parts(cores()):
+                phrases.write(part.phrases)
+                orientations.write(part.reordering)
+                written += part.lines
+                self.report(f"{name}: {written:,} lines", part.share)
+        discarded.unlink(missing_ok=True)
+        ended()
+
+    def _reordering_path(self, directory: Path) -> Path | None:
+        if self.settings.reordering == "none":
+            return None
+        return directory / f"reordering-table.{self._reordering_type}.gz"
+
+    @property
+    def _reordering_type(self) -> str:
+        return f"wbe-{self.settings.reordering}-bidirectional-fe"
+
+    def _write_model(self, directory: Path, used: Flags) -> None:
+        """Estimate the language model of some target sentences and of further text."""
+        path = directory / MODEL
+        if self.data.model or path.exists():
+            return
+        name = "language model" + ("" if directory == self.directory else f" of {directory.name}")
+        self.report(name, None)
+        ended = self._timed(name)
+        sentences = some_sentences(self._texts.target, used)
+        for text in self.data.model_texts:
+            with LineReader(text) as reader:
+                sentences += [tokens(line) for line in reader]
+        model = estimate(sentences, self.settings.order, self.settings.prune)
+        with open_output(path) as file:
+            file.writelines(model.arpa())
+        load_kenlm(path)
+        ended()
+
+    def _write_ini(self, directory: Path) -> None:
+        """Write an ini that Moses and the embedded decoder read as it is."""
+        reordering = self._reordering_path(directory)
+        line = weights = ""
+        if reordering is not None:
+            count = 2 * CLASSES[self.settings.reordering]
+            kind = f"{self._reordering_type}-allff"
+            path = moses_path(reordering)
+            line = REORDERING_LINE.format(count=count, type=kind, path=path)
+            weights = f"LexicalReordering0= {' '.join(['0.3'] * count)}\n"
+        model = Path(self.data.model) if self.data.model else directory / MODEL
+        order = load_kenlm(model, lazy=True).order if self.data.model else self.settings.order
+        text = INI_TEXT.format(
+            phrases=moses_path(directory / PHRASES),
+            reordering=line,
+            weights=weights,
+            model=moses_path(model),
+            order=order,
+        )
+        write_whole(directory / INI, text.encode(errors="surrogateescape"))
+
+    def _write_folds(self) -> None:
+        """Write a system for each fold, without its sentences, with the phrases that it has."""
+        folds = self._folds
+        of_pairs = folds[self._texts.kept]
+        write_whole(self.directory / FOLDS, b"".join(b"%d\n" % (n + 1) for n in folds.tolist()))
+        for fold in range(self.data.folds):
+            directory = fold_directory(self.directory, fold)
+            directory.mkdir(exist_ok=True)
+            mine = of_pairs == fold
+            self._write_tables(directory, ~mine, phrases_in(self._extraction, mine))
+            self._write_model(directory, ~mine)
+            self._write_ini(directory)
+
+    @cached_property
+    def _folds(self) -> NDArray[np.int64]:
+        """The fold of each line."""
+        lines = len(self._texts.kept)
+        documents: Sequence[object] = range(lines)
+        if self.data.documents:
+            documents = read_documents(self.data.documents, lines)
+        return folds_of(documents, self.data.folds, self.settings.seed)
+
+    def _content(self, command: str) -> Json:
+        texts = self._texts
+        return {
+            "format_version": FORMAT_VERSION,
+            "ini": INI,
+            "sentences": len(texts.source),
+            "words": [len(texts.source.ids), len(texts.target.ids)],
+            "left_out": texts.left_out,
+            "folds": self.data.folds,
+            "settings": asdict(self.settings),
+            "inputs": texts.inputs,
+            "files": asdict(self.data),
+            "seconds": self.seconds,
+            "command": command,
+            "version": __version__,
+        }
+
+
+def _links(bitext: Bitext) -> list[bytes]:
+    """Return the links of each sentence as a line of text."""
+    links = [b"%d-%d" % (source, target) for source, target in bitext.links.tolist()]
+    bounds = bitext.link_offsets.tolist()
+    return [b" ".join(links[first:end]) + b"\n" for first, end in pairwise(bounds)]

@@ -1,0 +1,168 @@
+"""The command `moses-feature system build`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from moses_feature.build.settings import (
+    LARGEST_ORDER,
+    LONGEST_SENTENCE,
+    Aligner,
+    BuildSettings,
+    Heuristic,
+    Reordering,
+    Smoothing,
+)
+from moses_feature.cli.common.command import Command, command_line, debug_option
+from moses_feature.cli.common.groups import Given, OptionGroup, take
+from moses_feature.cli.common.paths import READ, WRITE_DIRECTORY
+from moses_feature.cli.common.progress import Progress
+from moses_feature.cli.common.vocabulary import WholeRange, option
+from moses_feature.cli.systems.add import say_how_to_tune
+from moses_feature.runtime.errors import UsageError
+
+DEFAULTS = BuildSettings()
+
+
+def _settings(given: Given) -> BuildSettings:
+    """Pick the settings from the options of the command."""
+    text = given.pop("prune")
+    try:
+        prune = tuple(int(count) for count in text.split())
+    except ValueError:
+        raise UsageError(f"--prune {text}: expected counts, such as '0 0 1'") from None
+    return take(BuildSettings, given, prune=prune)
+
+
+build_options = OptionGroup(
+    "How",
+    "settings",
+    _settings,
+    option(
+        "longest",
+        "Words of a sentence at most; pairs with a longer one are left out.",
+        default=DEFAULTS.longest,
+        within=WholeRange(1, LONGEST_SENTENCE),
+    ),
+    option("aligner", "The alignment model.", default=DEFAULTS.aligner, within=get_args(Aligner)),
+    option(
+        "heuristic",
+        "That makes links of those of both directions.",
+        default=DEFAULTS.heuristic,
+        within=get_args(Heuristic),
+    ),
+    option("phrase-length", "Words of a phrase at most.", default=DEFAULTS.phrase_length),
+    option(
+        "smoothing",
+        "Of the relative frequencies.",
+        default=DEFAULTS.smoothing,
+        within=get_args(Smoothing),
+    ),
+    option(
+        "pair-count",
+        "Leave out phrase pairs that occur less often.",
+        default=DEFAULTS.pair_count,
+    ),
+    option(
+        "reordering",
+        "Classes of the lexicalised reordering model (wbe, bidirectional, fe); none for no model.",
+        default=DEFAULTS.reordering,
+        within=get_args(Reordering),
+    ),
+    option(
+        "order",
+        "Words of an n-gram of the language model at most.",
+        default=DEFAULTS.order,
+        within=WholeRange(1, LARGEST_ORDER),
+    ),
+    option(
+        "prune",
+        "N-grams of order 1, 2, … that occur so often or less are left out of the language "
+        "model, such as '0 0 1'; the last count is for all higher orders.",
+        default="",
+    ),
+    option("seed", "Of the alignment, and of the folds.", default=DEFAULTS.seed),
+)
+
+
+@click.command("build", cls=Command, no_args_is_help=True)
+@click.argument("source", type=READ)
+@click.argument("target", type=READ)
+@click.argument("system", type=WRITE_DIRECTORY)
+@option("alignment", "Links of each sentence pair, such as 0-0 1-2, in place of aligning words.")
+@option("lm", "A language model to use, ARPA or binary, in place of making one.", to="model")
+@option(
+    "lm-text",
+    "More text of the target language, for the language model. Repeatable.",
+    to="model_texts",
+    many=True,
+)
+@option(
+    "folds",
+    "Also build so many systems, each without the sentences of its fold, for decoding the text "
+    "itself: mert-decode --unseen.",
+    default=0,
+    within=WholeRange(0, 100),
+)
+@option(
+    "documents",
+    "The document of each line, a name a line: the lines of a document are in one fold.",
+)
+@build_options
+@debug_option
+def build_command(
+    source: str,
+    target: str,
+    system: str,
+    alignment: str | None,
+    model: str | None,
+    model_texts: tuple[str, ...],
+    folds: int,
+    documents: str | None,
+    settings: BuildSettings,
+) -> None:
+    """Build a phrase-based system from two tokenised texts.
+
+    Line n of TARGET translates line n of SOURCE. SYSTEM becomes a directory with a phrase table, a
+    reordering table, a language model and a moses.ini with start weights, which Moses and mert-tune
+    read as they are. Given the same alignment, the tables are those of Moses' own training, to the
+    byte. A build that was killed goes on if it is started again.
+
+    \b
+    Example:
+      moses-feature system build train.en train.fr system
+      mert-tune system/moses.ini --dev dev.en --dev-reference dev.fr --work-dir tuned
+    """
+    from moses_feature.build.system import INI, BuildData, build
+
+    if model and (model_texts or settings.prune):
+        raise UsageError("--lm is a finished model: not with --lm-text or --prune")
+    if documents and folds < 2:
+        raise UsageError("--documents is for --folds, 2 or more")
+    if folds == 1:
+        raise UsageError("--folds: expected 0, or 2 or more")
+    data = BuildData(source, target, alignment, model, model_texts, folds, documents)
+    with Progress(has_end=True) as progress:
+        last = ""
+
+        def show(what: str, share: float | None) -> None:
+            nonlocal last
+            if what.partition(":")[0] != last:
+                last = what.partition(":")[0]
+                progress.restart()
+            progress.show(what, share)
+
+        found = build(data, settings, Path(system), command_line(), show)
+    left_out = " and ".join(f"{n:,} {why}" for why, n in found["left_out"].items() if n)
+    words = " and ".join(f"{count:,}" for count in found["words"])
+    click.echo(
+        f"{system}: {found['sentences']:,} sentence pairs of {words} words"
+        + (f" (left out: {left_out})" if left_out else ""),
+        err=True,
+    )
+    for what, seconds in found["seconds"].items():
+        click.echo(f"  {what}: {seconds} s", err=True)
+    say_how_to_tune(f"{Path(system) / INI}")
