@@ -28,6 +28,8 @@ LEAST_GAIN = 1.5
 """How many times more words of its own reference than of another one a sentence predicts."""
 BLOCK_GAIN = 2.0
 """The same for a block; for aligned texts it is 6 or more (Multi30k, laws), else about 1."""
+SURE_GAIN = 3.0
+"""The gain of all lines together from which on single lines can be judged; 8 for aligned texts."""
 FOREIGN = 0.15
 """The share of single lines that fit no better than others; of aligned texts it is at most 0.03."""
 REPEATED = 0.25
@@ -147,15 +149,16 @@ def _from_somewhere_on(path: str, agreement: dict[int, Floats]) -> list[Finding]
 
 def _here_and_there(path: str, agreement: dict[int, Floats]) -> list[Finding]:
     """Return a finding if many lines, not all, belong to other sentences."""
-    foreign = np.flatnonzero(agreement[0] < LEAST_GAIN * agreement[APART].mean())
-    share = len(foreign) / len(agreement[0])
-    if share < FOREIGN:
+    own, apart = agreement[0], agreement[APART]
+    foreign = np.flatnonzero(own < LEAST_GAIN * apart.mean())
+    share = len(foreign) / len(own)
+    if share < FOREIGN or own.sum() < SURE_GAIN * apart.sum():
         return []
     return [
         Finding(
             "problem",
             f"{path} at line {foreign[0] + 1}",
-            f"this and {len(foreign) - 1:,} of its first {len(agreement[0]):,} lines, "
+            f"this and {len(foreign) - 1:,} of its first {len(own):,} lines, "
             f"{100 * share:.0f}%, do not belong to those of the input",
             "sentences are compared with references of others: BLEU is much too low",
             "see whether two texts were mixed, or every second line is of another one",
