@@ -10,13 +10,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUN := examples/quickstart/run
-TABLE ?= examples/quickstart/data/phrase-table.gz
+TABLE ?= $(RUN)/system/phrase-table.gz
 
 .PHONY: demo test test-all fuzz lint docs bench clean
 
 $(VENV)/package: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[maps]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[build,maps]'
 	touch $@
 
 $(VENV)/installed: $(VENV)/package

@@ -12,16 +12,19 @@ python "$here/make.py" --directory "$data"
 rm -rf "$run"
 mkdir -p "$run"
 
+moses-feature system build "$data/train.old" "$data/train.new" "$run/system" \
+    --alignment "$data/aligned" --phrase-length 10 --order 6 --reordering none --distortion-limit 0
+
 paste "$data/test.old" "$data/test.new" | head -n 4
 
-moses-feature system doctor "$data/moses.ini" --source "$data/dev.old" --reference "$data/dev.new"
-augment-phrase-table "$data/phrase-table.gz" "$run/phrase-table.gz" \
+moses-feature system doctor "$run/system/moses.ini" --source "$data/dev.old" --reference "$data/dev.new"
+augment-phrase-table "$run/system/phrase-table.gz" "$run/phrase-table.gz" \
     --preset characters --shortlist 100 --minutes 1 --evaluate-every 500 \
-    --ini "$data/moses.ini" --ini-out "$run/rnn.ini"
+    --ini "$run/system/moses.ini" --ini-out "$run/rnn.ini"
 moses-feature model train-cslm "$data/train.new" "$run/new.cslm" \
     --preset characters --shortlist 100 --epochs 6 --self-normalisation 0.1
-moses-feature system add "$data/moses.ini" "$run/cslm.ini" --model "$run/new.cslm"
+moses-feature system add "$run/system/moses.ini" "$run/cslm.ini" --model "$run/new.cslm"
 
-mert-compare --metric accuracy baseline="$data/moses.ini" rnn="$run/rnn.ini" cslm="$run/cslm.ini" \
+mert-compare --metric accuracy baseline="$run/system/moses.ini" rnn="$run/rnn.ini" cslm="$run/cslm.ini" \
     --dev "$data/dev.old" --dev-reference "$data/dev.new" \
     --test "$data/test.old" --test-reference "$data/test.new" --work-dir "$run/table1"

@@ -1,8 +1,8 @@
-"""Make the data of the example: words in old and new spelling, a table of letters, a moses.ini.
+"""Make the data of the example: words in old and new spelling, and which letters are linked.
 
     python examples/normalisation/make.py [--seed N] [--directory DIR]
 
-Takes some seconds. The same seed gives the same files. Words of the test set are not in the
+Takes a second. The same seed gives the same files. Words of the test set are not in the
 training set.
 """
 
@@ -15,13 +15,10 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "quickstart"))
 
-import phrase_extraction
+from files import links_of, write
 from spelling import old_spelling, word
-from system import write, write_system
 
 SIZES = {"train": 4000, "dev": 400, "test": 800}
-LONGEST_PHRASE = 10
-LANGUAGE_MODEL_ORDER = 6
 
 
 def make(directory: Path, seed: int) -> None:
@@ -40,11 +37,7 @@ def make(directory: Path, seed: int) -> None:
             ("new", [pair.french for pair in pairs[part]]),
         ):
             write(directory / f"{part}.{side}", [" ".join(of_word) for of_word in letters])
-    phrase_extraction.MAX_LENGTH = LONGEST_PHRASE
-    modern = [pair.french for pair in pairs["train"]]
-    write_system(
-        directory, pairs["train"], "lm.new.arpa", modern, LANGUAGE_MODEL_ORDER, distortion_limit=0
-    )
+    write(directory / "aligned", [links_of(pair) for pair in pairs["train"]])
 
 
 if __name__ == "__main__":

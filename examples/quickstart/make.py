@@ -1,8 +1,8 @@
-"""Make the quickstart data: a corpus, its phrase table, a language model and a moses.ini.
+"""Make the quickstart data: a corpus, and its word alignment with the errors of an aligner.
 
     python examples/quickstart/make.py [--seed N] [--directory DIR]
 
-Takes a few seconds. The same seed gives the same files.
+Takes a second. The same seed gives the same files.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from collections import Counter
 from collections.abc import Set
 from pathlib import Path
 
+from files import links_of, write
 from grammar import Grammar, Pair
-from system import write, write_system
 
 SIZES = {"train": 3000, "dev": 500, "test": 1000}
 DROPPED_LINKS, WRONG_LINKS = 0.06, 0.03
 """Shares of the links that are left out, and of the words that are linked to another word, too."""
 RARE, COLLECTED = 5, 0.5
 """A word that occurs so often at most is rare; the share of rare words that collect neighbours."""
-LANGUAGE_MODEL_ORDER = 3
 
 
 def with_noise(sentence: Pair, rare: Set[str], generator: random.Random) -> Pair:
@@ -41,11 +40,6 @@ def with_noise(sentence: Pair, rare: Set[str], generator: random.Random) -> Pair
     return Pair(sentence.english, sentence.french, frozenset(links))
 
 
-def links_of(sentence: Pair) -> str:
-    """Return the links as Moses' training writes them."""
-    return " ".join(f"{source}-{target}" for source, target in sorted(sentence.links))
-
-
 def make(directory: Path, seed: int) -> None:
     """Write all files of the example to a directory."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -57,10 +51,8 @@ def make(directory: Path, seed: int) -> None:
         write(directory / f"{part}.fr", [" ".join(sentence.french) for sentence in sentences])
     counts = Counter(word for sentence in corpus["train"] for word in sentence.english)
     rare = {word for word, count in counts.items() if count <= RARE}
-    aligned = [with_noise(sentence, rare, generator) for sentence in corpus["train"]]
-    write(directory / "aligned.grow-diag-final-and", [links_of(sentence) for sentence in aligned])
-    french = [sentence.french for sentence in corpus["train"]]
-    write_system(directory, aligned, "lm.fr.arpa", french, LANGUAGE_MODEL_ORDER, distortion_limit=6)
+    links = [links_of(with_noise(sentence, rare, generator)) for sentence in corpus["train"]]
+    write(directory / "aligned.grow-diag-final-and", links)
 
 
 if __name__ == "__main__":

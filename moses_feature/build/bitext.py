@@ -129,24 +129,25 @@ class TextPair:
     inputs: list[Json]
 
 
-def read_texts(source: str, target: str, longest: int) -> TextPair:
+def read_texts(source: str, target: str, longest: int, ratio: int | None = None) -> TextPair:
     """Read two tokenised texts.
 
-    Pairs with an empty sentence, or with one of more than `longest` words, are left out.
+    Pairs with an empty sentence, or with one of more than `longest` words, are left out, and if
+    `ratio` is given those with a sentence that is so many times as long as the other.
 
     Raises:
         FormatError: texts of different lengths, or a word that tables or models cannot hold.
         MosesFeatureError: a file cannot be read, or no pair is left.
     """
     sides = _Builder(), _Builder()
-    kept, left_out = [], {"empty": 0, "too long": 0}
+    kept, left_out = [], {"empty": 0, "too long": 0, "of unequal lengths": 0}
     with ExitStack() as stack:
         readers = [stack.enter_context(LineReader(path)) for path in (source, target)]
         for lines in parallel_lines(readers, "both texts"):
             pair = [tokens(line) for line in lines]
             for line, reader in zip(lines, readers, strict=True):
                 _check(line, reader)
-            why = "empty" if not all(pair) else "too long" if max(map(len, pair)) > longest else ""
+            why = _reason(len(pair[0]), len(pair[1]), longest, ratio)
             kept.append(not why)
             if why:
                 left_out[why] += 1
@@ -157,6 +158,17 @@ def read_texts(source: str, target: str, longest: int) -> TextPair:
     if not any(kept):
         raise MosesFeatureError(f"{source}: expected sentence pairs, found none")
     return TextPair(sides[0].text(), sides[1].text(), np.array(kept), left_out, inputs)
+
+
+def _reason(source: int, target: int, longest: int, ratio: int | None) -> str:
+    """Return why a pair of sentences of so many words is left out, empty if it is used."""
+    if not (source and target):
+        return "empty"
+    if max(source, target) > longest:
+        return "too long"
+    if ratio is not None and max(source, target) > ratio * min(source, target):
+        return "of unequal lengths"
+    return ""
 
 
 def _check(line: bytes, reader: LineReader) -> None:

@@ -10,6 +10,7 @@ from moses_feature.runtime.errors import UsageError
 Aligner = Literal["eflomal", "fast-align"]
 Heuristic = Literal["grow-diag-final-and", "grow-diag", "intersection", "union"]
 Reordering = Literal["msd", "mslr", "monotonicity", "leftright", "none"]
+Case = Literal["keep", "lower", "truecase"]
 Smoothing = Literal["none", "good-turing", "kneser-ney"]
 
 LONGEST_SENTENCE = 1000
@@ -31,7 +32,11 @@ class BuildSettings:
         reordering: classes of the lexicalised reordering model; `none` for no model.
         order: words of an n-gram of the language model, at most.
         prune: n-grams that occur so often or less are left out, by their order.
+        distortion_limit: of the search; 0 for translations in the order of the source.
         seed: of the alignment.
+        case: what is done to the letters of raw text.
+        ratio: the words of a sentence for each word of its translation, at most, in raw text
+            (Moses' clean-corpus-n.perl).
     """
 
     longest: int = 100
@@ -43,10 +48,13 @@ class BuildSettings:
     reordering: Reordering = "msd"
     order: int = 5
     prune: tuple[int, ...] = ()
+    distortion_limit: int = 6
     seed: int = 1
+    case: Case = "lower"
+    ratio: int = 9
 
     def __post_init__(self) -> None:
-        kinds = {"aligner": Aligner, "heuristic": Heuristic, "smoothing": Smoothing}
+        kinds = {"aligner": Aligner, "heuristic": Heuristic, "smoothing": Smoothing, "case": Case}
         for name, kind in {**kinds, "reordering": Reordering}.items():
             if (found := getattr(self, name)) not in get_args(kind):
                 expected = ", ".join(get_args(kind))

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,23 +23,33 @@ from moses_feature.build.bitext import Bitext, TextPair, read_alignment, read_te
 from moses_feature.build.extraction import Extraction
 from moses_feature.build.folds import folds_of, phrases_in, read_documents, some_sentences
 from moses_feature.build.language_model import estimate
+from moses_feature.build.preparation import TextPreparer, check_available
 from moses_feature.build.settings import BuildSettings
 from moses_feature.build.tables import Tables
 from moses_feature.decoder.folds import FOLDS, fold_directory
 from moses_feature.moses.ini import moses_path
 from moses_feature.moses.language_model import load_kenlm
-from moses_feature.moses.lines import LineReader
+from moses_feature.moses.lines import LineReader, digest_of
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.runtime.arrays import Flags
 from moses_feature.runtime.errors import UsageError
-from moses_feature.runtime.files import Json, locked_directory, open_output, write_json, write_whole
+from moses_feature.runtime.files import (
+    STANDARD_STREAM,
+    Json,
+    locked_directory,
+    open_output,
+    write_json,
+    write_whole,
+)
 from moses_feature.runtime.json_files import difference, read_json
-from moses_feature.runtime.processes import cores
+from moses_feature.runtime.processes import ObjectProcess, cores
 
 logger = logging.getLogger(__name__)
 
 BUILD, SYSTEM, INI = "build.json", "system.json", "moses.ini"
 PHRASES, LEXICAL, MODEL = "phrase-table.gz", ("lex.f2e", "lex.e2f"), "lm.arpa.gz"
+PREPARED, TRUECASER, PREPARATION = "text.{}.gz", "truecase.{}", "preparation.json"
+SIDES = ("source", "target")
 FORMAT_VERSION = 1
 INI_TEXT = """\
 [input-factors]
@@ -49,7 +59,7 @@ INI_TEXT = """\
 0 T 0
 
 [distortion-limit]
-6
+{limit}
 
 [feature]
 UnknownWordPenalty
@@ -57,16 +67,14 @@ WordPenalty
 PhrasePenalty
 PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={phrases} \
 input-factor=0 output-factor=0
-{reordering}Distortion
-KENLM name=LM0 factor=0 path={model} order={order}
+{reordering}KENLM name=LM0 factor=0 path={model} order={order}
 
 [weight]
 UnknownWordPenalty0= 1
 WordPenalty0= -1
 PhrasePenalty0= 0.2
 TranslationModel0= 0.2 0.2 0.2 0.2
-{weights}Distortion0= 0.3
-LM0= 0.5
+{weights}LM0= 0.5
 """
 REORDERING_LINE = """\
 LexicalReordering name=LexicalReordering0 num-features={count} type={type} input-factor=0 \
@@ -87,6 +95,7 @@ class BuildData:
         model_texts: more text for the language model.
         folds: the number of systems without a part of the text; 0 for none.
         documents: the document of each line, whose lines are in one fold; None for single lines.
+        languages: the codes of both languages, if the texts are raw: they are prepared first.
     """
 
     source: str
@@ -96,6 +105,7 @@ class BuildData:
     model_texts: Sequence[str] = ()
     folds: int = 0
     documents: str | None = None
+    languages: tuple[str, str] | None = None
 
 
 def build(
@@ -119,6 +129,8 @@ def build(
         FormatError: texts, links or documents that do not belong together, or bad words.
         MosesFeatureError: a file cannot be read, or no aligner is installed.
     """
+    if STANDARD_STREAM in (data.source, data.target, data.alignment):
+        raise UsageError("building reads from files: expected a file name, found -")
     with locked_directory(directory, "building"):
         return _Build(data, settings, directory, report).run(command)
 
@@ -132,6 +144,7 @@ class _Build:
     directory: Path
     report: Callable[[str, float | None], None]
     seconds: dict[str, float] = field(default_factory=dict)
+    preparation: Json = field(default_factory=dict)
 
     def run(self, command: str) -> Json:
         """Make all files that are missing."""
@@ -153,7 +166,8 @@ class _Build:
     def _begin(self) -> None:
         """Check that the directory is new, or holds the beginning of the same build."""
         self.report("reading the texts", None)
-        inputs = {of["role"]: of["sha256"] for of in self._texts.inputs}
+        raw = {"source": self.data.source, "target": self.data.target}
+        inputs = {side: digest_of(path) for side, path in raw.items()}
         given = asdict(self.data) | {"source": None, "target": None}
         identity = {"inputs": inputs, "files": given, "settings": asdict(self.settings)}
         path = self.directory / BUILD
@@ -172,7 +186,46 @@ class _Build:
 
     @cached_property
     def _texts(self) -> TextPair:
-        return read_texts(self.data.source, self.data.target, self.settings.longest)
+        """The tokenised texts."""
+        data, longest = self.data, self.settings.longest
+        if data.languages is None:
+            return read_texts(data.source, data.target, longest)
+        source, target = self._prepare(data.languages)
+        return read_texts(str(source), str(target), longest, self.settings.ratio)
+
+    def _prepare(self, languages: tuple[str, str]) -> list[Path]:
+        """Prepare both raw texts at the same time; return the prepared ones."""
+        files = [self.directory / PREPARED.format(side) for side in SIDES]
+        facts = self.directory / PREPARATION
+        if not facts.exists():
+            check_available()
+            self.report("preparing the texts", None)
+            ended = self._timed("preparing")
+            workers = [
+                ObjectProcess(partial(TextPreparer, language, self.settings.case), "a tokeniser")
+                for language in languages
+            ]
+            try:
+                waiting = [
+                    worker.call(
+                        TextPreparer.prepare,
+                        text,
+                        file,
+                        self.directory / f"truecase.{side}",
+                        report=lambda _: None,
+                    )
+                    for worker, text, file, side in zip(
+                        workers, (self.data.source, self.data.target), files, SIDES, strict=True
+                    )
+                ]
+                found = [future.result() for future in waiting]
+            finally:
+                for worker in workers:
+                    worker.close()
+            write_json(facts, dict(zip(SIDES, found, strict=True)))
+            ended()
+        self.preparation = read_json(facts, "how texts were prepared")
+        return files
 
     @property
     def _alignment_path(self) -> Path:
@@ -285,15 +338,18 @@ class _Build:
         """Write an ini that Moses and the embedded decoder read as it is."""
         reordering = self._reordering_path(directory)
         line = weights = ""
+        if self.settings.distortion_limit:
+            line, weights = "Distortion\n", "Distortion0= 0.3\n"
         if reordering is not None:
             count = 2 * CLASSES[self.settings.reordering]
             kind = f"{self._reordering_type}-allff"
             path = moses_path(reordering)
-            line = REORDERING_LINE.format(count=count, type=kind, path=path)
-            weights = f"LexicalReordering0= {' '.join(['0.3'] * count)}\n"
+            line = REORDERING_LINE.format(count=count, type=kind, path=path) + line
+            weights = f"LexicalReordering0= {' '.join(['0.3'] * count)}\n" + weights
         model = Path(self.data.model) if self.data.model else directory / MODEL
         order = load_kenlm(model, lazy=True).order if self.data.model else self.settings.order
         text = INI_TEXT.format(
+            limit=self.settings.distortion_limit,
             phrases=moses_path(directory / PHRASES),
             reordering=line,
             weights=weights,
@@ -334,6 +390,7 @@ class _Build:
             "left_out": texts.left_out,
             "folds": self.data.folds,
             "settings": asdict(self.settings),
+            "preparation": self.preparation,
             "inputs": texts.inputs,
             "files": asdict(self.data),
             "seconds": self.seconds,

@@ -62,8 +62,11 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "text": (
-        "Texts: select the lines that are like a domain.",
-        {"select": "moses_feature.cli.texts.select:select_command"},
+        "Texts: select the lines that are like a domain, tokenise raw text for a system.",
+        {
+            "select": "moses_feature.cli.texts.select:select_command",
+            "prepare": "moses_feature.cli.texts.prepare:prepare_command",
+        },
     ),
 }
 """For each group of commands its help, and the location of each command."""

@@ -237,6 +237,14 @@ Sentence = tuple[bytes, ...]
 Text = tuple[Sentence, ...]
 
 
+def digest_of(path: str | Path) -> str:
+    """Return the SHA-256 of the lines of a file."""
+    with LineReader(path) as reader:
+        for _ in reader:
+            pass
+        return reader.digest()
+
+
 def read_text(path: str | Path) -> tuple[Text, str]:
     """Return the sentences of a text as tokens, and the SHA-256 of its lines."""
     with LineReader(path) as reader:

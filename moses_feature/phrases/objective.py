@@ -135,7 +135,7 @@ class PhraseObjective:
         self._sample: WordSample | None = None
         counts = np.bincount(pairs.target.ids, minlength=len(data.target))
         counts[END] += len(pairs)
-        if settings.sample is not None:
+        if settings.sample is not None and settings.sample < len(counts):
             self._samples = WordSampler(counts, settings.sample, settings.seed, device)
         words = len(data.source), len(data.target)
         self._network = network_of(settings.sizes, *words, settings.dropout).train()

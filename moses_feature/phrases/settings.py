@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.architectures import PairSizes
@@ -93,14 +93,18 @@ class TrainingSettings(RunSettings):
         pool: batches that are sorted by length together.
         held_out_limit: the most source phrases that are held out.
         self_normalisation: factor of (log Z)^2 in the loss; 0 for none (Devlin et al. 2014).
-        sample: mean number of target words in the sample that estimates Z; None for exact Z.
+        sample: mean number of target words in the sample that estimates Z; None, or as many as
+            there are words, for exact Z.
     """
 
+    rates: ClassVar[Mapping[str, float]] = {"adam": 2e-3, "adadelta": 1.0}
+
+    batch_size: int = 128
     sizes: PairSizes = PRESETS["small"]
     pool: int = 100
     held_out_limit: int = 10_000
     self_normalisation: float = 0.0
-    sample: int | None = None
+    sample: int | None = 2000
 
     def __post_init__(self) -> None:
         super().__post_init__()

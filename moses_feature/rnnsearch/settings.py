@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from moses_feature.networks.architectures import PairSizes
 from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.phrases.settings import TrainingSettings
+from moses_feature.training.settings import LEARNING_RATES
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,11 @@ SEARCH_PRESETS = {
 class SearchSettings(TrainingSettings):
     """How to train RNNsearch (Bahdanau et al. 2015, appendix B.2)."""
 
+    rates: ClassVar[Mapping[str, float]] = LEARNING_RATES
+
     sizes: PairSizes = SEARCH_PRESETS["small"]
     batch_size: int = 80
+    sample: int | None = None
     pool: int = 20
     patience: int = 3
     held_out_limit: int = 2_000

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from moses_feature.networks.architectures import Dtype
 from moses_feature.runtime.errors import UsageError
@@ -19,7 +20,7 @@ class RunSettings:
 
     Attributes:
         optimizer: `adam`, or `adadelta` (the paper's; decay 0.95, epsilon 1e-6).
-        learning_rate: None for 0.001 (Adam) or 1 (Adadelta).
+        learning_rate: None for the optimiser's own in `rates`.
         annealing: factor on the learning rate after each evaluation that is not the best so far;
             None for 0.5 (Adam) or 1, no annealing (Adadelta).
         batch_size: examples per update.
@@ -35,6 +36,8 @@ class RunSettings:
         held_out: the share of the data that measures the held-out loss.
         dtype: the type of the matrix products; the weights are always float32.
     """
+
+    rates: ClassVar[Mapping[str, float]] = LEARNING_RATES
 
     optimizer: Literal["adam", "adadelta"] = "adam"
     learning_rate: float | None = None

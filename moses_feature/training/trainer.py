@@ -27,7 +27,7 @@ from moses_feature.training.checkpoint import (
 )
 from moses_feature.training.objective import Objective, Rows, Terms
 from moses_feature.training.ranks import ALONE, Ranks
-from moses_feature.training.settings import ANNEALING, LEARNING_RATES, RunSettings
+from moses_feature.training.settings import ANNEALING, RunSettings
 
 logger = logging.getLogger(__name__)
 
@@ -374,7 +374,7 @@ def _counted(number: float, what: str) -> str:
 
 
 def _optimizer(settings: RunSettings, network: nn.Module) -> torch.optim.Optimizer:
-    rate = settings.learning_rate or LEARNING_RATES[settings.optimizer]
+    rate = settings.learning_rate or settings.rates[settings.optimizer]
     if settings.optimizer == "adam":
         return torch.optim.Adam(network.parameters(), lr=rate, fused=True)
     return torch.optim.Adadelta(network.parameters(), lr=rate, rho=0.95, eps=1e-6)

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from helpers.files import EXAMPLE
 
+from moses_feature.build.settings import BuildSettings
+from moses_feature.build.system import BuildData, build
 from moses_feature.doctor.examine import examine
 from moses_feature.moses.ini import MosesIni
 
@@ -24,6 +26,9 @@ def data(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("normalisation")
     make = EXAMPLES / "normalisation" / "make.py"
     subprocess.run([sys.executable, make, "--directory", folder], check=True)
+    names = ("train.old", "train.new", "aligned")
+    settings = BuildSettings(phrase_length=10, order=6, reordering="none", distortion_limit=0)
+    build(BuildData(*(str(folder / name) for name in names)), settings, folder / "system")
     return folder
 
 
@@ -36,8 +41,8 @@ def test_the_words_of_the_test_set_are_new_and_the_system_is_sound(data):
     old = (data / "test.old").read_text().splitlines()
     assert sum(a != b for a, b in zip(old, words["test"], strict=True)) > 400
     texts = str(data / "dev.old"), [str(data / "dev.new")]
-    assert list(examine(data / "moses.ini", *texts)) == []
-    lines = gzip.decompress((data / "phrase-table.gz").read_bytes()).decode().splitlines()
+    assert list(examine(data / "system/moses.ini", *texts)) == []
+    lines = gzip.decompress((data / "system/phrase-table.gz").read_bytes()).decode().splitlines()
     assert max(len(line.split(" ||| ")[0].split()) for line in lines) == 10
 
 

@@ -160,6 +160,7 @@ WRITE = OutputPath("FILE")
 WRITE_INI = OutputPath("FILE", in_place="ini")
 WRITE_TABLE = OutputPath("FILE", files=_table_files, table=True)
 WRITE_MODEL = OutputPath("MODEL", makes_folder=True)
+WRITE_SYSTEM = OutputPath("SYSTEM", makes_folder=True)
 WRITE_DIRECTORY = OutputPath("DIRECTORY", makes_folder=True)
 
 

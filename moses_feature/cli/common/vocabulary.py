@@ -65,7 +65,7 @@ SHARE = FiniteRange(0, 1)
 
 FLAG = click.BOOL
 WORDS: Mapping[click.ParamType[Any], str] = {
-    FLAG: "estimate filter-tables force hierarchical no-unknown normalised per-word resume "
+    FLAG: "estimate filter-tables force hierarchical no-unknown normalised per-word raw resume "
     "reverse right-to-left same-table source-unknown with-alignment with-segmentation",
     READ: "alignment binary-path constraint dev dev-reference documents general held-out-text "
     "in-domain init leave-one-out lists lm lm-text phrases-of reference source source-text start "
@@ -80,11 +80,11 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     WRITE_INI: "ini-out",
     WRITE_DIRECTORY: "exports output-dir work-dir",
     POSITIVE: "alignment-units beam best count embedding enough evaluate-every first folds hidden "
-    "lines list-size longest map-phrases map-words max-iterations maxout min-count order "
-    "pair-count patience phrase-length pops positions projection rank sampled-words samples "
+    "length-ratio lines list-size longest map-phrases map-words max-iterations maxout min-count "
+    "order pair-count patience phrase-length pops positions projection rank sampled-words samples "
     "second seeds shortest shortlist stack updates words",
-    NOT_NEGATIVE: "ask most-lines random-directions restarts source-factor source-window "
-    "target-factor",
+    NOT_NEGATIVE: "ask distortion-limit most-lines random-directions restarts source-factor "
+    "source-window target-factor",
     BATCH: "batch-size",
     SEED: "seed",
     THREADS: "jobs threads",
@@ -92,9 +92,10 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     ZERO_OR_MORE: "self-normalisation settled",
     SHARE: "annealing cooldown dropout held-out",
     ANY_NUMBER: "least perplexity ratio temperature weight",
-    click.STRING: "algorithm aligner architecture bound decoder device dtype escaped fixed format "
-    "frequency heuristic kind metric moses moses-options optimizer phrase preset prune ray "
-    "reordering scoring-dtype shard smoothing table-name unit",
+    click.STRING: "algorithm aligner architecture bound case decoder device dtype escaped fixed "
+    "format frequency heuristic kind metric moses moses-options optimizer phrase preset prune ray "
+    "reordering scoring-dtype shard side smoothing source-language table-name target-language "
+    "unit",
 }
 """The options of all commands, without their dashes, by the type of their values."""
 TYPES = {word: kind for kind, words in WORDS.items() for word in words.split()}

@@ -102,7 +102,7 @@ search_options = OptionGroup(
     alignment_option(),
     held_out_option(DEFAULTS, "source sentences"),
     self_normalisation_option("to rescore with"),
-    sample_option(),
+    sample_option(DEFAULTS.sample),
     run_options(DEFAULTS, "sentence pairs", "an epoch, 5,000 at most,"),
 )
 

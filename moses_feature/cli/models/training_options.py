@@ -76,7 +76,8 @@ def _rate_options(defaults: RunSettings) -> Decorator:
         ),
         option(
             "learning-rate",
-            "0.001 (adam) or 1 (adadelta) by default."
+            f"{defaults.rates['adam']:g} (adam) or {defaults.rates['adadelta']:g} (adadelta) by "
+            "default."
             if defaults.learning_rate is None
             else "Of the optimiser.",
             default=defaults.learning_rate,
@@ -163,13 +164,14 @@ def self_normalisation_option(where: str) -> Decorator:
     )
 
 
-def sample_option() -> Decorator:
+def sample_option(default: int | None) -> Decorator:
     """Return the option of a sampled softmax."""
     return option(
         "sampled-words",
         "Estimate the sum over all words in the softmax, while training, from N words drawn "
-        "anew for each update; faster with many words, such as N 2000 of 15,000.",
+        "anew for each update; faster with many words. As many as there are, or more: all words.",
         to="sample",
+        default=default,
     )
 
 
@@ -314,7 +316,7 @@ training_options = OptionGroup(
     option("target-text", "The same for the target side."),
     option("reverse", "Learn p(source | target); source phrases are then target phrases, below."),
     self_normalisation_option("in tables; with rnnsearch, in rescored lists alone"),
-    sample_option(),
+    sample_option(DEFAULTS.sample),
     held_out_option(DEFAULTS, "source phrases"),
     option(
         "folds",

@@ -12,13 +12,14 @@ from moses_feature.build.settings import (
     LONGEST_SENTENCE,
     Aligner,
     BuildSettings,
+    Case,
     Heuristic,
     Reordering,
     Smoothing,
 )
 from moses_feature.cli.common.command import Command, command_line, debug_option
-from moses_feature.cli.common.groups import Given, OptionGroup, take
-from moses_feature.cli.common.paths import READ, WRITE_DIRECTORY
+from moses_feature.cli.common.groups import Given, OptionGroup, take, typed
+from moses_feature.cli.common.paths import READ, WRITE_SYSTEM
 from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.cli.systems.add import say_how_to_tune
@@ -84,14 +85,31 @@ build_options = OptionGroup(
         "model, such as '0 0 1'; the last count is for all higher orders.",
         default="",
     ),
+    option(
+        "distortion-limit",
+        "Of the search; 0 translates in the order of the source.",
+        default=DEFAULTS.distortion_limit,
+    ),
     option("seed", "Of the alignment, and of the folds.", default=DEFAULTS.seed),
+    option(
+        "case",
+        "Of raw text: kept, lower, or truecased by a model that is trained on it.",
+        default=DEFAULTS.case,
+        within=get_args(Case),
+    ),
+    option(
+        "length-ratio",
+        "Of raw text: words of a sentence for each word of its translation at most.",
+        to="ratio",
+        default=DEFAULTS.ratio,
+    ),
 )
 
 
 @click.command("build", cls=Command, no_args_is_help=True)
 @click.argument("source", type=READ)
 @click.argument("target", type=READ)
-@click.argument("system", type=WRITE_DIRECTORY)
+@click.argument("system", type=WRITE_SYSTEM)
 @option("alignment", "Links of each sentence pair, such as 0-0 1-2, in place of aligning words.")
 @option("lm", "A language model to use, ARPA or binary, in place of making one.", to="model")
 @option(
@@ -111,6 +129,13 @@ build_options = OptionGroup(
     "documents",
     "The document of each line, a name a line: the lines of a document are in one fold.",
 )
+@option(
+    "raw",
+    "The texts are raw: normalise punctuation, tokenise and --case them, leave pairs of unequal "
+    "lengths out; needs both languages.",
+)
+@option("source-language", "Code of the source language, such as en; for --raw.")
+@option("target-language", "Code of the target language, such as fr; for --raw.")
 @build_options
 @debug_option
 def build_command(
@@ -122,6 +147,9 @@ def build_command(
     model_texts: tuple[str, ...],
     folds: int,
     documents: str | None,
+    raw: bool,
+    source_language: str | None,
+    target_language: str | None,
     settings: BuildSettings,
 ) -> None:
     """Build a phrase-based system from two tokenised texts.
@@ -135,6 +163,8 @@ def build_command(
     Example:
       moses-feature system build train.en train.fr system
       mert-tune system/moses.ini --dev dev.en --dev-reference dev.fr --work-dir tuned
+      moses-feature system build raw.en raw.fr system --raw --source-language en \\
+          --target-language fr
     """
     from moses_feature.build.system import INI, BuildData, build
 
@@ -144,7 +174,15 @@ def build_command(
         raise UsageError("--documents is for --folds, 2 or more")
     if folds == 1:
         raise UsageError("--folds: expected 0, or 2 or more")
-    data = BuildData(source, target, alignment, model, model_texts, folds, documents)
+    languages = None
+    if raw:
+        if not (source_language and target_language):
+            raise UsageError("--raw needs --source-language and --target-language, such as en, fr")
+        languages = source_language, target_language
+    elif source_language or target_language or typed(["case"]):
+        raise UsageError("--source-language, --target-language and --case are for --raw")
+    files = source, target, alignment, model, model_texts, folds, documents, languages
+    data = BuildData(*files)
     with Progress(has_end=True) as progress:
         last = ""
 
