@@ -108,7 +108,10 @@ def read_model_files(
             found = f"{config.get(key)}"
             raise FormatError(directory / CONFIG, f"{', '.join(keys)}: objects", found)
     read = {name: Vocabulary.load(directory / name) for name in vocabularies}
-    for name, digest in config.pop("vocabularies", {}).items():
+    digests = config.pop("vocabularies", {})
+    if not isinstance(digests, dict):
+        raise FormatError(directory / CONFIG, "vocabularies: an object", f"{digests}")
+    for name, digest in digests.items():
         if name in read and read[name].digest() != digest:
             raise FormatError(
                 directory / name, "the words that the network was trained with", "others"

@@ -200,7 +200,7 @@ def test_the_command(tmp_path):
     [
         (lambda t: t.replace(" ||| 0-0 |||", " ||| 0-0 ||| x"), [], 1, "expected counts of target"),
         (lambda t: t.split(" ||| 0-0 |||")[0] + " ||| 0-0\n", [], 1, "line 1: expected counts of"),
-        (lambda t: t, ["--constraint", "references"], 2, "not with --leave-one-out"),
+        (lambda t: t, ["--constraint", "references"], 2, "do not go together: expected one"),
     ],
 )
 def test_errors(tmp_path, monkeypatch, change, options, exit_code, message):

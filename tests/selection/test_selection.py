@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import os
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.files import EXAMPLE
 
+from moses_feature.build.language_model import estimate
 from moses_feature.selection.domain_models import DomainModel
 from moses_feature.selection.selector import SelectionSettings, Selector, Side
 
 LMPLZ = f"""#!{sys.executable}
 import sys
-sys.path.insert(0, {str(EXAMPLE)!r})
-from language_model import arpa
+from moses_feature.build.language_model import estimate
 def value(option):
     return sys.argv[sys.argv.index(option) + 1]
 known = None
@@ -28,14 +26,14 @@ lines = [line.split() for line in open(value("--text"))]
 if not lines:
     sys.exit("lmplz stand-in: no lines")
 text = [[word if not known or word in known else "<unk>" for word in line] for line in lines]
-open(value("--arpa"), "w").write(arpa(text, int(value("-o"))))
+sentences = [[word.encode() for word in line] for line in text]
+open(value("--arpa"), "wb").writelines(estimate(sentences, int(value("-o"))).arpa())
 """
 
 
-@pytest.fixture
-def arpa(monkeypatch):
-    monkeypatch.syspath_prepend(str(EXAMPLE))
-    return importlib.import_module("language_model").arpa
+def arpa(sentences, order: int) -> bytes:
+    """Return the text of a language model."""
+    return b"".join(estimate([[w.encode() for w in s] for s in sentences], order).arpa())
 
 
 @pytest.fixture
@@ -104,11 +102,11 @@ def test_planted_pairs_come_out_on_top(tmp_path, corpus, run):
 
 
 @pytest.mark.usefixtures("corpus")
-def test_models_in_files(tmp_path, arpa, run):
+def test_models_in_files(tmp_path, run):
     """One side, ARPA models, and scores that are cross-entropy differences."""
     for name in ("in.de", "all.de"):
         text = [line.split() for line in (tmp_path / name).read_text().splitlines()]
-        (tmp_path / f"{name}.arpa").write_text(arpa(text, 3))
+        (tmp_path / f"{name}.arpa").write_bytes(arpa(text, 3))
     with gzip.open(tmp_path / "in.gz", "wb") as file:
         file.write((tmp_path / "in.de.arpa").read_bytes())
     select(run, "c.de --in-domain in.gz --general all.de.arpa --words 300")
@@ -174,9 +172,9 @@ def test_sides_of_unequal_lengths(tmp_path, run):
 
 
 @pytest.mark.usefixtures("corpus", "lmplz")
-def test_models_that_do_not_fit(tmp_path, arpa, run):
+def test_models_that_do_not_fit(tmp_path, run):
     alone = "in.arpa is a model: give another one by --general"
-    (tmp_path / "in.arpa").write_text(arpa([["a"]], 2))
+    (tmp_path / "in.arpa").write_bytes(arpa([["a"]], 2))
     result = select(run, "c.de --in-domain in.arpa --lines 1", exit_code=2)
     assert alone in result.stderr
     result = select(run, "c.de --in-domain in.de --general in.arpa --lines 1", exit_code=2)
