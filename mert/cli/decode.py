@@ -98,6 +98,7 @@ def mert_decode(
       mert-decode moses.ini < test.en > test.out --lists test.nbest.gz --list-size 100
     """
     from moses_feature.decoder.decoder import EmbeddedDecoder, embedded_decoder
+    from moses_feature.decoder.folds import read_folds
 
     if constraint and (lists or search.jobs):
         raise UsageError("--constraint goes neither with --lists nor with --jobs")
@@ -118,7 +119,8 @@ def mert_decode(
     began = time.perf_counter()
     decoder: AnyDecoder
     if unseen:
-        decoder = _fold_decoder(Path(unseen), read, sentences, search, needs)
+        folds = read_folds(Path(unseen), len(sentences), digest)
+        decoder = _fold_decoder(Path(unseen), folds, read, sentences, search, needs)
     else:
         of_text = system, sentences, search.limits, search.jobs
         decoder = embedded_decoder(*of_text, references=references)
@@ -177,17 +179,17 @@ def _check(ini: MosesIni, sentences: Sequence[Sentence], digest: str) -> None:
 
 def _fold_decoder(
     directory: Path,
+    folds: Sequence[int],
     ini: MosesIni,
     sentences: Sequence[Sentence],
     search: SearchOptions,
     needs: dict[str, bool],
 ) -> FoldDecoder:
     """Return the decoder of a text by the systems that have not seen it, with an ini's weights."""
-    from moses_feature.decoder.folds import FoldDecoder, fold_directory, read_folds
+    from moses_feature.decoder.folds import INI, FoldDecoder, fold_directory
 
     weights = {name: of.values for name, of in ini.weights.items()}
-    folds = read_folds(directory, len(sentences))
-    inis = [fold_directory(directory, fold) / "moses.ini" for fold in range(max(folds) + 1)]
+    inis = [fold_directory(directory, fold) / INI for fold in range(max(folds) + 1)]
     systems = [_system(MosesIni.read(of).with_weights(weights), needs) for of in inis]
     return FoldDecoder(systems, folds, sentences, search.limits, search.jobs)
 

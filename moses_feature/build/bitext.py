@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from moses_feature.moses.alignments import links_of, places_of
 from moses_feature.moses.lines import LineReader, parallel_lines
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.runtime.arrays import Integers
+from moses_feature.runtime.arrays import Flags, Integers
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
 from moses_feature.runtime.files import Json
 
@@ -53,11 +53,15 @@ class Text:
         """The number of `|||`."""
         return self.words.index(BAR)
 
-    def sentences(self) -> Iterator[list[bytes]]:
-        """Yield the words of each sentence."""
-        ids = self.ids.tolist()
-        for first, end in pairwise(self.offsets.tolist()):
-            yield [self.words[word] for word in ids[first:end]]
+    def sentences(self, kept: Flags) -> list[list[bytes]]:
+        """Return the words of some sentences, given a mask (sentences,)."""
+        words, ids = self.words, self.ids.tolist()
+        bounds = pairwise(self.offsets.tolist())
+        return [
+            [words[word] for word in ids[first:end]]
+            for (first, end), keep in zip(bounds, kept.tolist(), strict=True)
+            if keep
+        ]
 
     @classmethod
     def of_sentences(cls, sentences: Iterable[Sequence[bytes]]) -> Text:

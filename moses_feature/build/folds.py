@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.build.bitext import Text
 from moses_feature.build.extraction import Extraction
 from moses_feature.moses.lines import LineReader
 from moses_feature.runtime.arrays import Flags
@@ -63,14 +61,3 @@ def phrases_in(extraction: Extraction, sentences: Flags) -> Flags:
         here = of_length[words]
         wanted[here[here >= 0]] = True
     return wanted
-
-
-def some_sentences(text: Text, kept: Flags) -> list[list[bytes]]:
-    """Return the words of some sentences, given a mask (sentences,)."""
-    words, ids = text.words, text.ids.tolist()
-    bounds = pairwise(text.offsets.tolist())
-    return [
-        [words[word] for word in ids[first:end]]
-        for (first, end), keep in zip(bounds, kept.tolist(), strict=True)
-        if keep
-    ]

@@ -205,49 +205,45 @@ def _next_link(of: _Links, found: Occurrences, place: int, side: int, word: int,
 def _lexical_weights(of: _Links, found: Occurrences, best: Integers, weights: Floats) -> None:
     """Write [0] p(target | source) and [1] p(source | target) of the words of each pair."""
     for pair in range(best.shape[1]):
-        weights[0, pair] = _direct_weight(of, found, best[0, pair])
-        weights[1, pair] = _inverse_weight(of, found, best[1, pair])
+        for side in range(2):
+            weights[side, pair] = _lexical_weight(of, found, best[side, pair], 1 - side)
 
 
 @_inner
-def _direct_weight(of: _Links, found: Occurrences, place: int) -> float:
-    first = of.source_text[found.source[place]]
-    first_target = of.target_text[found.target[place]]
+def _lexical_weight(of: _Links, found: Occurrences, place: int, side: int) -> float:
+    """Return the product over the words of a side of their mean probability by their links."""
+    length = (
+        of.target_length[found.target[place]]
+        if side == 1
+        else of.source_length[found.source[place]]
+    )
     weight = 1.0
-    for word in range(of.target_length[found.target[place]]):
-        target = of.target_ids[first_target + word]
+    for word in range(length):
         total, links = 0.0, 0
-        other = _next_link(of, found, place, 1, word, -1)
+        other = _next_link(of, found, place, side, word, -1)
         while other >= 0:
-            total += of.target_given_source[_pair_at(of, of.source_ids[first + other], target)]
+            total += _probability(of, found, place, side, word, other)
             links += 1
-            other = _next_link(of, found, place, 1, word, other)
+            other = _next_link(of, found, place, side, word, other)
         if links == 0:
-            null = len(of.source_begin) - 2
-            total, links = of.target_given_source[_pair_at(of, null, target)], 1
+            total, links = _probability(of, found, place, side, word, -1), 1
         weight *= total / links
     return weight
 
 
 @_inner
-def _inverse_weight(of: _Links, found: Occurrences, place: int) -> float:
-    first = of.source_text[found.source[place]]
-    first_target = of.target_text[found.target[place]]
-    weight = 1.0
-    for word in range(of.source_length[found.source[place]]):
-        source = of.source_ids[first + word]
-        total, links = 0.0, 0
-        other = _next_link(of, found, place, 0, word, -1)
-        while other >= 0:
-            target = of.target_ids[first_target + other]
-            total += of.source_given_target[_pair_at(of, source, target)]
-            links += 1
-            other = _next_link(of, found, place, 0, word, other)
-        if links == 0:
-            total = of.source_given_target[_pair_at(of, source, of.target_words - 1)]
-            links = 1
-        weight *= total / links
-    return weight
+def _probability(
+    of: _Links, found: Occurrences, place: int, side: int, word: int, other: int
+) -> float:
+    """Return p(a word of a side | another word of the other side, or NULL, which is -1)."""
+    source_place, target_place = (other, word) if side == 1 else (word, other)
+    source, target = len(of.source_begin) - 2, of.target_words - 1
+    if source_place >= 0:
+        source = of.source_ids[of.source_text[found.source[place]] + source_place]
+    if target_place >= 0:
+        target = of.target_ids[of.target_text[found.target[place]] + target_place]
+    at = _pair_at(of, source, target)
+    return float(of.target_given_source[at] if side == 1 else of.source_given_target[at])
 
 
 @_inner

@@ -14,6 +14,7 @@ Case = Literal["keep", "lower", "truecase"]
 Smoothing = Literal["none", "good-turing", "kneser-ney"]
 
 LONGEST_SENTENCE = 1000
+LONGEST_PHRASE = 20
 LARGEST_ORDER = 6
 """KenLM as it is usually built reads no longer n-grams."""
 
@@ -33,7 +34,7 @@ class BuildSettings:
         order: words of an n-gram of the language model, at most.
         prune: n-grams that occur so often or less are left out, by their order.
         distortion_limit: of the search; 0 for translations in the order of the source.
-        seed: of the alignment.
+        seed: of the alignment, and of the folds.
         case: what is done to the letters of raw text.
         ratio: the words of a sentence for each word of its translation, at most, in raw text
             (Moses' clean-corpus-n.perl).
@@ -59,10 +60,13 @@ class BuildSettings:
             if (found := getattr(self, name)) not in get_args(kind):
                 expected = ", ".join(get_args(kind))
                 raise UsageError(f"{name}: expected one of {expected}, found {found!r}")
-        if not 1 <= self.longest <= LONGEST_SENTENCE:
-            raise UsageError(f"longest: expected 1 to {LONGEST_SENTENCE}, found {self.longest}")
-        if not 1 <= self.order <= LARGEST_ORDER:
-            raise UsageError(f"order: expected 1 to {LARGEST_ORDER}, found {self.order}")
+        limits = {"longest": LONGEST_SENTENCE, "phrase_length": LONGEST_PHRASE}
+        for name, most in {**limits, "order": LARGEST_ORDER}.items():
+            if not 1 <= (given := getattr(self, name)) <= most:
+                raise UsageError(f"{name}: expected 1 to {most}, found {given}")
+        for name, least in {"pair_count": 1, "ratio": 1, "distortion_limit": 0, "seed": 0}.items():
+            if (given := getattr(self, name)) < least:
+                raise UsageError(f"{name}: expected {least} or more, found {given}")
         if list(self.prune) != sorted(self.prune) or (self.prune and self.prune[0] != 0):
             raise UsageError(
                 "prune: expected counts that do not fall, the first one 0, such as 0 0 1, found "

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
@@ -21,12 +22,12 @@ from moses_feature import __version__
 from moses_feature.build.alignment import align
 from moses_feature.build.bitext import Bitext, TextPair, read_alignment, read_texts
 from moses_feature.build.extraction import Extraction
-from moses_feature.build.folds import folds_of, phrases_in, read_documents, some_sentences
+from moses_feature.build.folds import folds_of, phrases_in, read_documents
 from moses_feature.build.language_model import estimate
 from moses_feature.build.preparation import TextPreparer, check_available
 from moses_feature.build.settings import BuildSettings
-from moses_feature.build.tables import Tables
-from moses_feature.decoder.folds import FOLDS, fold_directory
+from moses_feature.build.tables import CLASSES, Tables
+from moses_feature.decoder.folds import FOLDS, INI, SYSTEM, fold_directory
 from moses_feature.moses.ini import moses_path
 from moses_feature.moses.language_model import load_kenlm
 from moses_feature.moses.lines import LineReader, digest_of
@@ -46,7 +47,7 @@ from moses_feature.runtime.processes import ObjectProcess, cores
 
 logger = logging.getLogger(__name__)
 
-BUILD, SYSTEM, INI = "build.json", "system.json", "moses.ini"
+BUILD = "build.json"
 PHRASES, LEXICAL, MODEL = "phrase-table.gz", ("lex.f2e", "lex.e2f"), "lm.arpa.gz"
 PREPARED, TRUECASER, PREPARATION = "text.{}.gz", "truecase.{}", "preparation.json"
 SIDES = ("source", "target")
@@ -81,7 +82,6 @@ LexicalReordering name=LexicalReordering0 num-features={count} type={type} input
 output-factor=0 path={path}
 """
 """The start weights are those of Moses' `train-model.perl`."""
-CLASSES = {"msd": 3, "mslr": 4, "monotonicity": 2, "leftright": 2}
 
 
 @dataclass(frozen=True)
@@ -166,10 +166,16 @@ class _Build:
     def _begin(self) -> None:
         """Check that the directory is new, or holds the beginning of the same build."""
         self.report("reading the texts", None)
-        raw = {"source": self.data.source, "target": self.data.target}
-        inputs = {side: digest_of(path) for side, path in raw.items()}
-        given = asdict(self.data) | {"source": None, "target": None}
-        identity = {"inputs": inputs, "files": given, "settings": asdict(self.settings)}
+        data = self.data
+        texts = {side: getattr(data, side) for side in (*SIDES, "alignment", "documents")}
+        texts |= {f"lm-text {n}": path for n, path in enumerate(data.model_texts, 1)}
+        identity = {
+            "inputs": {of: path and digest_of(path) for of, path in texts.items()},
+            "model": data.model,
+            "folds": data.folds,
+            "languages": data.languages,
+            "settings": asdict(self.settings),
+        }
         path = self.directory / BUILD
         if path.exists():
             if other := difference(identity, read_json(path, "what is built")):
@@ -294,17 +300,13 @@ class _Build:
             for path, content in zip(LEXICAL, (direct, inverse), strict=True):
                 write_whole(directory / path, content)
         written = 0
-        discarded = directory / ".none"
-        with (
-            open_output(files[0]) as phrases,
-            open_output(reordering or discarded) as orientations,
-        ):
+        with ExitStack() as stack:
+            outputs = [stack.enter_context(open_output(file)) for file in files]
             for part in tables.parts(cores()):
-                phrases.write(part.phrases)
-                orientations.write(part.reordering)
+                for output, content in zip(outputs, (part.phrases, part.reordering), strict=False):
+                    output.write(content)
                 written += part.lines
                 self.report(f"{name}: {written:,} lines", part.share)
-        discarded.unlink(missing_ok=True)
         ended()
 
     def _reordering_path(self, directory: Path) -> Path | None:
@@ -324,7 +326,7 @@ class _Build:
         name = "language model" + ("" if directory == self.directory else f" of {directory.name}")
         self.report(name, None)
         ended = self._timed(name)
-        sentences = some_sentences(self._texts.target, used)
+        sentences = self._texts.target.sentences(used)
         for text in self.data.model_texts:
             with LineReader(text) as reader:
                 sentences += [tokens(line) for line in reader]
@@ -341,7 +343,7 @@ class _Build:
         if self.settings.distortion_limit:
             line, weights = "Distortion\n", "Distortion0= 0.3\n"
         if reordering is not None:
-            count = 2 * CLASSES[self.settings.reordering]
+            count = 2 * len(CLASSES[self.settings.reordering])
             kind = f"{self._reordering_type}-allff"
             path = moses_path(reordering)
             line = REORDERING_LINE.format(count=count, type=kind, path=path) + line

@@ -16,9 +16,11 @@ from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.lines import LineReader
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import open_output
+from moses_feature.runtime.json_files import read_json
 
-FOLDS = "folds.txt"
-"""The file of a system directory with the fold of each line of the text, counted from 1."""
+SYSTEM, INI, FOLDS = "system.json", "moses.ini", "folds.txt"
+"""Files of a system directory: what it was built of, the ini, and the fold of each line of the
+text, counted from 1."""
 
 
 def fold_directory(system: Path, fold: int) -> Path:
@@ -26,17 +28,28 @@ def fold_directory(system: Path, fold: int) -> Path:
     return system / f"fold-{fold + 1}"
 
 
-def read_folds(system: Path, lines: int) -> list[int]:
+def read_folds(system: Path, lines: int, digest: str) -> list[int]:
     """Read the fold (counted from 0) of each line of the text that a system was built from.
 
+    Args:
+        system: the directory of the system.
+        lines: how many lines the text has.
+        digest: the SHA-256 of its lines, in hexadecimal.
+
     Raises:
-        MosesFeatureError: the system has no folds.
+        MosesFeatureError: the system has no folds, or is of another text.
         FormatError: another number of lines, or a line that is no fold.
     """
     path = system / FOLDS
     if not path.is_file():
         raise MosesFeatureError(
             f"{path}: expected a system with folds (moses-feature system build --folds), found none"
+        )
+    text = read_json(system / SYSTEM, "a system")["inputs"][0]
+    if digest != text["sha256"]:
+        raise MosesFeatureError(
+            f"the standard input: expected the text that {system} was built from "
+            f"({text['path']}), found another one"
         )
     folds = []
     with LineReader(path) as reader:

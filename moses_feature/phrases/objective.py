@@ -5,7 +5,6 @@ Cho et al. 2014 ignore the frequencies of phrase pairs in training.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -191,7 +190,6 @@ class PhraseObjective:
             "words": asdict(self._data.words),
             "reading": asdict(self._data.direction),
             "shortlists": [
-                hashlib.sha256(b"\n".join(vocabulary.shortlist)).hexdigest()
-                for vocabulary in (self._data.source, self._data.target)
+                vocabulary.digest() for vocabulary in (self._data.source, self._data.target)
             ],
         }

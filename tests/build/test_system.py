@@ -87,6 +87,11 @@ def test_a_sentence_is_translated_by_a_system_that_has_not_seen_it(run):
     numbers = [int(line.split(" ||| ")[0]) for line in Path("lists").read_text().splitlines()]
     assert numbers == sorted(numbers)
     assert set(numbers) == set(range(90))
+    Path("other").write_text(Path("en").read_text().replace("dog", "cat"))
+    with Path("other").open("rb") as other:
+        refused = CliRunner().invoke(mert_decode, ["s/moses.ini", "--unseen", "s"], input=other)
+    assert refused.exit_code == 1
+    assert "expected the text that s was built from (en), found another" in refused.stderr
 
 
 def test_a_killed_build_goes_on_to_the_same_bytes(texts, monkeypatch):
@@ -132,6 +137,9 @@ def test_other_builds_and_directories_are_refused():
     build(data, BuildSettings(order=2), Path("s"))
     with pytest.raises(UsageError, match="build with other settings: expected order 3, found orde"):
         build(data, BuildSettings(order=3), Path("s"))
+    Path("links").write_text(Path("links").read_text().replace("0-0", "", 1))
+    with pytest.raises(UsageError, match="build with other inputs: expected alignment"):
+        build(data, BuildSettings(order=2), Path("s"))
     Path("full").mkdir()
     Path("full/x").write_text("")
     with pytest.raises(UsageError, match="full: expected a new or empty directory, found x"):
@@ -241,6 +249,8 @@ def test_more_text_for_the_model(run):
         (("--folds", 1), "--folds: expected 0, or 2 or more"),
         (("--documents", "en"), "--documents is for --folds"),
         (("--prune", "1 0"), "expected counts that do not fall, the first one 0"),
+        (("--phrase-length", 128), "128 is not in the range"),
+        (("--length-ratio", 3), "--case and --length-ratio are for --raw"),
         (("--prune", "x"), "--prune x: expected counts, such as '0 0 1'"),
         (("--alignment", "none"), "none: No such file"),
     ],

@@ -9,6 +9,7 @@ import click
 
 from moses_feature.build.settings import (
     LARGEST_ORDER,
+    LONGEST_PHRASE,
     LONGEST_SENTENCE,
     Aligner,
     BuildSettings,
@@ -55,7 +56,12 @@ build_options = OptionGroup(
         default=DEFAULTS.heuristic,
         within=get_args(Heuristic),
     ),
-    option("phrase-length", "Words of a phrase at most.", default=DEFAULTS.phrase_length),
+    option(
+        "phrase-length",
+        "Words of a phrase at most.",
+        default=DEFAULTS.phrase_length,
+        within=WholeRange(1, LONGEST_PHRASE),
+    ),
     option(
         "smoothing",
         "Of the relative frequencies.",
@@ -166,7 +172,8 @@ def build_command(
       moses-feature system build raw.en raw.fr system --raw --source-language en \\
           --target-language fr
     """
-    from moses_feature.build.system import INI, BuildData, build
+    from moses_feature.build.system import BuildData, build
+    from moses_feature.decoder.folds import INI
 
     if model and (model_texts or settings.prune):
         raise UsageError("--lm is a finished model: not with --lm-text or --prune")
@@ -179,8 +186,10 @@ def build_command(
         if not (source_language and target_language):
             raise UsageError("--raw needs --source-language and --target-language, such as en, fr")
         languages = source_language, target_language
-    elif source_language or target_language or typed(["case"]):
-        raise UsageError("--source-language, --target-language and --case are for --raw")
+    elif source_language or target_language or typed(["case", "ratio"]):
+        raise UsageError(
+            "--source-language, --target-language, --case and --length-ratio are for --raw"
+        )
     files = source, target, alignment, model, model_texts, folds, documents, languages
     data = BuildData(*files)
     with Progress(has_end=True) as progress:
