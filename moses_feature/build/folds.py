@@ -8,22 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.build.extraction import Extraction
-from moses_feature.moses.lines import LineReader
 from moses_feature.runtime.arrays import Flags
-from moses_feature.runtime.errors import FormatError, UsageError
-
-
-def read_documents(path: str, lines: int) -> list[bytes]:
-    """Read the name of the document of each line of a text.
-
-    Raises:
-        FormatError: another number of lines.
-    """
-    with LineReader(path) as reader:
-        names = [line.strip() for line in reader]
-    if len(names) != lines:
-        raise FormatError(path, f"{lines:,} lines, as the texts have", f"{len(names):,}")
-    return names
+from moses_feature.runtime.errors import UsageError
 
 
 def folds_of(documents: Sequence[object], count: int, seed: int) -> NDArray[np.int64]:

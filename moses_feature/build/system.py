@@ -22,7 +22,7 @@ from moses_feature import __version__
 from moses_feature.build.alignment import align
 from moses_feature.build.bitext import Bitext, TextPair, read_alignment, read_texts
 from moses_feature.build.extraction import Extraction
-from moses_feature.build.folds import folds_of, phrases_in, read_documents
+from moses_feature.build.folds import folds_of, phrases_in
 from moses_feature.build.language_model import estimate
 from moses_feature.build.preparation import TextPreparer, check_available
 from moses_feature.build.settings import BuildSettings
@@ -30,7 +30,7 @@ from moses_feature.build.tables import CLASSES, Tables
 from moses_feature.decoder.folds import FOLDS, INI, SYSTEM, fold_directory
 from moses_feature.moses.ini import moses_path
 from moses_feature.moses.language_model import load_kenlm
-from moses_feature.moses.lines import LineReader, digest_of
+from moses_feature.moses.lines import LineReader, digest_of, read_documents
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.runtime.arrays import Flags
 from moses_feature.runtime.errors import UsageError
@@ -379,7 +379,7 @@ class _Build:
         lines = len(self._texts.kept)
         documents: Sequence[object] = range(lines)
         if self.data.documents:
-            documents = read_documents(self.data.documents, lines)
+            documents, _ = read_documents(self.data.documents, lines)
         return folds_of(documents, self.data.folds, self.settings.seed)
 
     def _content(self, command: str) -> Json:

@@ -252,6 +252,19 @@ def read_text(path: str | Path) -> tuple[Text, str]:
         return text, reader.digest()
 
 
+def read_documents(path: str | Path, lines: int) -> tuple[list[bytes], Json]:
+    """Return the name of the document of each line of a text, and the provenance of the file.
+
+    Raises:
+        FormatError: another number of lines.
+    """
+    with LineReader(path) as reader:
+        names = [line.strip() for line in reader]
+        if len(names) != lines:
+            raise FormatError(path, f"{lines:,} lines, as the text has", f"{len(names):,}")
+        return names, reader.provenance("documents")
+
+
 def parallel_lines(readers: Sequence[LineReader], of: str) -> Iterator[tuple[bytes, ...]]:
     """Yield the parallel lines of several files.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +17,8 @@ from sacrebleu.metrics.bleu import BLEU
 
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.phrases.model import load_model, save_model
-from moses_feature.phrases.refinement.lists import ListReader, RefineData
-from moses_feature.phrases.refinement.refine import ExpectedBleu, refine
+from moses_feature.phrases.refinement.lists import ListReader, NetworkColumn, RefineData
+from moses_feature.phrases.refinement.refine import SHARES, ExpectedBleu, refine
 from moses_feature.phrases.settings import RefineSettings
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import DataError, UsageError
@@ -90,9 +91,8 @@ def files(tmp_path):
 def data_of(files: Path, **changed) -> RefineData:
     paths = str(files / "source"), [str(files / "reference")], str(files / "lists")
     digest = load_model(files / "m").digest
-    return replace(
-        RefineData(files / "m", *paths, FEATURES, COLUMN, digest, TableWords()), **changed
-    )
+    column = NetworkColumn(COLUMN, digest)
+    return replace(RefineData(files / "m", *paths, FEATURES, TableWords(), column), **changed)
 
 
 def objective_of(files: Path, **settings) -> ExpectedBleu:
@@ -103,12 +103,12 @@ def objective_of(files: Path, **settings) -> ExpectedBleu:
     return ExpectedBleu(model, lists, 0.3, RefineSettings(**settings), CPU)
 
 
-def plain(model, sharpness: float, sentence: int) -> float:
+def plain(model, sharpness: float, sentence: int, weight: float = 0.3) -> float:
     metric = BLEU(tokenize="none", smooth_method="add-k", smooth_value=1, effective_order=False)
     scores, bleu = [], []
     for place, (_, words) in enumerate(LISTS[sentence]):
         fixed = 0.5 * LM[sentence][place] + 0.2 * -1 + 0.1 * -2
-        scores.append(sharpness * (fixed + 0.3 * column_of(model, sentence, place)))
+        scores.append(sharpness * (fixed + weight * column_of(model, sentence, place)))
         reference = [REFERENCES[sentence].decode()]
         bleu.append(metric.sentence_score(words.decode(), reference).score / 100)
     p = np.exp(np.array(scores) - max(scores))
@@ -123,6 +123,69 @@ def test_expected_bleu_against_plain_sums(files):
     expected = [plain(model, objective.sharpness, int(row)) for row in rows]
     np.testing.assert_allclose(found.detach().numpy(), expected, atol=1e-6)
     assert 2 not in np.concatenate([objective.batch(0), *objective.held_out_batches()])
+
+
+def without_column(files: Path) -> tuple[ExpectedBleu, FeatureSet]:
+    """The objective of lists of a system that does not have the network's column."""
+    plain_table = FeatureFunction("TM0", (0.2, 9.0, 0.1), (True, False, True))
+    features = FeatureSet((FEATURES.functions[0], plain_table))
+
+    def without(line: bytes) -> bytes:
+        fields = line.split(b" ||| ")
+        values = fields[2].split()
+        del values[4]
+        return b" ||| ".join([*fields[:2], b" ".join(values), *fields[3:]])
+
+    write_lists(files / "lists", load_model(files / "m"), without)
+    data, model = data_of(files, features=features, column=None), load_model(files / "m")
+    reader = ListReader(features, None, data.words.words(model), model.source, model.target)
+    lists = reader.read(data.lists, data.source, data.references)
+    return ExpectedBleu(model, lists, None, RefineSettings(perplexity=1.7), CPU), features
+
+
+def test_lists_without_the_column(files):
+    found, _ = without_column(files)
+    write_lists(files / "lists", load_model(files / "m"))
+    expected = objective_of(files, perplexity=1.7)
+    np.testing.assert_allclose(found._lists.scores, expected._lists.scores, atol=1e-5)
+    rows = np.array([3, 0, 4, 1])
+    model, weight = load_model(files / "m"), found.identity()["weight"]
+    terms = found.terms(found.network, rows).rewards.detach().numpy()
+    plainly = [plain(model, found.sharpness, int(row), weight) for row in rows]
+    np.testing.assert_allclose(terms, plainly, atol=1e-6)
+
+
+def test_the_weight_of_a_column_that_lists_do_not_have(files, caplog):
+    caplog.set_level("INFO", logger="moses_feature")
+    found, _ = without_column(files)
+    told = re.findall(r"([0-9.]+) with ([0-9.e+-]+)", caplog.text)
+    assert len(told) == len(SHARES)
+    best = max(told, key=lambda pair: float(pair[0]))
+    assert float(best[1]) == found.identity()["weight"]
+    held_out = {int(row) for rows in found.held_out_batches() for row in rows}
+    learnt = [row for row in (0, 1, 3, 4) if row not in held_out]
+    model = load_model(files / "m")
+    expected = [plain(model, found.sharpness, row, float(best[1])) for row in learnt]
+    assert float(best[0]) == pytest.approx(np.mean(expected), abs=1e-4)
+
+
+def test_whole_documents_are_held_out(files):
+    data, model = data_of(files), load_model(files / "m")
+    (files / "documents").write_text("b\na\na\nb\na\n")
+    reader = ListReader(FEATURES, COLUMN, data.words.words(model), model.source, model.target)
+    lists = reader.read(data.lists, data.source, data.references, str(files / "documents"))
+    settings = RefineSettings(perplexity=1.7)
+    objective = ExpectedBleu(model, lists, 0.3, settings, CPU)
+    held_out = {int(row) for rows in objective.held_out_batches() for row in rows}
+    assert held_out in ({0, 3}, {1, 4})  # the list of sentence 2 has one translation
+    assert {*objective.batch(0).tolist()} == {0, 1, 3, 4} - held_out
+    (files / "documents").write_text("a\n" * 5)
+    lists = reader.read(data.lists, data.source, data.references, str(files / "documents"))
+    with pytest.raises(DataError, match="two documents at least"):
+        ExpectedBleu(model, lists, 0.3, settings, CPU)
+    (files / "documents").write_text("a\n" * 4)
+    with pytest.raises(DataError, match="expected 5 lines, as the text has, found 4"):
+        reader.read(data.lists, data.source, data.references, str(files / "documents"))
 
 
 def test_its_gradient_against_differences(files):
@@ -228,7 +291,7 @@ def test_other_models_texts_and_directions(files):
     with pytest.raises(DataError, match=r"reference: expected 5 lines as in .*source, found 1"):
         refine(data_of(files), settings, files / "new", CPU)
     with pytest.raises(UsageError, match="expected the network that made the column"):
-        refine(data_of(files, digest="other"), settings, files / "new", CPU)
+        refine(data_of(files, column=NetworkColumn(COLUMN, "other")), settings, files / "new", CPU)
     (files / "lists").write_bytes(b"")
     (files / "reference").write_bytes(b"A\n" * 5)
     with pytest.raises(DataError, match="two sentences at least whose translations differ"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,10 +15,14 @@ from moses_feature.cli.common.paths import READ_MODEL, WRITE_MODEL
 from moses_feature.cli.common.vocabulary import FiniteRange, option
 from moses_feature.cli.models.training_options import resume_option, run_options
 from moses_feature.moses.features import FeatureSet
-from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.ini import Feature, MosesIni
 from moses_feature.phrases.settings import RefineSettings
+from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import UsageError
-from moses_feature.tables.features_json import table_words
+from moses_feature.tables.features_json import features_json, table_words
+
+if TYPE_CHECKING:
+    from moses_feature.phrases.refinement.lists import NetworkColumn
 
 DEFAULTS = RefineSettings()
 
@@ -25,11 +30,19 @@ DEFAULTS = RefineSettings()
 @click.command("refine", cls=Command, no_args_is_help=True)
 @click.argument("model", type=READ_MODEL)
 @click.argument("refined", type=WRITE_MODEL)
-@option("ini", "The tuned system that the lists are of, with weights.", required=True)
+@option(
+    "ini",
+    "The tuned system that the lists are of, with the network's column or without.",
+    required=True,
+)
 @table_name_option
 @option("source", "The text that was decoded, tokenised.", required=True)
 @option("reference", "Its translation. Repeatable.", many=True, required=True)
 @option("lists", "Its n-best lists, with segmentation.", required=True)
+@option(
+    "documents",
+    "The document of each line, a name a line: the held-out sentences are whole documents.",
+)
 @resume_option
 @estimate_option
 @OptionGroup(
@@ -44,7 +57,8 @@ DEFAULTS = RefineSettings()
     ),
     option(
         "column-weight",
-        "Of the network's column while it learns; that of the ini by default, which must not be 0.",
+        "Of the network's column while it learns; by default that of the ini, which must not be 0, "
+        "or, where the lists have no such column, the best of five.",
         to="weight",
         within=FiniteRange(0, min_open=True),
     ),
@@ -66,6 +80,7 @@ def refine_command(
     source: str,
     reference: tuple[str, ...],
     lists: str,
+    documents: str | None,
     resume: bool,
     estimate: bool,
     settings: RefineSettings,
@@ -73,45 +88,59 @@ def refine_command(
 ) -> None:
     """Refine a network for expected BLEU on n-best lists.
 
-    The lists are those of a system that has the network's column already and was tuned, over
-    sentences that are like unseen ones: mert-decode --leave-one-out --with-segmentation makes them
-    of training sentences. The network learns to raise the BLEU that the log-linear model expects of
-    each list; the best one, by the same on held-out sentences, is kept in REFINED. Score the table
-    with it, and tune again.
+    The lists are those of a tuned system, over sentences that it has not seen. The network learns
+    to raise the BLEU that the log-linear model expects of each list, with its log p as a column;
+    the best one, by the same on held-out sentences, is kept in REFINED. Score the table with it,
+    and tune again. (augment-phrase-table --system does all of this.)
 
     \b
     Example:
-      mert-decode tuned.ini --leave-one-out train.fr --with-segmentation --lists lists.gz < train.en
-      moses-feature model refine my.model better.model --ini tuned.ini --source train.en \\
-          --reference train.fr --lists lists.gz --epochs 3
+      mert-decode tuned.ini --with-segmentation --lists lists.gz < unseen.en > unseen.out
+      moses-feature model refine my.model better.model --ini tuned.ini --source unseen.en \\
+          --reference unseen.fr --lists lists.gz --epochs 3
     """
     from moses_feature.cli.models.training_run import train_and_show
     from moses_feature.phrases.refinement.lists import RefineData
     from moses_feature.phrases.refinement.refine import refine
-    from moses_feature.tables.score_lines import network_column, network_digests
 
     system = MosesIni.read(ini)
     table = system.table(table_name)
-    path = table.arguments.get("path", "")
-    place, digests = network_column(path), network_digests(path)
-    if len(digests) > 1:
-        raise UsageError(f"{path}: the column is the mean of {len(digests)} networks, not of one")
     features = FeatureSet.of_ini(system)
-    columns = features.columns(table.name)
-    if place >= len(columns):
-        raise UsageError(f"{ini}: expected {place + 1} weights of {table.name} and more")
-    column = columns[place]
-    if not features.tuneable[column]:
-        raise UsageError(f"{ini}: the network's column is not tuneable")
-    if not features.weights[column] and settings.weight is None:
-        raise UsageError(
-            f"{ini}: the weight of the network's column is 0: tune it first, or give "
-            "--column-weight"
-        )
-    texts = source, reference, lists
-    place_in_lists = int(features.tuneable[:column].sum())
-    of_table = place_in_lists, digests[0], table_words(path)
-    data = RefineData(Path(model), *texts, features, *of_table)
+    column = _column(system, table, features, settings)
+    path = table.arguments.get("path", "")
+    words = table_words(path) if column else TableWords()
+    data = RefineData(Path(model), source, reference, lists, features, words, column, documents)
     train_and_show(
         refine, data, settings, Path(refined), device.prepare(), resume, "sentences", estimate
     )
+
+
+def _column(
+    ini: MosesIni, table: Feature, features: FeatureSet, settings: RefineSettings
+) -> NetworkColumn | None:
+    """Return the network's column in the lists of a system; None if its table has none.
+
+    Raises:
+        UsageError: the column is of several networks, or has no weight.
+    """
+    from moses_feature.phrases.refinement.lists import NetworkColumn
+    from moses_feature.tables.score_lines import network_column, network_digests
+
+    path = table.arguments.get("path", "")
+    if not features_json(path).exists():
+        return None
+    place, digests = network_column(path), network_digests(path)
+    if len(digests) > 1:
+        raise UsageError(f"{path}: the column is the mean of {len(digests)} networks, not of one")
+    columns = features.columns(table.name)
+    if place >= len(columns):
+        raise UsageError(f"{ini.path}: expected {place + 1} weights of {table.name} and more")
+    column = columns[place]
+    if not features.tuneable[column]:
+        raise UsageError(f"{ini.path}: the network's column is not tuneable")
+    if not features.weights[column] and settings.weight is None:
+        raise UsageError(
+            f"{ini.path}: the weight of the network's column is 0: tune it first, or give "
+            "--column-weight"
+        )
+    return NetworkColumn(int(features.tuneable[:column].sum()), digests[0])

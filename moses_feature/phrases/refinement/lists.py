@@ -13,7 +13,7 @@ import numpy as np
 
 from moses_feature.metrics.bleu import References, sentence_bleu
 from moses_feature.moses.features import FeatureSet
-from moses_feature.moses.lines import LineReader
+from moses_feature.moses.lines import LineReader, read_documents
 from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import NbestLine, nbest_lines
 from moses_feature.moses.phrase_table import tokens
@@ -29,6 +29,19 @@ from moses_feature.runtime.files import Json
 
 
 @dataclass(frozen=True)
+class NetworkColumn:
+    """The column of the network that is refined, in the lists.
+
+    Attributes:
+        place: its index among the tuneable features.
+        digest: the digest of the network that made it.
+    """
+
+    place: int
+    digest: str
+
+
+@dataclass(frozen=True)
 class RefineData:
     """The data for refining a network.
 
@@ -36,11 +49,11 @@ class RefineData:
         model: the directory of the network.
         source: the decoded text, tokenised.
         references: its reference translations.
-        lists: n-best lists with segmentation, of a system that has the network's column.
-        features: the features of that system, with their weights.
-        column: the index of the network's log p among the tuneable features.
-        digest: the digest of the network that made the column.
+        lists: its n-best lists, with segmentation.
+        features: the features of the system that made them, with their weights.
         words: how the tokens of the table become words.
+        column: the network's column in the lists; None if the system has none.
+        documents: the document of each line of the text; None if each is one by itself.
     """
 
     model: Path
@@ -48,9 +61,9 @@ class RefineData:
     references: Sequence[str]
     lists: str
     features: FeatureSet
-    column: int
-    digest: str
     words: TableWords
+    column: NetworkColumn | None
+    documents: str | None = None
 
 
 Words = list[bytes]
@@ -67,9 +80,11 @@ class PhraseLists:
         translations: (translations + 1,) where the phrases of each begin.
         sentences: (sentences + 1,) where the translations of each begin; a sentence may have none.
         scores: (translations,) log-linear scores without the network's column.
-        column: (translations,) the value of the column when the lists were made.
+        column: (translations,) the value of the column when the lists were made; None if there is
+            none in them.
         bleu: (translations,) BLEU of the sentence, 0 to 1, with one added to the counts of n-grams
             of two words and more.
+        documents: (sentences,) the number of each sentence's document.
     """
 
     path: str
@@ -79,8 +94,9 @@ class PhraseLists:
     translations: Integers
     sentences: Integers
     scores: Floats
-    column: Floats
+    column: Floats | None
     bleu: Floats
+    documents: Integers
 
     def with_several(self) -> Integers:
         """Return the sentences that have translations of different BLEU."""
@@ -95,7 +111,8 @@ class ListReader:
 
     Args:
         features: the features of the lists, with their weights.
-        column: the index of the network's log p among the tuneable features.
+        column: the index of the network's log p among the tuneable features; None if it is none of
+            them.
         words: how tokens become words of the network.
         source: the network's source vocabulary.
         target: the network's target vocabulary.
@@ -104,7 +121,7 @@ class ListReader:
     def __init__(
         self,
         features: FeatureSet,
-        column: int,
+        column: int | None,
         words: WordOptions,
         source: Vocabulary,
         target: Vocabulary,
@@ -120,13 +137,16 @@ class ListReader:
         self._scores, self._values = array("d"), array("d")
         self.inputs: list[Json] = []
 
-    def read(self, lists: str, source: str, references: Sequence[str]) -> PhraseLists:
+    def read(
+        self, lists: str, source: str, references: Sequence[str], documents: str | None = None
+    ) -> PhraseLists:
         """Read the lists of a text.
 
         Args:
             lists: n-best lists of the whole text, or of its first sentences.
             source: the text.
             references: its reference translations.
+            documents: the document of each line; None if each is one by itself.
 
         Raises:
             FormatError: a line without segmentation or with other features, or texts of different
@@ -151,9 +171,19 @@ class ListReader:
             np.array(self._ends, dtype=np.int64),
             np.cumsum(sentences),
             np.array(self._scores),
-            np.array(self._values),
+            None if self._column is None else np.array(self._values),
             np.concatenate([*bleu, np.empty(0)]),
+            self._documents(documents, len(texts)),
         )
+
+    def _documents(self, path: str | None, lines: int) -> Integers:
+        """Return the number (lines,) of the document of each line."""
+        if path is None:
+            return np.arange(lines)
+        names, provenance = read_documents(path, lines)
+        self.inputs.append(provenance)
+        found: Integers = np.unique(np.array(names, dtype=object), return_inverse=True)[1]
+        return found
 
     def _texts(self, paths: Sequence[str]) -> list[tuple[Words, ...]]:
         with ExitStack() as stack:
@@ -176,9 +206,12 @@ class ListReader:
                 "-include-segmentation-in-n-best)"
             )
             raise line.error(expected, "none")
-        value = values[self._column]
-        self._scores.append(values @ self._weights - self._weights[self._column] * value)
-        self._values.append(value)
+        score = float(values @ self._weights)
+        if self._column is not None:
+            value = values[self._column]
+            score -= self._weights[self._column] * value
+            self._values.append(value)
+        self._scores.append(score)
         for of_phrase in line.phrases(len(source)):
             phrase = source[of_phrase.source : of_phrase.source_end]
             translation = line.words[of_phrase.target : of_phrase.target_end]

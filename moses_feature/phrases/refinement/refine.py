@@ -3,8 +3,9 @@
 The objective is expected BLEU (Gao, He, Yih and Deng 2014; He and Deng 2012). The translations e of
 a list have p(e) ∝ exp(γ s(e)), where s is the log-linear score, including the network's column:
 w Σ log p(target phrase | source phrase) over the phrases of e. The mean over the sentences of
-Σ p(e) BLEU(e) is maximised. A phrase pair is scored once for all translations of an update that
-contain it.
+Σ p(e) BLEU(e) is maximised. w is the weight of the column, or the best of some if the system that
+made the lists has none. A phrase pair is scored once for all translations of an update that contain
+it.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ LARGEST_DIFFERENCE = 0.2
 """The largest median difference between the lists' column and the network; bfloat16 gives 0.1."""
 CHECKED = 200
 """Sentences whose column is compared with the network's."""
+WEIGHED = 500
+"""Sentences that choose the weight of a column that lists do not have."""
+SHARES = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""Weights to choose from: by how much the column, and by how much the rest of the score, differ
+within a list."""
 
 
 class ExpectedBleu:
@@ -49,8 +55,8 @@ class ExpectedBleu:
 
     Args:
         model: the model to refine.
-        lists: n-best lists with the column of this network.
-        weight: the weight of the column.
+        lists: n-best lists, with the column of this network or without.
+        weight: the weight of the column; None to choose one.
         settings: batches, seed, and perplexity of a list's distribution.
         device: the device of the network.
 
@@ -69,13 +75,12 @@ class ExpectedBleu:
         self,
         model: PhraseModel,
         lists: PhraseLists,
-        weight: float,
+        weight: float | None,
         settings: RefineSettings,
         device: torch.device,
     ) -> None:
         self._model = model
         self._lists = lists
-        self._weight = weight
         self._device = device
         self._batch_size = settings.batch_size
         self._seed = settings.seed
@@ -85,15 +90,20 @@ class ExpectedBleu:
                 f"{lists.path}: expected two sentences at least whose translations differ in BLEU "
                 f"by the references, found {len(usable)}"
             )
-        order = np.random.default_rng(settings.seed).permutation(usable)
-        held_out = min(max(1, round(settings.held_out * len(order))), len(order) - 1)
-        self._held_out, self._rows = np.sort(order[:held_out]), np.sort(order[held_out:])
+        self._held_out, self._rows = _split(usable, lists, settings.held_out, settings.seed)
         self.updates_per_epoch = -(-len(self._rows) // settings.batch_size)
         self.evaluate_every = max(1, self.updates_per_epoch // EVALUATIONS_PER_EPOCH)
         model.network.dropout.p = settings.dropout
         self.network: nn.Module = model.network.train().to(device)
-        self._check_column()
-        self.sharpness = self._sharpness(settings.perplexity)
+        if lists.column is None:
+            rows = np.random.default_rng(settings.seed).permutation(self._rows)[:WEIGHED]
+            column = self._present_column(rows)
+        else:
+            rows = self._rows
+            column = lists.column[self._translations(rows)[0]]
+            self._check_column(lists.column)
+        self._weight = weight or self._best_weight(rows, column, settings.perplexity)
+        self.sharpness = _sharpness(self._table(rows, column, self._weight), settings.perplexity)
 
     def batch(self, update: int) -> Rows:
         """Return the sentences of an update; an epoch is a random order of all."""
@@ -176,18 +186,22 @@ class ExpectedBleu:
         return torch.cat(parts)[back]
 
     @torch.no_grad()
-    def _check_column(self) -> None:
+    def _present_column(self, rows: Rows) -> Floats:
+        """Return the column of the translations of some sentences, by the network as it is."""
+        self.network.eval()
+        column: Floats = self._column(self.network, self._translations(rows)[0]).cpu().numpy()
+        self.network.train()
+        return column
+
+    def _check_column(self, of_lists: Floats) -> None:
         """Check that the lists' column is the network's log p, up to a constant for each list.
 
         The lists name an unknown word as a phrase pair, but the table has no column for it; it is
         in all translations of a list.
         """
-        self.network.eval()
         rows = self._rows[:CHECKED]
         translations, sentence, _ = self._translations(rows)
-        column = self._column(self.network, translations).cpu().numpy()
-        self.network.train()
-        difference = column - self._lists.column[translations]
+        difference = self._present_column(rows) - of_lists[translations]
         sizes = np.bincount(sentence)
         difference -= (np.bincount(sentence, difference) / sizes)[sentence]
         largest = float(
@@ -199,32 +213,81 @@ class ExpectedBleu:
                 f"that differ from it by {largest:.2f}: is it another model, or another column?"
             )
 
-    def _sharpness(self, perplexity: float) -> float:
-        """Return γ with which the translations of a list have this mean perplexity at the start."""
-        translations, sentence, place = self._translations(self._rows)
-        scores = self._lists.scores + self._weight * self._lists.column
-        table = np.full((len(self._rows), int(place.max()) + 1), -np.inf)
-        table[sentence, place] = scores[translations]
-        wanted = math.log(perplexity)
-        if (most := math.exp(_entropy(np.where(np.isfinite(table), 0.0, table)))) <= perplexity:
-            raise UsageError(
-                f"perplexity: expected less than {most:.1f}, which that of these lists is if all "
-                f"translations weigh the same, found {perplexity:g}"
-            )
-        low, high = 0.0, 1.0
-        while _entropy(high * table) > wanted and high < 1e9:
-            low, high = high, 2 * high
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if _entropy(middle * table) > wanted else (low, middle)
-        return high
+    def _best_weight(self, rows: Rows, column: Floats, perplexity: float) -> float:
+        """Return the weight of the column that the most BLEU is expected with."""
+        translations, sentence, place = self._translations(rows)
+        spread = _spread(self._lists.scores[translations], sentence)
+        unit = spread / max(_spread(column, sentence), 1e-9)
+        bleu = np.zeros((len(rows), int(place.max()) + 1))
+        bleu[sentence, place] = self._lists.bleu[translations]
+
+        def expected(weight: float) -> float:
+            table = self._table(rows, column, weight)
+            p = _probabilities(_sharpness(table, perplexity) * table)
+            return float((p * bleu).sum(axis=1).mean())
+
+        found = {weight: expected(weight) for weight in (share * unit for share in SHARES)}
+        best = float(f"{max(found, key=found.__getitem__):.3g}")
+        told = ", ".join(f"{bleu:.4f} with {weight:.3g}" for weight, bleu in found.items())
+        logger.info("weight of the column: %g (expected BLEU %s)", best, told)
+        return best
+
+    def _table(self, rows: Rows, column: Floats, weight: float) -> Floats:
+        """Return the scores (rows, longest list) with a weight of the column; -inf pads a row."""
+        translations, sentence, place = self._translations(rows)
+        table = np.full((len(rows), int(place.max()) + 1), -np.inf)
+        table[sentence, place] = self._lists.scores[translations] + weight * column
+        return table
+
+
+def _split(
+    usable: Integers, lists: PhraseLists, share: float, seed: int
+) -> tuple[Integers, Integers]:
+    """Return the sentences that measure the loss, whole documents, and those to learn from."""
+    documents = lists.documents[usable]
+    order = np.random.default_rng(seed).permutation(np.unique(documents))
+    if len(order) < 2:
+        raise DataError(f"{lists.path}: expected lists of two documents at least, found one")
+    sizes = np.array([np.count_nonzero(documents == document) for document in order])
+    wanted = min(max(1, round(share * len(usable))), len(usable) - 1)
+    taken = 1 + np.searchsorted(np.cumsum(sizes)[:-2], wanted)
+    held_out = np.isin(documents, order[:taken])
+    return usable[held_out], usable[~held_out]
+
+
+def _spread(values: Floats, sentence: Integers) -> float:
+    """Return the standard deviation of the values within sentences."""
+    means = np.bincount(sentence, values) / np.bincount(sentence)
+    return float(np.sqrt(np.mean((values - means[sentence]) ** 2)))
+
+
+def _sharpness(table: Floats, perplexity: float) -> float:
+    """Return γ with which scores (rows, n) give each row this mean perplexity; -inf pads a row."""
+    wanted = math.log(perplexity)
+    if (most := math.exp(_entropy(np.where(np.isfinite(table), 0.0, table)))) <= perplexity:
+        raise UsageError(
+            f"perplexity: expected less than {most:.1f}, which that of these lists is if all "
+            f"translations weigh the same, found {perplexity:g}"
+        )
+    low, high = 0.0, 1.0
+    while _entropy(high * table) > wanted and high < 1e9:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _entropy(middle * table) > wanted else (low, middle)
+    return high
+
+
+def _probabilities(scores: Floats) -> Floats:
+    """Return the softmax of each row of log-linear scores; -inf pads a row."""
+    p: Floats = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    return p
 
 
 def _entropy(scores: Floats) -> float:
     """Return the mean entropy, in nats, of rows of log-linear scores; -inf pads a row."""
-    shifted = np.where(np.isfinite(scores), scores - scores.max(axis=1, keepdims=True), -np.inf)
-    p = np.exp(shifted)
-    p /= p.sum(axis=1, keepdims=True)
+    p = _probabilities(scores)
     return float(-(p * np.log(np.maximum(p, 1e-300))).sum(axis=1).mean())
 
 
@@ -251,17 +314,17 @@ def refine(
         UsageError: `directory` holds a model already and is not to be resumed, or the network is
             of another kind.
         FormatError: a damaged list.
-        DataError: texts of different lengths, or lists of another network.
+        DataError: texts of different lengths, lists of another network, or of one document.
     """
 
     def objective(lists: PhraseLists) -> ExpectedBleu:
         weight = settings.weight
-        if weight is None:
-            weight = float(data.features.weights[data.features.tuneable][data.column])
+        if weight is None and data.column is not None:
+            weight = float(data.features.weights[data.features.tuneable][data.column.place])
         return ExpectedBleu(_network(data), lists, weight, settings, device)
 
     return train_network(
-        (data.source, *data.references, data.lists),
+        [*filter(None, (data.source, *data.references, data.lists, data.documents))],
         lambda: _read(data, _network(data), control.command),
         objective,
         settings,
@@ -272,14 +335,14 @@ def refine(
 
 
 def _network(data: RefineData) -> PhraseModel:
-    """Load the network that made the column of the lists."""
+    """Load the network; if the lists have its column, check that it is the one that made it."""
     if is_cross_fitted(data.model):
         raise UsageError(f"{data.model} has a network for each fold: name one, such as fold-1")
     model = load_model(data.model)
-    if model.digest != data.digest:
+    if data.column is not None and model.digest != data.column.digest:
         raise UsageError(
             f"{data.model}: expected the network that made the column of the lists (SHA-256 "
-            f"{data.digest[:12]}…), found another one ({model.digest[:12]}…)"
+            f"{data.column.digest[:12]}…), found another one ({model.digest[:12]}…)"
         )
     if model.direction != FORWARD:
         raise UsageError(f"{data.model}: expected a network for {FORWARD}, found {model.direction}")
@@ -288,8 +351,9 @@ def _network(data: RefineData) -> PhraseModel:
 
 def _read(data: RefineData, model: PhraseModel, command: str) -> Material[PhraseLists]:
     words = data.words.words(model)
-    reader = ListReader(data.features, data.column, words, model.source, model.target)
-    lists = reader.read(data.lists, data.source, data.references)
+    place = data.column.place if data.column else None
+    reader = ListReader(data.features, place, words, model.source, model.target)
+    lists = reader.read(data.lists, data.source, data.references, data.documents)
     several = lists.with_several()
     logger.info(
         "%s translations of %s sentences, %s of which have some of different BLEU; %s different "
