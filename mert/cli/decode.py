@@ -186,7 +186,8 @@ def _fold_decoder(
     needs: dict[str, bool],
 ) -> FoldDecoder:
     """Return the decoder of a text by the systems that have not seen it, with an ini's weights."""
-    from moses_feature.decoder.folds import INI, FoldDecoder, fold_directory
+    from moses_feature.decoder.folds import FoldDecoder
+    from moses_feature.moses.system_directory import INI, fold_directory
 
     weights = {name: of.values for name, of in ini.weights.items()}
     inis = [fold_directory(directory, fold) / INI for fold in range(max(folds) + 1)]

@@ -27,11 +27,11 @@ from moses_feature.build.language_model import estimate
 from moses_feature.build.preparation import TextPreparer, check_available
 from moses_feature.build.settings import BuildSettings
 from moses_feature.build.tables import CLASSES, Tables
-from moses_feature.decoder.folds import FOLDS, INI, SYSTEM, fold_directory
 from moses_feature.moses.ini import moses_path
 from moses_feature.moses.language_model import load_kenlm
 from moses_feature.moses.lines import LineReader, digest_of, read_documents
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.moses.system_directory import FOLDS, INI, SYSTEM, fold_directory
 from moses_feature.runtime.arrays import Flags
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import (

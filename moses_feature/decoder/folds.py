@@ -14,18 +14,10 @@ from moses_feature.decoder.source_phrases import Sentence
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.lines import LineReader
+from moses_feature.moses.system_directory import FOLDS, SYSTEM, fold_directory
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import open_output
 from moses_feature.runtime.json_files import read_json
-
-SYSTEM, INI, FOLDS = "system.json", "moses.ini", "folds.txt"
-"""Files of a system directory: what it was built of, the ini, and the fold of each line of the
-text, counted from 1."""
-
-
-def fold_directory(system: Path, fold: int) -> Path:
-    """Return the directory of the system without a fold (counted from 0)."""
-    return system / f"fold-{fold + 1}"
 
 
 def read_folds(system: Path, lines: int, digest: str) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from types import NoneType, UnionType
@@ -100,8 +100,8 @@ def is_of_type(value: Any, kind: Any) -> bool:
         return value is None
     if origin is Literal:
         return any(type(value) is type(one) and value == one for one in arguments)
-    if origin is list:
-        return isinstance(value, list) and all(is_of_type(v, arguments[0]) for v in value)
+    if origin in (list, Sequence) or arguments[1:] == (...,):
+        return isinstance(value, list | tuple) and all(is_of_type(v, arguments[0]) for v in value)
     if origin is tuple:
         return (
             isinstance(value, list | tuple)

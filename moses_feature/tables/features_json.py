@@ -25,6 +25,11 @@ def write_features(table: str | Path, columns: Mapping[str, int | None], facts: 
     write_json(features_json(table), {"columns": described, "output": Path(table).name, **facts})
 
 
+def add_facts(table: str | Path, facts: Json) -> None:
+    """Add facts to the file of a table."""
+    write_json(features_json(table), {**read_features(table), **facts})
+
+
 def read_features(table: str | Path) -> Json:
     """Return the content of the file.
 

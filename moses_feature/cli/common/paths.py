@@ -85,7 +85,7 @@ class InputPath(click.Path):
             files.append(features_json(value))
         if self._ini:
             with suppress(MosesFeatureError, OSError):  # errors are reported when it is read
-                files += MosesIni.read(value).files()
+                files += MosesIni.read(files[0]).files()
         return files
 
 
@@ -154,7 +154,9 @@ READ_LEXICAL = InputPath("PREFIX", endings=(".f2e", ".e2f"))
 READ_MODEL = InputPath("MODEL")
 READ_NAMED_MODEL = InputPath("[NAME=]MODEL", named=True)
 READ_SYSTEM = InputPath("NAME=INI", named=True, ini=True)
-READ_SYSTEM_DIRECTORY = InputPath("SYSTEM")
+READ_SYSTEM_DIRECTORY = InputPath(
+    "SYSTEM", endings=("/moses.ini", "/system.json", "/folds.txt"), ini=True
+)
 READ_TRANSLATIONS = InputPath("NAME=FILE", named=True)
 WRITE = OutputPath("FILE")
 WRITE_INI = OutputPath("FILE", in_place="ini")

@@ -69,11 +69,11 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     "reverse right-to-left same-table source-unknown with-alignment with-segmentation",
     READ: "alignment binary-path constraint dev dev-reference documents general held-out-text "
     "in-domain init leave-one-out lists lm lm-text phrases-of reference source source-text start "
-    "target-text test test-reference weights",
+    "target target-text test test-reference weights",
     READ_INI: "ini",
     READ_TABLE: "table",
     READ_LEXICAL: "lexical",
-    READ_SYSTEM_DIRECTORY: "unseen",
+    READ_SYSTEM_DIRECTORY: "system unseen",
     READ_NAMED_MODEL: "model rescore",
     READ_TRANSLATIONS: "translations",
     WRITE: "alignment-out one-best output",

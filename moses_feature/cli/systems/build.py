@@ -173,7 +173,7 @@ def build_command(
           --target-language fr
     """
     from moses_feature.build.system import BuildData, build
-    from moses_feature.decoder.folds import INI
+    from moses_feature.moses.system_directory import INI
 
     if model and (model_texts or settings.prune):
         raise UsageError("--lm is a finished model: not with --lm-text or --prune")

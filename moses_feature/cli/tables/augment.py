@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,11 +36,14 @@ from moses_feature.cli.models.training_options import (
 )
 from moses_feature.cli.systems.add import report_ini
 from moses_feature.cli.tables.augment_checks import check_distribution, check_files, check_inis
+from moses_feature.cli.tables.refined import TextOptions, train_refined
+from moses_feature.moses.system_directory import INI
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.architectures import Dtype
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, without_compression_suffix
+from moses_feature.tables.features_json import add_facts
 from moses_feature.tables.settings import AugmentSettings
 from moses_feature.tables.shards import Shard
 
@@ -55,6 +58,12 @@ class IniOptions:
     ini: str | None
     ini_out: str | None
     table_name: str | None
+
+    def of_system(self, system: str | None) -> IniOptions:
+        """Return the same with the ini of a system, if no other is given."""
+        if system is None or self.ini or not self.ini_out:
+            return self
+        return replace(self, ini=str(Path(system) / INI))
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,20 @@ class PlaceOptions:
     "for those of one name, which are averaged.",
     to="models",
     many=True,
+)
+@OptionGroup(
+    "The text of the table, to refine the network for BLEU (about an hour)",
+    "text",
+    taking(TextOptions),
+    option("system", "The system of moses-feature system build whose table it is."),
+    option("source", "Or the text that any other table is of: the source language …"),
+    option("target", "… and its translation, tokenised as the table is."),
+    option("alignment", "Links of each sentence pair, such as 0-0 1-2; made if not given."),
+    option(
+        "documents",
+        "The document of each line, a name a line: whole documents are held out. New texts are "
+        "seldom from documents that the table has seen.",
+    ),
 )
 @option(
     "phrases-of", "Keep only lines whose source phrase occurs in this text. Repeatable.", many=True
@@ -115,6 +138,7 @@ def augment_phrase_table(
     table: str,
     output: str,
     models: tuple[str, ...],
+    text: TextOptions,
     phrases_of: tuple[str, ...],
     change: IniOptions,
     no_unknown: bool,
@@ -130,7 +154,8 @@ def augment_phrase_table(
     """Append p(target | source) of an RNN Encoder-Decoder to every line of a phrase table.
 
     Writes TABLE with two more scores to OUTPUT, and beside it *.features.json, which says what
-    they are. Without --model, a model is trained on TABLE first and kept in *.model.
+    they are. Without --model, a model is trained on TABLE first and kept in *.model. With the text
+    of the table, it is also refined: on n-best lists of a held-out part of the text, for BLEU.
 
     Files may be plain text, .gz, .bz2, .xz or .zst; - is the standard input or output. A TABLE that
     is there with .gz alone may be named without it; OUTPUT then gets a .gz, too.
@@ -138,11 +163,14 @@ def augment_phrase_table(
     \b
     Example:
       augment-phrase-table phrase-table.gz augmented.gz --minutes 60 \\
+          --source train.en --target train.fr --alignment aligned.grow-diag-final-and \\
           --ini moses.ini --ini-out moses.augmented.ini
     """
     from moses_feature.tables.add_to_ini import add_to_ini
 
     directory = Path(f"{without_compression_suffix(output)}.model")
+    has_text = text.given()
+    change = change.of_system(text.system)
     given = named_models(models) or [("", [directory])]
     settings = AugmentSettings(
         **vars(words),
@@ -152,7 +180,14 @@ def augment_phrase_table(
         scoring_dtype=scoring_dtype,
     )
     trains = not models
+    if has_text and models:
+        raise UsageError("--model only scores: its table's text is for training")
     _check_command(table, output, trains, change, place, settings, resume)
+    if estimate and has_text:
+        raise UsageError(
+            "--estimate is of training and scoring without a text; with one, --minutes is the "
+            "time of all but scoring"
+        )
     if estimate and (resume or place.ray or place.shard):
         raise UsageError("--estimate is of a whole run here: not with --resume, --ray, --shard")
     trained_on = WordOptions(words.source_factor, words.target_factor, words.hierarchical)
@@ -169,9 +204,19 @@ def augment_phrase_table(
             on,
         )
         return
-    if trains:
+    story = None
+    if has_text:
+        story = train_refined(directory, text, training, words, device, resume)
+    elif trains:
         train_model((table,), directory, training, trained_on, device.prepare(), resume)
+        click.echo(
+            "with the text of the table (--system, or --source and --target), the network would be "
+            "refined for BLEU, which brings more",
+            err=True,
+        )
     _augment(table, output, given, settings, place, device, resume)
+    if story is not None:
+        add_facts(output, {"refined": story})
     if change.ini and change.ini_out:
         weights = add_to_ini(
             Path(change.ini), Path(change.ini_out), Path(output), change.table_name

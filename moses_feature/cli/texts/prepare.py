@@ -35,7 +35,7 @@ def prepare_command(system: str, side: str) -> None:
       moses-feature text prepare system --side target < dev.fr > dev.tok.fr
     """
     from moses_feature.build.preparation import Preparer, decoded, preparation_of
-    from moses_feature.decoder.folds import SYSTEM
+    from moses_feature.moses.system_directory import SYSTEM
 
     directory = Path(system)
     content = read_json(directory / SYSTEM, "a system")

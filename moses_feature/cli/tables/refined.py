@@ -1,0 +1,390 @@
+"""`augment-phrase-table` with the text of the table: its network is refined for BLEU.
+
+A part of the text is held out. A system is built of the rest, its weights are tuned on sentences of
+the part, a network is trained on its table, and refined on n-best lists of the part: so table,
+language model, weights and network have not seen what they are judged by. The network then scores
+the whole table.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moses_feature.build.settings import BuildSettings
+from moses_feature.cli.common.command import command_line
+from moses_feature.cli.common.device import DeviceOptions
+from moses_feature.cli.common.progress import Progress, duration
+from moses_feature.cli.models.training_options import TrainingOptions
+from moses_feature.moses.system_directory import INI, SYSTEM
+from moses_feature.moses.words import WordOptions
+from moses_feature.phrases.settings import RefineSettings
+from moses_feature.phrases.table_words import TableWords
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.files import Json, locked_directory, write_json
+from moses_feature.runtime.json_files import difference, member, read_json, record
+
+if TYPE_CHECKING:
+    from mert.tuning.corpus import Corpus
+    from moses_feature.build.held_out import AlignedText
+
+HELD_OUT, MOST_HELD_OUT = 0.2, 10_000
+"""The share of the sentence pairs that are held out, and the most of them."""
+TUNED_ON, ITERATIONS = 1_500, 6
+"""The held-out sentences that weights are tuned on, and how often they are translated at most."""
+TRAINING = 0.6
+"""The share of the time left for networks in which one is trained; then it is refined."""
+STAGES = "stages.json"
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """The text of a table: a system of `system build`, or the files of its text."""
+
+    system: str | None
+    source: str | None
+    target: str | None
+    alignment: str | None
+    documents: str | None
+
+    def given(self) -> bool:
+        """Return whether there is a text; check that its files belong together.
+
+        Raises:
+            UsageError: they do not.
+        """
+        if self.system and (self.source or self.target or self.alignment):
+            raise UsageError("--system knows its text: not with --source, --target, --alignment")
+        if bool(self.source) != bool(self.target):
+            raise UsageError("--source and --target go together")
+        others = self.alignment or self.documents
+        if others and not (self.system or self.source):
+            raise UsageError("--alignment and --documents go with --source and --target")
+        return bool(self.system or self.source)
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A text, and how a system is built of a part of it."""
+
+    files: AlignedText
+    settings: BuildSettings
+    model: str | None = None
+    model_texts: tuple[str, ...] = ()
+    inputs: tuple[Json, ...] = ()
+
+
+def _text_of(options: TextOptions) -> _Text:
+    """Return the text that the options name.
+
+    Raises:
+        MosesFeatureError: the files of a system are damaged, or not where they were.
+    """
+    from moses_feature.build.held_out import AlignedText
+    from moses_feature.build.system import PREPARED, SIDES, BuildData
+
+    if options.source and options.target:
+        given = options.source, options.target, options.alignment, options.documents
+        return _Text(AlignedText(*given), BuildSettings())
+    directory = Path(options.system or "")
+    path, what = directory / SYSTEM, "a system of moses-feature system build"
+    if not path.is_file():
+        raise MosesFeatureError(f"{path}: expected {what}, found no such file")
+    content = read_json(path, what)
+    built_of = record(BuildData, member(content, "files", dict[str, Any], path, what), path, what)
+    settings = record(
+        BuildSettings, member(content, "settings", dict[str, Any], path, what), path, what
+    )
+    texts = built_of.source, built_of.target
+    if built_of.languages:
+        texts = tuple(str(directory / PREPARED.format(side)) for side in SIDES)  # type: ignore[assignment]
+    alignment = next(iter(sorted(directory.glob("aligned.*.gz"))), None)
+    for file in (*texts, alignment or directory / "aligned.gz"):
+        if not Path(file).is_file():
+            raise MosesFeatureError(
+                f"{file}: expected the text that {directory} was built of, found no such file: "
+                "run it where it was built, or name the text with --source, --target, --alignment"
+            )
+    documents = options.documents or built_of.documents
+    inputs = () if built_of.languages else tuple(content["inputs"])
+    files = AlignedText(*texts, str(alignment), documents)
+    return _Text(files, settings, built_of.model, tuple(built_of.model_texts), inputs)
+
+
+class _Stages:
+    """The stages of a run, in a directory: what is done is not done again.
+
+    Args:
+        directory: locked by the caller.
+        identity: what the run is of; a run of something else is not gone on with.
+        resume: whether a run that is there is to go on.
+
+    Raises:
+        UsageError: there is another run, or one that is not to go on.
+    """
+
+    def __init__(self, directory: Path, identity: Json, resume: bool) -> None:
+        self._path = directory / STAGES
+        self.record: Json = {"identity": identity, "stages": []}
+        if self._path.exists():
+            there = read_json(self._path, "the stages of a run")
+            if not resume:
+                raise UsageError(f"{directory} holds a run: --resume goes on with it")
+            found = member(there, "identity", dict[str, Any], self._path, "the stages of a run")
+            if other := difference(identity, found):
+                raise UsageError(
+                    f"{directory} holds a run with other {other.key}: expected {other.expected}, "
+                    f"found {other.found}"
+                )
+            self.record = there
+        self._write()
+
+    def seconds(self) -> float:
+        """Return the time of all stages that are done."""
+        return float(sum(stage["seconds"] for stage in self.record["stages"]))
+
+    def run(self, what: str, work: Callable[[], None]) -> None:
+        """Do a stage, unless it is done."""
+        for stage in self.record["stages"]:
+            if stage["stage"] == what:
+                click.echo(f"== {what}: done ({duration(stage['seconds'])})", err=True)
+                return
+        click.echo(f"== {what}", err=True)
+        begun = time.monotonic()
+        work()
+        seconds = round(time.monotonic() - begun, 1)
+        self.record["stages"].append({"stage": what, "seconds": seconds})
+        self._write()
+
+    def _write(self) -> None:
+        write_json(self._path, self.record)
+
+
+def train_refined(
+    directory: Path,
+    options: TextOptions,
+    training: TrainingOptions,
+    words: TableWords,
+    device: DeviceOptions,
+    resume: bool,
+) -> Json:
+    """Train a network for the table of a text, and refine it; return the story of the run.
+
+    Args:
+        directory: the model directory; beside it, a directory `*.work` has all that is made on
+            the way.
+        options: the text.
+        training: how to train; its minutes are those of all stages together.
+        words: how the tokens of the table become words.
+        device: where to train.
+        resume: whether to go on with a run that is there.
+    """
+    _check(training, words)
+    text = _text_of(options)
+    work = directory.with_suffix(".work")
+    with locked_directory(work, "training"):
+        return _Run(directory, work, text, training, device, resume).run()
+
+
+def _check(training: TrainingOptions, words: TableWords) -> None:
+    """Refuse what lists of an embedded decoder cannot refine."""
+    given = {
+        "--folds": training.folds > 1,
+        "--reverse": training.reverse,
+        "--hierarchical": words.hierarchical,
+        "--source-factor": words.source_factor is not None,
+        "--target-factor": words.target_factor is not None,
+    }
+    for option in (name for name, value in given.items() if value):
+        raise UsageError(f"{option}: not for a network that is refined on the table's text")
+
+
+class _Run:
+    """One run and its directory."""
+
+    def __init__(
+        self,
+        directory: Path,
+        work: Path,
+        text: _Text,
+        training: TrainingOptions,
+        device: DeviceOptions,
+        resume: bool,
+    ) -> None:
+        from moses_feature.build.held_out import Part
+
+        self._model = directory
+        self._work = work
+        self._text = text
+        self._training = training
+        self._device = device
+        self._resume = resume
+        self._rest, self._part = (Part.within(work, name) for name in ("rest", "held-out"))
+        self._tuned, self._lists = work / "tuned", work / "lists.gz"
+
+    def run(self) -> Json:
+        """Do all stages that are not done."""
+        from moses_feature.moses.lines import digest_of
+
+        files = {name: path for name, path in vars(self._text.files).items() if path}
+        self._check_text()
+        run = {f.name: getattr(self._training.run, f.name) for f in fields(self._training.run)}
+        budgets = {"updates", "epochs", "minutes"}
+        options = {name: value for name, value in vars(self._training).items() if name != "run"}
+        identity = {
+            "texts": {name: digest_of(path) for name, path in files.items()},
+            "building": asdict(self._text.settings),
+            "training": {name: value for name, value in run.items() if name not in budgets},
+            "network": {**options, "size": asdict(self._training.size)},
+        }
+        stages = _Stages(self._work, identity, self._resume)
+        stages.run("holding a part of the text out", self._hold_out)
+        stages.run("building a system of the rest", self._build)
+        stages.run("tuning it on the part", self._tune)
+        stages.run("translating the part into lists", self._translate)
+        left = self._left(stages)
+        stages.run("training a network", lambda: self._train(left and TRAINING * left))
+        stages.run("refining it", lambda: self._refine(self._left(stages)))
+        click.echo(f"{self._work} has what was made on the way; it may be removed", err=True)
+        return {"text": {**files}, **stages.record}
+
+    def _check_text(self) -> None:
+        """Check that the texts are those that the system was built of."""
+        from moses_feature.moses.lines import digest_of
+
+        files = self._text.files.source, self._text.files.target
+        for path, of in zip(files, self._text.inputs, strict=False):
+            if digest_of(path) != of["sha256"]:
+                raise MosesFeatureError(
+                    f"{path}: expected the text that the system was built of, found another one"
+                )
+
+    def _left(self, stages: _Stages) -> float | None:
+        """Return the minutes that are left; None without a budget in time."""
+        minutes = self._training.run.minutes
+        if minutes is None:
+            return None
+        if (left := minutes - stages.seconds() / 60) <= 0:
+            raise UsageError(
+                f"--minutes {minutes:g}: spent before a network is trained; give more with --resume"
+            )
+        return left
+
+    def _hold_out(self) -> None:
+        from moses_feature.build.held_out import hold_out
+
+        seed = self._training.run.seed
+        of = self._text.files, self._rest, self._part
+        hold_out(*of, share=HELD_OUT, most=MOST_HELD_OUT, seed=seed)
+
+    def _build(self) -> None:
+        from moses_feature.build.system import BuildData, build
+
+        text, rest = self._text, self._rest
+        alignment = str(rest.alignment) if text.files.alignment else None
+        files = str(rest.source), str(rest.target), alignment, text.model, text.model_texts
+        data = BuildData(*files)
+        if text.model:
+            message = f"{text.model} is used as it is: has it seen the text, too?"
+            click.echo(message, err=True)
+        with Progress(has_end=True) as progress:
+            build(data, text.settings, self._work / "system", command_line(), progress.show)
+
+    def _corpus(self) -> Corpus:
+        from mert.tuning.corpus import Corpus
+
+        return Corpus.read(self._part.source, [self._part.target])
+
+    def _tune(self) -> None:
+        from mert.decoders.choice import make_decoder
+        from mert.settings import DecoderSettings, TuningSettings
+        from mert.tuning.corpus import check_chain
+        from mert.tuning.state import identity_of
+        from mert.tuning.tune_rescored import tune_system
+        from moses_feature.moses.ini import MosesIni
+
+        corpus = self._corpus()
+        some = corpus.sentences[:TUNED_ON], corpus.references[:TUNED_ON]
+        corpus = replace(corpus, sentences=some[0], references=some[1])
+        ini, choice = MosesIni.read(self._work / "system" / INI), DecoderSettings()
+        check_chain(ini, corpus, choice)
+        identity = {**identity_of(ini, corpus), "decoder": choice.identity()}
+        settings = TuningSettings(max_iterations=ITERATIONS, seed=self._training.run.seed)
+        decoder = make_decoder(choice, ini, corpus.sentences)
+        try:
+            with _decoding(len(corpus)) as report:
+                tune_system(
+                    ini,
+                    corpus,
+                    decoder,
+                    self._tuned,
+                    settings,
+                    identity=identity,
+                    command=command_line(),
+                    report=report,
+                )
+        finally:
+            decoder.close()
+
+    def _translate(self) -> None:
+        from mert.decoders.choice import make_decoder
+        from mert.settings import DecoderSettings, TuningSettings
+        from moses_feature.moses.ini import MosesIni
+
+        corpus, ini = self._corpus(), MosesIni.read(self._tuned / INI)
+        decoder = make_decoder(DecoderSettings(segmentation=True), ini, corpus.sentences)
+        written = self._lists.with_name(f"{self._lists.name}.tmp")
+        size = TuningSettings.list_size
+        try:
+            with _decoding(len(corpus)) as report:
+                decoder.write_nbest(
+                    decoder.features, size, written, lambda done: report("decoding", done)
+                )
+        finally:
+            decoder.close()
+        written.replace(self._lists)
+
+    def _train(self, minutes: float | None) -> None:
+        from moses_feature.cli.models.train import train_model
+        from moses_feature.training.trainer import holds_model
+
+        model = self._work / "model"
+        table = str(self._work / "system" / "phrase-table.gz")
+        run = replace(self._training.run, minutes=minutes)
+        training = replace(self._training, run=run)
+        on = self._device.prepare()
+        train_model((table,), model, training, WordOptions(), on, holds_model(model))
+
+    def _refine(self, minutes: float | None) -> None:
+        from moses_feature.cli.models.training_run import train_and_show
+        from moses_feature.moses.features import FeatureSet
+        from moses_feature.moses.ini import MosesIni
+        from moses_feature.phrases.refinement.lists import RefineData
+        from moses_feature.phrases.refinement.refine import refine
+        from moses_feature.training.trainer import holds_model
+
+        part, run = self._part, self._training.run
+        features = FeatureSet.of_ini(MosesIni.read(self._tuned / INI))
+        texts = str(part.source), [str(part.target)], str(self._lists)
+        documents = str(part.documents) if self._text.files.documents else None
+        data = RefineData(self._work / "model", *texts, features, TableWords(), None, documents)
+        settings = RefineSettings(
+            minutes=minutes, seed=run.seed, dtype=run.dtype, dropout=run.dropout
+        )
+        of = data, settings, self._model, self._device.prepare()
+        train_and_show(refine, *of, holds_model(self._model), "sentences")
+
+
+@contextmanager
+def _decoding(sentences: int) -> Iterator[Callable[[str, int], None]]:
+    """Show the progress of decoding."""
+    from mert.cli.options import DecodingProgress
+
+    with Progress(has_end=True) as bar:
+        yield DecodingProgress(bar, {"decoding": sentences})
