@@ -40,6 +40,7 @@ TUNED_ON, ITERATIONS = 1_500, 6
 """The held-out sentences that weights are tuned on, and how often they are translated at most."""
 TRAINING = 0.6
 """The share of the time left for networks in which one is trained; then it is refined."""
+REFINING = RefineSettings(learning_rate=1e-3, epochs=4, cooldown=0.5)
 STAGES = "stages.json"
 
 
@@ -374,9 +375,8 @@ class _Run:
         texts = str(part.source), [str(part.target)], str(self._lists)
         documents = str(part.documents) if self._text.files.documents else None
         data = RefineData(self._work / "model", *texts, features, TableWords(), None, documents)
-        settings = RefineSettings(
-            minutes=minutes, seed=run.seed, dtype=run.dtype, dropout=run.dropout
-        )
+        of_run = {"seed": run.seed, "dtype": run.dtype, "dropout": run.dropout}
+        settings = replace(REFINING, minutes=minutes, **of_run)
         of = data, settings, self._model, self._device.prepare()
         train_and_show(refine, *of, holds_model(self._model), "sentences")
 

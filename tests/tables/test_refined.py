@@ -1,0 +1,156 @@
+"""`augment-phrase-table` with the text of its table: all stages, interrupts, what does not fit."""
+
+from __future__ import annotations
+
+import json
+import random
+from contextlib import chdir
+from pathlib import Path
+from shutil import copytree, rmtree
+
+import pytest
+from helpers.files import read_gz
+from helpers.tables import without_new_columns
+
+from moses_feature.build.settings import BuildSettings
+from moses_feature.build.system import BuildData, build
+from moses_feature.cli.tables import refined
+from moses_feature.moses.ini import MosesIni
+from moses_feature.networks.files import is_model_directory
+from moses_feature.phrases.model import load_model
+
+WORDS = ["the", "dog", "sees", "a", "cat", "big", "&apos;s", "house", "runs", "to", "é"]
+SIZES = ["--hidden", "8", "--embedding", "8", "--maxout", "8", "--rank", "8", "--batch-size", "16"]
+NETWORK = [*SIZES, "--updates", "30", "--evaluate-every", "15", "--sampled-words", "9999"]
+STAGES = 6
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    """A text whose words have two translations each, by the word before; and its system."""
+    directory = tmp_path_factory.mktemp("text")
+    choose = random.Random(2)
+    lines = [[choose.choice(WORDS) for _ in range(choose.randint(3, 8))] for _ in range(150)]
+
+    def translated(line: list[str]) -> list[str]:
+        befores = ["", *line]
+        return [
+            word.upper() if before < word else f"{word}+"
+            for before, word in zip(befores, line, strict=False)
+        ]
+
+    files = {
+        "en": lines,
+        "fr": [translated(line) for line in lines],
+        "links": [[f"{n}-{n}" for n in range(len(line))] for line in lines],
+        "documents": [[f"d{n // 5}"] for n in range(150)],
+    }
+    for name, content in files.items():
+        (directory / name).write_text("".join(f"{' '.join(line)}\n" for line in content))
+    with chdir(directory):
+        build(BuildData("en", "fr", "links"), BuildSettings(order=3), Path("s"))
+    return directory
+
+
+@pytest.fixture
+def text(built, tmp_path) -> None:
+    """Copy it into the directory of a test."""
+    copytree(built, tmp_path, dirs_exist_ok=True)
+
+
+def story(tmp_path: Path) -> dict:
+    return json.loads((tmp_path / "out.features.json").read_text())["refined"]
+
+
+@pytest.mark.usefixtures("text")
+def test_from_a_system_to_a_refined_column(run, tmp_path):
+    words = "--system", "s", "--documents", "documents", "--ini-out", "new.ini"
+    done = run("augment-phrase-table", "s/phrase-table.gz", "out.gz", *NETWORK, *words)
+    assert without_new_columns(read_gz(tmp_path / "out.gz")) == read_gz(
+        tmp_path / "s/phrase-table.gz"
+    )
+    of_text = story(tmp_path)
+    assert [stage["stage"] for stage in of_text["stages"]][-1] == "refining it"
+    assert len(of_text["stages"]) == STAGES == done.stderr.count("== ")
+    training = load_model(tmp_path / "out.model").training
+    assert training["objective"] == "expected BLEU"
+    assert training["refined_model"] == load_model(tmp_path / "out.work/model").digest
+    roles = {of["role"]: of["path"] for of in training["inputs"]}
+    assert roles["documents"].endswith("out.work/held-out.documents")
+    table = MosesIni.read(tmp_path / "new.ini").table()
+    assert table.arguments["path"].endswith("out.gz")
+    assert table.score_count == 6
+    held_out = set((tmp_path / "out.work/held-out.documents").read_text().split())
+    rest = set((tmp_path / "out.work/rest.documents").read_text().split())
+    assert held_out
+    assert not held_out & rest
+    again = run("augment-phrase-table", "s/phrase-table.gz", "out.gz", "--system", "s", exit_code=2)
+    assert "out.work holds a run: --resume goes on with it" in again.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("text")
+def test_files_of_a_text_and_interrupts_after_each_stage(run, tmp_path, monkeypatch):
+    words = ["augment-phrase-table", "s/phrase-table.gz", "out.gz", *NETWORK]
+    run(*words, "--source", "en", "--target", "fr", "--alignment", "links")
+    expected = read_gz(tmp_path / "out.gz")
+    whole = refined._Stages.run
+    for stage in range(STAGES):
+        asked = iter(range(99))
+
+        def interrupted(self, what, work, asked=asked, last=stage):
+            if next(asked) == last:
+                raise KeyboardInterrupt
+            whole(self, what, work)
+
+        words[2] = f"other{stage}.gz"
+        given = *words, "--source", "en", "--target", "fr", "--alignment", "links"
+        monkeypatch.setattr(refined._Stages, "run", interrupted)
+        assert "--resume goes on" in run(*given, exit_code=130).stderr
+        assert not (tmp_path / words[2]).exists()
+        assert is_model_directory(tmp_path / f"other{stage}.work/model") == (stage == STAGES - 1)
+        monkeypatch.setattr(refined._Stages, "run", whole)
+        done = run(*given, "--resume")
+        assert done.stderr.count(": done (") == stage
+        assert read_gz(tmp_path / words[2]) == expected
+
+
+@pytest.mark.usefixtures("text")
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("--system s --source en", 2, "--system knows its text"),
+        ("--source en", 2, "--source and --target go together"),
+        ("--alignment links", 2, "go with --source and --target"),
+        ("--system s --model m", 2, "--model only scores"),
+        ("--system s --folds 2", 2, "--folds: not for a network that is refined"),
+        ("--system s --reverse", 2, "--reverse: not for a network"),
+        ("--system s --estimate", 2, "--minutes is the time of all but scoring"),
+        ("--system nowhere", 1, "nowhere/system.json: expected a system"),
+        ("--system s --minutes 0.0001", 2, "spent before a network is trained"),
+    ],
+)
+def test_what_does_not_fit(run, tmp_path, model_directory, words, code, message):
+    (tmp_path / "m").symlink_to(model_directory)
+    given = "augment-phrase-table", "s/phrase-table.gz", "out.gz", *words.split()
+    assert message in run(*given, exit_code=code).stderr
+    assert not (tmp_path / "out.gz").exists()
+
+
+@pytest.mark.usefixtures("text")
+def test_another_text_than_the_system_was_built_of(run, tmp_path):
+    given = "augment-phrase-table", "s/phrase-table.gz", "out.gz", "--system", "s"
+    rmtree("s")
+    build(BuildData("en", "fr", "links"), BuildSettings(order=3), Path("s"))
+    over = run(*given[:2], "s/lm.arpa.gz", *given[3:], exit_code=2)
+    assert "lm.arpa.gz would be overwritten" in over.stderr
+    english = (tmp_path / "en").read_text()
+    (tmp_path / "en").write_text(english.replace("dog", "cat"))
+    assert "expected the text that the system was built of" in run(*given, exit_code=1).stderr
+    (tmp_path / "en").unlink()
+    assert (
+        "en: expected the text that s was built of, found no such"
+        in run(*given, exit_code=1).stderr
+    )
+    (tmp_path / "s/system.json").write_text('{"files": {"source": 1}}')
+    assert "s/system.json: expected a system" in run(*given, exit_code=1).stderr
