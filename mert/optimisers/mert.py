@@ -6,6 +6,7 @@ import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -22,6 +23,9 @@ MOVING = 3
 PARTS, SENTENCES_OF_A_PART, FINALISTS = 2, 100, 6
 """How random restarts are pruned: with `SENTENCES_OF_A_PART` sentences for each of `PARTS` parts, a
 restart first climbs on one part, and only `FINALISTS` restarts continue on all sentences."""
+ROUNDS, NEIGHBOURS, NEAR = 2, 4, 0.1
+"""At the end, in each of `ROUNDS`, so many climbs begin beside the best weights, each of which is
+moved by about this share of itself and of the mean weight."""
 
 
 def mert(
@@ -37,8 +41,9 @@ def mert(
     best step of every line that improves the metric. When no feature brings a gain, random
     directions are tried; when they do not either, the search ends. With many sentences, each random
     restart first climbs on a part of them, and only the best of the resulting weights are continued
-    on all. Of equally good results the first wins. The searches run in threads; the result does not
-    depend on their number.
+    on all. At the end, searches begin close to the best weights (iterated local search; Lourenço,
+    Martin and Stützle 2003). Of equally good results the first wins. The searches run in threads;
+    the result does not depend on their number.
     """
     lines = LineSearch(candidates.distinct())
     search = _Search(lines, space)
@@ -63,20 +68,30 @@ def mert(
         def climb(restart: int) -> _Place:
             return search.climb(places[restart], random_directions, generators[restart], ended)
 
+        def climb_beside(best: _Place, round_: int, neighbour: int) -> _Place:
+            generator = np.random.default_rng([seed, restarts, round_, neighbour])
+            near = search.beside(best, generator)
+            return search.climb(near, random_directions, generator, ended)
+
         try:
             places = list(pool.map(first_climb, range(len(starts))))
             ranked = sorted(range(1, len(places)), key=lambda restart: -places[restart].quality)
             going_on = [0, *sorted(ranked[: FINALISTS if len(parts) > 1 else restarts])]
             for restart, place in zip(going_on, pool.map(climb, going_on), strict=True):
                 places[restart] = place
+            of_restarts = [place.quality for place in places]
+            number = int(np.argmax(of_restarts))
+            best = places[number]
+            for round_ in range(ROUNDS if restarts else 0):
+                climb_on = partial(climb_beside, best, round_)
+                found = pool.map(climb_on, range(NEIGHBOURS))
+                best = max([best, *found], key=lambda place: place.quality)
         except BaseException:
             ended.set()
             raise
-    of_restarts = [place.quality for place in places]
-    best = int(np.argmax(of_restarts))
-    reason = f"{restarts} restarts done, the best is number {best}"
+    reason = f"{restarts} restarts done, the best is number {number}"
     start_quality = search.at(starts[0]).quality
-    return Optimum(places[best].weights, places[best].quality, start_quality, reason, of_restarts)
+    return Optimum(best.weights, best.quality, start_quality, reason, of_restarts)
 
 
 @dataclass(frozen=True)
@@ -108,6 +123,13 @@ class _Search:
     def at(self, weights: Floats) -> _Place:
         """Return the place of weights."""
         return self._place(weights, self._lines.scores(weights))
+
+    def beside(self, place: _Place, generator: np.random.Generator) -> _Place:
+        """Return a place close to another one."""
+        weights = place.weights
+        size = np.abs(weights) + np.abs(weights).mean()
+        moved = weights + NEAR * generator.normal(size=len(weights)) * size
+        return self.at(self.scaled(np.where(self._space.fixed, weights, moved)))
 
     def climb(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from mert.decoders.rescored import RescoredDecoder
 from mert.settings import TuningSettings
 from mert.tuning.corpus import Corpus
 from mert.tuning.state import (
+    RESCORING_WEIGHTS,
     SEARCH,
     TUNED_INI,
     TuningState,
@@ -27,6 +28,7 @@ from mert.tuning.state import (
 )
 from mert.tuning.tune import tune
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.system_directory import built_of, write_tuned
 from moses_feature.runtime.files import Json, locked_directory
 
 logger = logging.getLogger(__name__)
@@ -52,7 +54,7 @@ def tune_system(
     search_identity = {**identity, "decoder": _without_rescoring(identity["decoder"])}
     if not isinstance(decoder, RescoredDecoder):
         _copy_same_run(other_runs, directory, search_identity, settings)
-        return tune(
+        state = tune(
             ini,
             corpus,
             decoder,
@@ -62,6 +64,8 @@ def tune_system(
             first_lists=first_lists,
             **options,
         )
+        _write_system(directory, ini, [], corpus, settings, state)
+        return state
     logger.info("tuning the search without what rescores its lists")
     with locked_directory(directory, "tuning"):
         if would_go_on(directory / SEARCH, settings.max_iterations):
@@ -82,7 +86,27 @@ def tune_system(
     logger.info("tuning the order of its lists")
     notes = [f"{name} is the feature of {path}" for name, path in decoder.models]
     run = tuned, corpus, decoder, directory, settings
-    return tune(*run, identity=identity, notes=notes, **options)
+    state = tune(*run, identity=identity, notes=notes, **options)
+    _write_system(directory, ini, decoder.models, corpus, settings, state)
+    return state
+
+
+def _write_system(
+    directory: Path,
+    ini: MosesIni,
+    rescoring: Sequence[tuple[str, str]],
+    corpus: Corpus,
+    settings: TuningSettings,
+    state: TuningState,
+) -> None:
+    """Write what translating needs to know of the tuned system."""
+    tuned = {
+        "texts": dict(zip(corpus.paths, corpus.digests, strict=True)),
+        "metric": settings.metric,
+        "quality": state.best.quality,
+    }
+    built = built_of(Path(ini.path))
+    write_tuned(directory, built, rescoring, RESCORING_WEIGHTS, settings.list_size, tuned)
 
 
 def _without_rescoring(decoder: Json) -> Json:

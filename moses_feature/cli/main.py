@@ -72,6 +72,10 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 """For each group of commands its help, and the location of each command."""
 
 
+PLACES = {"translate": "moses_feature.cli.translate:translate_command"}
+"""The locations of commands that are in no group."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are loaded when they are asked for.
 
@@ -109,17 +113,26 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-class Program(click.Group):
-    """All groups; whoever leaves the group out is told."""
+class Program(LazyGroup):
+    """All groups, and commands of none; whoever leaves the group out is told."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of commands and groups."""
+        return [*super().list_commands(ctx), *self.commands]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a command, or return a group."""
+        return super().get_command(ctx, cmd_name) or self.commands.get(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a group; suggest one, or a command with its group."""
-        if args[0] not in self.commands:
+        if args[0] not in self.list_commands(ctx):
             commands = {name: f"{of} {name}" for of, (_, c) in GROUPS.items() for name in c}
-            _suggest(ctx, args[0], SYNONYMS | commands | {name: name for name in GROUPS})
-        return super().resolve_command(ctx, args)
+            names = {name: name for name in self.list_commands(ctx)}
+            _suggest(ctx, args[0], SYNONYMS | commands | names)
+        return click.Group.resolve_command(self, ctx, args)
 
 
 SYNONYMS = {"rnnsearch": "model train-rnnsearch", "cslm": "model train-cslm", "ini": "system add"}
@@ -135,7 +148,7 @@ def _suggest(ctx: click.Context, typed: str, commands: Mapping[str, str]) -> Non
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group(cls=Program, context_settings=HELP)
+@click.group(cls=Program, places=PLACES, context_settings=HELP)
 @click.version_option(__version__)
 def moses_feature() -> None:
     """Neural scores for Moses phrase tables."""

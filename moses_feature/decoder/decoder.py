@@ -25,6 +25,7 @@ from moses_feature.decoder.links import shifted
 from moses_feature.decoder.path_features import features_of_paths, words_of_paths
 from moses_feature.decoder.phrase_options import PhraseOptions
 from moses_feature.decoder.records import Graph, Options, SearchLimits, Task
+from moses_feature.decoder.resources import Resources
 from moses_feature.decoder.search import most_hypotheses, room_for, search
 from moses_feature.decoder.source_phrases import Sentence, surface
 from moses_feature.decoder.system import System
@@ -65,6 +66,7 @@ class EmbeddedDecoder:
         references: for leave-one-out, the translations of training sentences, whose own counts are
             subtracted from the tables; the system must read counts then.
         buffer: n-grams that a neural model scores in one batch, at most; 0 scores each by itself.
+        resources: the models of the system, if they are loaded already.
     """
 
     def __init__(
@@ -75,9 +77,10 @@ class EmbeddedDecoder:
         first: int = 0,
         references: Sequence[Sentence] | None = None,
         buffer: int = BUFFER,
+        resources: Resources | None = None,
     ) -> None:
         surfaces = [surface(sentence) for sentence in sentences]
-        self._options = PhraseOptions(system, surfaces, buffer)
+        self._options = PhraseOptions(system, surfaces, buffer, resources)
         self._leave_one_out = LeaveOneOut(self._options, references) if references else None
         self._limits = (limits or SearchLimits()).of(system)
         self._first = first

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -146,6 +147,12 @@ class KenlmModel:
         self._model.BeginSentenceWrite(self.begin)
         self._model.NullContextWrite(self.empty)
         self.addresses = addresses_of(self._model)
+
+    def without_words(self) -> KenlmModel:
+        """Return the same model with a numbering of words of its own."""
+        same = copy(self)
+        same._words = []
+        return same
 
     def add_words(self, words: Sequence[bytes]) -> list[int]:
         """Append target words; return KenLM's id of each, 0 if there are no addresses."""

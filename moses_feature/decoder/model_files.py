@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from moses_feature.cslm.nplm import load_neural_lm
 from moses_feature.cslm.scorer import NeuralLM
 from moses_feature.decoder.kenlm import KenlmModel
 from moses_feature.decoder.language_model import NgramScorer
-from moses_feature.decoder.source_phrases import Sentence
 from moses_feature.joint.nplm import JointFiles, load_joint_model
 from moses_feature.joint.scorer import JointModel
 from moses_feature.moses.ini import Feature, MosesIni
@@ -86,15 +84,13 @@ class SearchModelFile:
     name: str
     history: int
 
-    def load(self, sentences: Sequence[Sentence]) -> RnnSearchFeature:
-        """Read the model and have it read the sentences to translate.
+    def load(self) -> RnnSearchFeature:
+        """Read the model.
 
         Raises:
             MosesFeatureError: the model cannot be read, or has another direction.
         """
-        model = RnnSearchFeature(Path(self.path))
-        model.read(sentences)
-        return model
+        return RnnSearchFeature(Path(self.path))
 
 
 def neural_lm_of(ini: MosesIni, feature: Feature) -> LanguageModelFile:

@@ -18,6 +18,7 @@ from moses_feature.decoder.language_model import BUFFER, LanguageModels
 from moses_feature.decoder.links import affiliations_of, links_error
 from moses_feature.decoder.lookups import score_word
 from moses_feature.decoder.records import WINDOW, Layout, Lookups, Options
+from moses_feature.decoder.resources import Resources
 from moses_feature.decoder.source_phrases import Sentence, SourcePhrases
 from moses_feature.decoder.system import MOST_OPTIONS, PhraseTable, ReorderingTable, System
 from moses_feature.decoder.table_cache import TableCache
@@ -68,10 +69,18 @@ class PhraseOptions:
         system: the tables and models to read.
         sentences: the sentences to translate, as tokens.
         buffer: n-grams that a neural model scores in one batch, at most.
+        resources: the models, if they are loaded already.
     """
 
-    def __init__(self, system: System, sentences: Sequence[Sentence], buffer: int = BUFFER) -> None:
+    def __init__(
+        self,
+        system: System,
+        sentences: Sequence[Sentence],
+        buffer: int = BUFFER,
+        resources: Resources | None = None,
+    ) -> None:
         self._system = system
+        self._resources = resources or Resources.of(system)
         self.tables = system.tables
         longest = min(system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE), WINDOW)
         sources = SourcePhrases(sentences, longest)
@@ -96,10 +105,11 @@ class PhraseOptions:
         self.links = np.concatenate([part.links for part in rows])[order]
         self.counts = np.concatenate([part.counts for part in rows])[order]
         self._affiliate(sources)
-        joint = [model.load() for model in system.joint_models]
+        joint = self._resources.joint
         self.windows = _windows(joint, sentences)
-        plain = [model.load() for model in system.language_models]
-        trees = [model.load(sentences) for model in system.networks]
+        plain, trees = self._resources.language_models(), self._resources.networks
+        for network in trees:
+            network.read(sentences)
         self.models = LanguageModels([*plain, *joint], buffer, trees)
         self.roots = self.models.roots(len(sentences))
         self.models.add_words(self.target_words[1:])
@@ -110,7 +120,8 @@ class PhraseOptions:
         system, targets = self._system, self._targets
         wanted = system.reads_links, system.counts
         asked = f"{table.scores} scores, links: {wanted[0]}, counts: {wanted[1]}"
-        read = partial(read_table, table, sources, targets, *wanted)
+        index = self._resources.indexes.get(table.path)
+        read = partial(read_table, table, sources, targets, *wanted, index)
         return self._cache.rows(table.path, asked, sources, targets, read)
 
     def _unknown_words(
@@ -209,7 +220,8 @@ class PhraseOptions:
     def _reordering_scores(self, model: ReorderingTable, sources: SourcePhrases) -> Floats:
         """Return (options, scores of the model); defaults (or 0) for pairs that are not in it."""
         scores = np.tile(model.default or (0.0,) * model.type.scores, (len(self._source), 1))
-        read = partial(read_reordering, model, sources, self._targets)
+        index = self._resources.indexes.get(model.path)
+        read = partial(read_reordering, model, sources, self._targets, index)
         asked = f"reordering, {model.type.scores} scores, {model.type.on_target}"
         rows = self._cache.rows(model.path, asked, sources, self._targets, read)
         if not len(rows.source):

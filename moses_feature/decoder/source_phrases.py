@@ -13,7 +13,15 @@ from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.scanning import BAR, SPACE, TAB, field_end, line_end, stripped
 from moses_feature.runtime.arrays import Bytes, Integers
 from moses_feature.runtime.compiled import compiled, inner
-from moses_feature.runtime.strings import Strings, number_in_pool, over, same, slot_of, with_room
+from moses_feature.runtime.strings import (
+    Strings,
+    hash_of,
+    number_in_pool,
+    over,
+    same,
+    slot_of,
+    with_room,
+)
 
 Sentence = Sequence[bytes]
 
@@ -110,6 +118,10 @@ class SourcePhrases:
             _gather(self._strings, *places, words, numbers)
             self._of_length.append(numbers)
 
+    def hashes(self) -> Integers:
+        """Return the hash (phrases,) of each phrase that is numbered."""
+        return _hashes(self._strings)
+
     def spans(self) -> list[Integers]:
         """Return for each sentence (n, longest): the phrase of 1, 2, … words from each word on.
 
@@ -118,6 +130,14 @@ class SourcePhrases:
         self.gather(1)
         of_words = np.stack(self._of_length, axis=1)
         return [of_words[first:last] for first, last in itertools.pairwise(self._sentences)]
+
+
+@compiled
+def _hashes(strings: Strings) -> Integers:
+    found = np.empty(strings.used[0], np.int64)
+    for number in range(strings.used[0]):
+        found[number] = hash_of(strings.pool, strings.begin[number], strings.end[number])
+    return found
 
 
 @compiled

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from moses_feature.decoder.source_phrases import Lines, SourcePhrases, surface_words
 from moses_feature.decoder.system import PhraseTable, ReorderingTable
+from moses_feature.decoder.table_index import TableIndex
 from moses_feature.moses.features import log_score
 from moses_feature.moses.lines import LONGEST_LINE, LineReader
 from moses_feature.moses.phrase_table import (
@@ -119,6 +121,7 @@ def read_table(
     targets: TargetPhrases,
     with_links: bool = False,
     with_counts: bool = False,
+    index: TableIndex | None = None,
 ) -> Rows:
     """Return the phrase pairs of a table whose source phrase is wanted; number their targets.
 
@@ -128,16 +131,22 @@ def read_table(
         targets: the target phrases; new ones get a number.
         with_links: whether to read word alignments, too.
         with_counts: whether to read counts, too.
+        index: the index of the table, to look lines up in place of reading all.
 
     Raises:
-        FormatError: a line of a wanted phrase is damaged; with its number.
+        FormatError: a line of a wanted phrase is damaged; with its number, unless it was looked up.
     """
     wanted = {"with_links": with_links, "with_counts": with_counts}
     form = _Form(3, 7, SCORES, table.scores, new=True, **wanted)
-    return _Reader(table.path, sources, targets, form).rows()
+    return _Reader(table.path, sources, targets, form, index).rows()
 
 
-def read_reordering(model: ReorderingTable, sources: SourcePhrases, targets: TargetPhrases) -> Rows:
+def read_reordering(
+    model: ReorderingTable,
+    sources: SourcePhrases,
+    targets: TargetPhrases,
+    index: TableIndex | None = None,
+) -> Rows:
     """Return the lines of a reordering table whose phrases are wanted.
 
     Raises:
@@ -146,9 +155,9 @@ def read_reordering(model: ReorderingTable, sources: SourcePhrases, targets: Tar
     scores = model.type.scores
     if not model.on_target:
         form = _Form(least=2, most=None, score_field=1, scores=scores, new=False)
-        return _Reader(model.path, sources, None, form).rows()
+        return _Reader(model.path, sources, None, form, index).rows()
     form = _Form(least=3, most=None, score_field=2, scores=scores, new=False)
-    rows = _Reader(model.path, sources, targets, form).rows()
+    rows = _Reader(model.path, sources, targets, form, index).rows()
     return Rows(*(part[rows.target != UNKNOWN] for part in rows))
 
 
@@ -158,7 +167,7 @@ def links_of(line: bytes) -> bytes:
     return fields[ALIGNMENT].strip() if len(fields) > ALIGNMENT else b""
 
 
-def _counts_of(line: bytes, path: str, line_number: int) -> list[float]:
+def _counts_of(line: bytes, path: str, line_number: int | None) -> list[float]:
     """Return the counts in a line of a phrase table: of target phrase, source phrase and pair."""
     fields = line.split(SEPARATOR, COUNTS + 1)
     counts = fields[COUNTS].split() if len(fields) > COUNTS else []
@@ -199,24 +208,38 @@ class _Reader:
     """Reads the lines of a table whose source phrase is wanted; without `targets`, no targets."""
 
     def __init__(
-        self, path: str, sources: SourcePhrases, targets: TargetPhrases | None, form: _Form
+        self,
+        path: str,
+        sources: SourcePhrases,
+        targets: TargetPhrases | None,
+        form: _Form,
+        index: TableIndex | None = None,
     ) -> None:
         self._path = path
+        self._index = index
         self._sources = sources
         self._targets = targets
         self._form = form
 
     def rows(self) -> Rows:
         """Return all wanted lines."""
+        if self._index is not None:
+            self._check_first(self._index.first_line)
+            return self._of_block(self._index.lines(self._sources), None)
         parts = [self._empty(np.empty(0, dtype=np.int64))]
         with LineReader(self._path) as reader:
             for block in reader.blocks():
-                if self._form.new and len(parts) == 1:  # none may be wanted: is it a table at all?
-                    split_fields(block.partition(b"\n")[0], self._path, 1)
+                if len(parts) == 1:
+                    self._check_first(block.partition(b"\n")[0])
                 parts.append(self._of_block(block, reader.line_number))
         if self._form.new and len(parts) == 1:
             logger.warning("%s: expected phrase pairs, found an empty file", self._path)
         return Rows(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def _check_first(self, line: bytes) -> None:
+        """Check that the first line is that of a table: no line of it may be wanted."""
+        if self._form.new and line:
+            split_fields(line, self._path, 1)
 
     def _empty(self, source: Integers) -> Rows:
         count = len(source)
@@ -228,8 +251,8 @@ class _Reader:
             np.empty((count, 3 if self._form.with_counts else 0)),
         )
 
-    def _of_block(self, block: bytes, before: int) -> Rows:
-        """Return the wanted lines of a block that `before` lines precede."""
+    def _of_block(self, block: bytes, before: int | None) -> Rows:
+        """Return the wanted lines of a block that `before` lines precede, None if not known."""
         lines, form = self._sources.lines(block), self._form
         rows = self._empty(lines.source)
         if not len(rows.source):
@@ -246,25 +269,14 @@ class _Reader:
             places = zip(lines.begin.tolist(), lines.end.tolist(), strict=True)
             rows.links[:] = [links_of(block[begin:end]) for begin, end in places]
         if form.with_counts:
-            self._read_counts(block, before, lines, rows)
-        counted = 0
-        for odd in np.flatnonzero(rows.target == ODD).tolist():
-            begin, end = int(lines.begin[odd]), int(lines.end[odd])
-            before += block.count(b"\n", counted, begin)
-            counted = begin
-            rows.target[odd], rows.scores[odd] = self._of_line(block[begin:end], before + 1)
+            for row, line, number in _numbered(block, before, lines, np.arange(len(rows.source))):
+                rows.counts[row] = _counts_of(line, self._path, number)
+        odd = np.flatnonzero(rows.target == ODD)
+        for row, line, number in _numbered(block, before, lines, odd):
+            rows.target[row], rows.scores[row] = self._of_line(line, number)
         return rows
 
-    def _read_counts(self, block: bytes, before: int, lines: Lines, rows: Rows) -> None:
-        """Write the counts of the lines of a block that `before` lines precede."""
-        places = zip(lines.begin.tolist(), lines.end.tolist(), strict=True)
-        counted = 0
-        for row, (begin, end) in enumerate(places):
-            before += block.count(b"\n", counted, begin)
-            counted = begin
-            rows.counts[row] = _counts_of(block[begin:end], self._path, before + 1)
-
-    def _of_line(self, line: bytes, number: int) -> tuple[int, list[float]]:
+    def _of_line(self, line: bytes, number: int | None) -> tuple[int, list[float]]:
         """Return the target and the scores of a line that compiled code cannot parse."""
         form = self._form
         if len(line) > LONGEST_LINE:
@@ -284,7 +296,20 @@ class _Reader:
         return self._targets.phrases.number(phrase), scores
 
 
-def _log_scores(field: bytes, count: int, path: str, line_number: int) -> list[float]:
+def _numbered(
+    block: bytes, before: int | None, lines: Lines, rows: Integers
+) -> Iterator[tuple[int, bytes, int | None]]:
+    """Yield some lines of a block that `before` lines precede, with their rows and numbers."""
+    counted = 0
+    for row in rows.tolist():
+        begin, end = int(lines.begin[row]), int(lines.end[row])
+        if before is not None:
+            before += block.count(b"\n", counted, begin)
+            counted = begin
+        yield row, block[begin:end], None if before is None else before + 1
+
+
+def _log_scores(field: bytes, count: int, path: str, line_number: int | None) -> list[float]:
     values = field.split()
     if len(values) != count:
         expected = f"{count} scores, as the ini says"

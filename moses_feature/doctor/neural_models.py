@@ -136,7 +136,7 @@ def _joint(ini: MosesIni, feature: Feature) -> _Model:
 
 
 def _search(ini: MosesIni, feature: Feature) -> _Model:
-    model = search_model_of(ini, feature).load([])
+    model = search_model_of(ini, feature).load()
     return _Model(model.target, model.source, model.words)
 
 

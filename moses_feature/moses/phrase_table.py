@@ -25,7 +25,7 @@ _LINK = re.compile(rb"([0-9]{1,9})-([0-9]{1,9})")
 _SCORES = re.compile(rb"[ \t]*%b(?:[ \t]+%b)*[ \t\r\n]*" % (NUMBER.pattern, NUMBER.pattern))
 
 
-def split_fields(line: bytes, path: str | Path, line_number: int) -> list[bytes]:
+def split_fields(line: bytes, path: str | Path, line_number: int | None) -> list[bytes]:
     """Split a line of a phrase table into its 3 to 7 fields; the last one keeps the line end.
 
     Raises:

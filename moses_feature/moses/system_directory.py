@@ -1,13 +1,113 @@
-"""The files of a system directory, as `moses-feature system build` writes it."""
+"""System directories: as `system build` writes them, and as tuning does."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.files import Json, write_json
+from moses_feature.runtime.json_files import member, read_json
 
 SYSTEM, INI, FOLDS = "system.json", "moses.ini", "folds.txt"
-"""What it was built of, the ini, and the fold of each line of the text, counted from 1."""
+"""What the system is, the ini, and the fold of each line of its text, counted from 1."""
+WHAT = "a system of moses-feature"
+FORMAT_VERSION = 1
 
 
 def fold_directory(system: Path, fold: int) -> Path:
     """Return the directory of the system without a fold (counted from 0)."""
     return system / f"fold-{fold + 1}"
+
+
+@dataclass(frozen=True)
+class SystemDirectory:
+    """What translating needs to know of a system.
+
+    Attributes:
+        ini: its moses.ini.
+        built: the directory of `system build` whose texts it was built of; None if there is none.
+        rescoring: names and paths of the models that rescore its n-best lists.
+        weights: the weights that put rescored lists in order; None without such models.
+        list_size: translations of a list that is rescored.
+    """
+
+    ini: Path
+    built: Path | None = None
+    rescoring: tuple[tuple[str, str], ...] = ()
+    weights: Path | None = None
+    list_size: int = 1
+
+    @classmethod
+    def read(cls, path: Path) -> SystemDirectory:
+        """Read a directory, or take a moses.ini by itself.
+
+        Raises:
+            MosesFeatureError: there is no system.
+            FormatError: its `system.json` is damaged, or of a newer version.
+        """
+        if path.is_file():
+            return cls(path)
+        ini, facts = path / INI, path / SYSTEM
+        if not ini.is_file():
+            raise MosesFeatureError(f"{path}: expected {WHAT} with a {INI}, found none")
+        if not facts.is_file():
+            return cls(ini)
+        content = read_json(facts, WHAT)
+        version = member(content, "format_version", int, facts, WHAT)
+        if version > FORMAT_VERSION:
+            raise MosesFeatureError(
+                f"{facts}: expected format version {FORMAT_VERSION} or older, found {version}: it "
+                "is of a newer moses-feature"
+            )
+        if "tuned" not in content:
+            return cls(ini, path)
+        built = member(content, "built", str | None, facts, WHAT)
+        rescoring = member(content, "rescoring", list[list[str]], facts, WHAT)
+        return cls(
+            ini,
+            None if built is None else Path(built),
+            tuple((name, model) for name, model in rescoring),
+            path / member(content, "weights", str, facts, WHAT) if rescoring else None,
+            member(content, "list_size", int, facts, WHAT),
+        )
+
+
+def built_of(ini: Path) -> Path | None:
+    """Return the directory of `system build` that the system of an ini comes from, if any."""
+    if not (ini.parent / SYSTEM).is_file():
+        return None
+    built = SystemDirectory.read(ini.parent).built
+    return None if built is None else built.absolute()
+
+
+def write_tuned(
+    directory: Path,
+    built: Path | None,
+    rescoring: Sequence[tuple[str, str]],
+    weights: str,
+    list_size: int,
+    tuned: Json,
+) -> None:
+    """Write the `system.json` of a tuned system; its ini and weights are there already.
+
+    Args:
+        directory: the directory of the tuning run.
+        built: see `built_of`.
+        rescoring: names and paths of the models that rescore its lists.
+        weights: the file of the weights that put rescored lists in order.
+        list_size: translations of a list.
+        tuned: on what, and how good it was there.
+    """
+    content: dict[str, Any] = {
+        "format_version": FORMAT_VERSION,
+        "ini": INI,
+        "built": None if built is None else str(built),
+        "rescoring": [[name, str(Path(path).absolute())] for name, path in rescoring],
+        "weights": weights,
+        "list_size": list_size,
+        "tuned": tuned,
+    }
+    write_json(directory / SYSTEM, content)

@@ -375,8 +375,8 @@ class _Run:
         texts = str(part.source), [str(part.target)], str(self._lists)
         documents = str(part.documents) if self._text.files.documents else None
         data = RefineData(self._work / "model", *texts, features, TableWords(), None, documents)
-        of_run = {"seed": run.seed, "dtype": run.dtype, "dropout": run.dropout}
-        settings = replace(REFINING, minutes=minutes, **of_run)
+        settings = replace(REFINING, minutes=minutes, seed=run.seed, dtype=run.dtype)
+        settings = replace(settings, dropout=run.dropout)
         of = data, settings, self._model, self._device.prepare()
         train_and_show(refine, *of, holds_model(self._model), "sentences")
 

@@ -1,0 +1,97 @@
+"""The command `moses-feature translate`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
+from moses_feature.cli.common.vocabulary import WholeRange, option
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.processes import cores
+
+MOST_TRANSLATIONS = 10_000
+
+
+@click.command("translate", cls=Command, no_args_is_help=True)
+@click.argument("system", type=READ_SYSTEM_DIRECTORY)
+@option("tokens", "The text is tokenised and cased as the system's texts are; so is the output.")
+@option(
+    "json",
+    "Write an object a line: the tokens, and the translations with scores, features and phrases.",
+    to="as_json",
+)
+@option(
+    "list-size",
+    "Translations of a sentence in JSON.",
+    default=1,
+    within=WholeRange(1, MOST_TRANSLATIONS),
+)
+@option("pops", "Pop limit of the search; the ini's by default.")
+@option("stack", "Its stack size; the ini's by default.")
+@option("jobs", "Processes; as many as there are cores by default.")
+@debug_option
+def translate_command(
+    system: str,
+    tokens: bool,
+    as_json: bool,
+    list_size: int,
+    pops: int | None,
+    stack: int | None,
+    jobs: int | None,
+) -> None:
+    """Translate the standard input, a sentence on each line, with a tuned system.
+
+    SYSTEM is the directory of mert-tune (or of a run of mert-compare), of system build, or a
+    moses.ini. All that the system has takes part: raw text is tokenised as its texts were, lists
+    are rescored by its models, and the translation is put together as text. A line is written as
+    soon as its sentence is done, so it works in a pipe and at a terminal.
+
+    The first time, an index is made beside each table, uncompressed.
+
+    \b
+    Example:
+      moses-feature translate tuned < new.en > new.fr
+      moses-feature translate tuned --tokens --json --list-size 5 < new.tok.en
+    """
+    from moses_feature.decoder.records import SearchLimits
+    from moses_feature.translation.stream import TranslationStream
+    from moses_feature.translation.translator import Translated
+
+    if list_size > 1 and not as_json:
+        raise UsageError("--list-size is for --json")
+    limits = SearchLimits(pops, stack)
+    failed = 0
+    with closing(TranslationStream(Path(system), jobs or cores(), tokens, limits)) as stream:
+        found = stream.translated(_lines(sys.stdin.buffer), list_size)
+        for number, translated in enumerate(found, start=1):
+            if isinstance(translated, Translated):
+                _write(
+                    json.dumps(asdict(translated)) if as_json else translated.translations[0].text
+                )
+                continue
+            failed += 1
+            click.echo(f"line {number}: {translated}", err=True)
+            _write(json.dumps({"error": str(translated)}) if as_json else "")
+    if failed:
+        raise MosesFeatureError(f"{failed} lines have no translation: they are empty in the output")
+
+
+def _lines(stream: BinaryIO) -> Iterator[str]:
+    """Yield the lines of a stream as they come."""
+    for line in iter(stream.readline, b""):
+        yield line.rstrip(b"\r\n").decode(errors="surrogateescape")
+
+
+def _write(line: str) -> None:
+    """Write a line at once."""
+    click.echo(line.encode(errors="surrogateescape"))
+    sys.stdout.flush()

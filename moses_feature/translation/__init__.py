@@ -1,0 +1,1 @@
+"""Translating new text with a tuned system, a sentence at a time."""

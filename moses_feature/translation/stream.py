@@ -1,0 +1,88 @@
+"""Translating a stream: a line out as soon as its sentence is done, in the order of the input."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+
+from moses_feature.decoder.records import SearchLimits
+from moses_feature.runtime.errors import LostProcessError, MosesFeatureError
+from moses_feature.runtime.processes import ObjectProcess
+from moses_feature.translation.translator import Translated, Translator
+
+WAITING = 8
+"""Sentences of a process that may wait, at most."""
+
+
+class TranslationStream:
+    """Translators in processes of their own.
+
+    Args:
+        directory: the system; see `Translator`.
+        jobs: the number of processes.
+        as_tokens: whether text comes in and goes out as tokens.
+        limits: of the search.
+
+    Raises:
+        MosesFeatureError: the system cannot be read.
+    """
+
+    def __init__(
+        self, directory: Path, jobs: int, as_tokens: bool, limits: SearchLimits | None = None
+    ) -> None:
+        make = partial(Translator, directory, as_tokens, limits)
+        self._workers = [ObjectProcess(make, "a translating process")]
+        try:
+            self._workers[0].ready.result()  # it makes the indexes, which the others only read
+            others = range(jobs - 1)
+            self._workers += [ObjectProcess(make, "a translating process") for _ in others]
+            for worker in self._workers:
+                worker.ready.result()
+        except BaseException:
+            self.close()
+            raise
+
+    def translated(
+        self, lines: Iterable[str], count: int = 1
+    ) -> Iterator[Translated | MosesFeatureError]:
+        """Yield the translations of each line, or why it has none, in the order of the lines.
+
+        Lines are read in a thread, as far ahead as there is work for the processes.
+
+        Raises:
+            LostProcessError: a process has ended.
+        """
+        waiting: queue.Queue[Future[Translated] | BaseException | None] = queue.Queue()
+        room = threading.Semaphore(WAITING * len(self._workers))
+
+        def read() -> None:
+            try:
+                for number, line in enumerate(lines):
+                    room.acquire()
+                    worker = self._workers[number % len(self._workers)]
+                    waiting.put(worker.call(Translator.translate, line, count))
+                waiting.put(None)
+            except BaseException as error:  # raised in the other thread
+                waiting.put(error)
+
+        threading.Thread(target=read, daemon=True).start()
+        while (item := waiting.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            try:
+                yield item.result()
+            except LostProcessError:
+                raise
+            except MosesFeatureError as error:
+                yield error
+            room.release()
+
+    def close(self) -> None:
+        """End the processes."""
+        for worker in self._workers:
+            worker.close()
+        self._workers = []

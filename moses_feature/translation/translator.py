@@ -1,0 +1,222 @@
+"""A tuned system as a whole: raw text in, raw text out.
+
+A sentence is tokenised as the system's texts were, decoded, its list is rescored, and the best
+translation is put together again: the same as the steps one by one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from moses_feature.build.preparation import Preparer, check_available, preparation_of
+from moses_feature.decoder.decoder import EmbeddedDecoder
+from moses_feature.decoder.records import SearchLimits
+from moses_feature.decoder.resources import Resources
+from moses_feature.decoder.system import System
+from moses_feature.moses.features import FeatureFunction, FeatureSet
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.nbest_lists import Hypothesis
+from moses_feature.moses.phrase_table import tokens
+from moses_feature.moses.system_directory import SYSTEM, WHAT, SystemDirectory
+from moses_feature.rescoring.features import scorers_of
+from moses_feature.rescoring.nbest import SentenceScorer, read_weights
+from moses_feature.rescoring.source import SourceText
+from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.json_files import read_json
+
+LONGEST = 1000
+"""Words of a sentence at most, as `system build` has it."""
+FEWEST = 100
+"""Translations that are rescored at least, as in tuning."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translation of a sentence.
+
+    Attributes:
+        text: as text for readers; the tokens if the system is one of tokens.
+        tokens: its words, with one space between them.
+        score: the total of the log-linear model.
+        features: its feature values by name.
+        phrases: Moses' segmentation: which source words became which target words.
+    """
+
+    text: str
+    tokens: str
+    score: float
+    features: dict[str, list[float]]
+    phrases: str
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A sentence and its translations, best first.
+
+    Attributes:
+        tokens: the words of the sentence as the system reads them.
+        translations: its translations.
+        seconds: the time that it took.
+    """
+
+    tokens: str
+    translations: tuple[Translation, ...]
+    seconds: float
+
+
+class Translator:
+    """Translates one sentence after the other.
+
+    Args:
+        directory: the system: a directory of `system build` or of tuning, or a moses.ini.
+        as_tokens: whether text comes in and goes out as tokens, as it is in the system's texts.
+        limits: of the search.
+
+    Raises:
+        MosesFeatureError: the system cannot be read, or was not built of raw text and `as_tokens`
+            is not set.
+    """
+
+    def __init__(
+        self, directory: Path, as_tokens: bool = False, limits: SearchLimits | None = None
+    ) -> None:
+        of = SystemDirectory.read(directory)
+        self._words = None if as_tokens else _RawText(of.built, directory)
+        self._system = replace(System.of_ini(MosesIni.read(of.ini)), segmentation=True)
+        self._limits = limits
+        self._resources = Resources.of(self._system, indexed=True)
+        self._features = self._system.features
+        self._rescorer = _Rescorer(of, self._features) if of.rescoring else None
+
+    def translate(self, line: str, count: int = 1) -> Translated:
+        """Translate a sentence; an empty one has an empty translation.
+
+        Args:
+            line: the sentence.
+            count: the most translations.
+
+        Raises:
+            MosesFeatureError: the sentence is too long, cannot be tokenised, or has no translation
+                within the distortion limit.
+        """
+        begun = time.monotonic()
+        if "\0" in line:
+            raise MosesFeatureError("expected text, found a NUL")
+        prepared = self._words.tokens(line) if self._words else line
+        sentence = tokens(prepared.encode(errors="surrogateescape"))
+        if len(sentence) > LONGEST:
+            raise MosesFeatureError(f"expected {LONGEST} words at most, found {len(sentence)}")
+        decoder = EmbeddedDecoder(self._system, [sentence], self._limits, resources=self._resources)
+        if self._rescorer is None:
+            found, features = decoder.translate(0, count), self._features
+        else:
+            found = self._rescorer.rescored(sentence, decoder)[:count]
+            features = self._rescorer.features
+        if not found:
+            raise MosesFeatureError("found no translation within the distortion limit")
+        translations = tuple(self._translation(hypothesis, features) for hypothesis in found)
+        return Translated(
+            b" ".join(sentence).decode(errors="surrogateescape"),
+            translations,
+            time.monotonic() - begun,
+        )
+
+    def _translation(self, hypothesis: Hypothesis, features: FeatureSet) -> Translation:
+        words = b" ".join(hypothesis.words).decode(errors="surrogateescape")
+        values = iter(np.round(hypothesis.features, 6).tolist())
+        return Translation(
+            self._words.text(words) if self._words else words,
+            words,
+            round(hypothesis.score, 6),
+            {
+                f.name: [next(values) for _ in range(sum(f.tuneable))]
+                for f in features.functions
+                if any(f.tuneable)
+            },
+            (hypothesis.segmentation or b"").decode(),
+        )
+
+
+class _RawText:
+    """Raw text to tokens and back, as a system's texts were prepared."""
+
+    def __init__(self, built: Path | None, directory: Path) -> None:
+        if built is None:
+            raise MosesFeatureError(
+                f"{directory}: expected a system built with --raw, found one of tokens: translate "
+                "with --tokens"
+            )
+        check_available()
+        from sacremoses import MosesDetokenizer, MosesDetruecaser
+
+        content = read_json(built / SYSTEM, WHAT)
+        self._preparer = Preparer(preparation_of(content, "source", built))
+        target = preparation_of(content, "target", built)
+        self._detokenizer: Any = MosesDetokenizer(lang=target.language)
+        self._detruecaser: Any = MosesDetruecaser() if target.case == "truecase" else None
+
+    def tokens(self, line: str) -> str:
+        """Return the tokens of a line, as the system reads them."""
+        if not line.isprintable() and any("\udc80" <= character <= "\udcff" for character in line):
+            raise MosesFeatureError("expected UTF-8, found bytes that are not")
+        return self._preparer(line)
+
+    def text(self, words: str) -> str:
+        """Return a translation as text."""
+        of = words.split()
+        if self._detruecaser is not None:
+            of = self._detruecaser.detruecase(words)
+        return str(self._detokenizer.detokenize(of, unescape=True))
+
+
+class _OneSentence(SourceText):
+    """A source text of one sentence, which changes."""
+
+    def __init__(self) -> None:
+        super().__init__([b""], "the sentence")
+
+    def change(self, sentence: bytes) -> None:
+        """Take another sentence."""
+        self._sentences = [sentence]
+
+
+class _Rescorer:
+    """Puts lists in order by models and weights that tuning has found."""
+
+    def __init__(self, of: SystemDirectory, features: FeatureSet) -> None:
+        self._source = _OneSentence()
+        self._scorers: list[SentenceScorer] = scorers_of(of.rescoring, self._source)
+        new = [FeatureFunction(scorer.name, (0.0,), (True,)) for scorer in self._scorers]
+        weights = read_weights(of.weights or "")
+        functions = (*features.functions, *new)
+        for function in functions:
+            if any(function.tuneable) and len(weights.get(function.name, ())) != len(
+                function.weights
+            ):
+                raise MosesFeatureError(
+                    f"{of.weights}: expected {len(function.weights)} weights of {function.name}"
+                )
+        self.features = FeatureSet(
+            tuple(replace(f, weights=weights.get(f.name, f.weights)) for f in functions)
+        )
+        self._size = max(of.list_size, FEWEST)
+
+    def rescored(self, sentence: Sequence[bytes], decoder: EmbeddedDecoder) -> list[Hypothesis]:
+        """Return the translations of a sentence, best first."""
+        found = decoder.translate(0, self._size)
+        if not found:
+            return found
+        self._source.change(b" ".join(sentence))
+        new = np.array([scorer.scores(0, found) for scorer in self._scorers]).T
+        weights = self.features.weights[self.features.tuneable]
+        rescored = []
+        for hypothesis, values in zip(found, new, strict=True):
+            features = np.concatenate([hypothesis.features, values])
+            rescored.append(replace(hypothesis, features=features, score=float(features @ weights)))
+        return sorted(rescored, key=lambda hypothesis: -hypothesis.score)

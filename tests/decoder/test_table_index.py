@@ -1,0 +1,88 @@
+"""Lines looked up in an index: those that reading the whole table gives, whatever is in it."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.toy import make_toy
+
+from moses_feature.decoder.decoder import EmbeddedDecoder
+from moses_feature.decoder.resources import Resources
+from moses_feature.decoder.source_phrases import SourcePhrases
+from moses_feature.decoder.system import PhraseTable, System
+from moses_feature.decoder.table_index import TableIndex
+from moses_feature.decoder.tables import TargetPhrases, read_table
+from moses_feature.runtime.errors import FormatError
+
+TABLE = (
+    b"a ||| A ||| 0.5 0.1\n"
+    b"a b ||| A B ||| 0.5 0.2\n"
+    b"  a\tb  ||| A  B ||| 0.5 0.3\n"  # Python must parse these two
+    b"a|x b|y ||| A|z B ||| 0.5 0.4\n"
+    b"c ||| C ||| 1e-3 0.5\n"
+    b"a ||| A2 ||| 0.5 0.6\n"  # a second run of the same phrase
+    b"d e f g ||| D ||| 0.5 0.7\n"
+    b"q ||| Q ||| 0.5 0.8"
+)
+SENTENCES = [[b"a", b"b", b"x"], [b"d", b"e", b"f", b"g"], [b"z"]]
+
+
+@pytest.fixture
+def table(tmp_path) -> PhraseTable:
+    path = tmp_path / "table.gz"
+    path.write_bytes(gzip.compress(TABLE))
+    return PhraseTable(str(path), "TM0", 2, 20)
+
+
+def rows(table: PhraseTable, sentences, index: TableIndex | None = None):
+    sources, targets = SourcePhrases(sentences, 20), TargetPhrases()
+    found = read_table(table, sources, targets, with_links=True, index=index)
+    phrases = [sources.phrase(number) for number in found.source]
+    return phrases, [targets.phrases.of(n) for n in found.target], found.scores.tolist()
+
+
+@pytest.mark.parametrize("sentences", [SENTENCES, [[b"z"]], [[]], [[b"c"], [b"q", b"a"]]])
+def test_the_lines_that_reading_gives(table, sentences):
+    index = TableIndex(table.path)
+    assert rows(table, sentences, index) == rows(table, sentences)
+
+
+def test_an_index_is_made_once_and_again_for_another_table(table, caplog):
+    caplog.set_level("INFO", logger="moses_feature")
+    TableIndex(table.path)
+    assert rows(table, SENTENCES, TableIndex(table.path)) == rows(table, SENTENCES)
+    assert caplog.text.count("making an index") == 1
+    Path(table.path).write_bytes(gzip.compress(TABLE.replace(b"C", b"C2")))
+    assert rows(table, [[b"c"]], TableIndex(table.path))[1] == [b"C2"]
+    facts = Path(f"{table.path}.index/index.json")
+    facts.write_text(facts.read_text()[:20])
+    assert rows(table, [[b"c"]], TableIndex(table.path))[1] == [b"C2"]
+    assert caplog.text.count("making an index") == 3
+
+
+def test_damaged_lines_and_files_that_are_no_tables(table):
+    Path(table.path).write_bytes(gzip.compress(TABLE.replace(b"1e-3", b"x")))
+    index = TableIndex(table.path)
+    assert rows(table, [[b"a"]], index)[0]
+    with pytest.raises(FormatError, match=r"table.gz: expected scores"):
+        rows(table, [[b"c"]], index)
+    Path(table.path).write_bytes(gzip.compress(b"no table\n"))
+    with pytest.raises(FormatError, match="3 to 7 fields"):
+        rows(table, [[b"a"]], TableIndex(table.path))
+    Path(table.path).write_bytes(gzip.compress(b""))
+    assert rows(table, [[b"a"]], TableIndex(table.path))[0] == []
+
+
+def test_resources_serve_one_text_after_the_other(tmp_path):
+    system = System.of_ini(make_toy(tmp_path, options=3).ini)
+    resources = Resources.of(system, indexed=True)
+    sentences = [text.split() for text in (b"a b c", b"d a", b"", b"b x a")]
+    together = EmbeddedDecoder(system, sentences)
+    for number, sentence in enumerate(sentences):
+        alone = EmbeddedDecoder(system, [sentence], resources=resources)
+        for one, other in zip(alone.translate(0, 5), together.translate(number, 5), strict=True):
+            assert one.words == other.words
+            np.testing.assert_allclose(one.features, other.features, atol=1e-9)

@@ -1,0 +1,161 @@
+"""`moses-feature translate`: the same as the steps one by one, as a stream, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from helpers.toy import make_toy, random_neural_lm
+
+from mert.cli.decode import mert_decode
+from moses_feature.build.settings import BuildSettings
+from moses_feature.build.system import BuildData, build
+from moses_feature.cslm.settings import LM_ARCHITECTURE
+from moses_feature.moses.system_directory import SystemDirectory, write_tuned
+from moses_feature.networks.files import write_model_files
+from moses_feature.runtime.errors import FormatError, MosesFeatureError
+from moses_feature.translation.translator import LONGEST, Translator
+
+LINES = ["a b c", "d", "", "b x a", "c c", "a b c d a"]
+TEXT = "".join(f"{line}\n" for line in LINES).encode()
+WEIGHTS = ["RNN= 0.3", "TM0= 0.1 0.2", "LM0= 0.4", "Distortion0= 0.1", "WordPenalty0= -0.5"]
+
+
+@pytest.fixture
+def ini(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    make_toy(tmp_path / "toy", options=3)
+    return tmp_path / "toy" / "moses.ini"
+
+
+def decoded(*words: object, text: bytes = TEXT) -> list[str]:
+    Path("in").write_bytes(text)
+    with Path("in").open("rb") as source:
+        done = CliRunner().invoke(mert_decode, [str(word) for word in words], input=source)
+    assert done.exit_code == 0, done.output
+    return done.stdout.splitlines()
+
+
+def test_the_same_as_mert_decode(run, ini):
+    expected = decoded(ini, "--lists", "lists", "--list-size", 3)
+    found = run("translate", ini, "--tokens", "--jobs", 2, stdin=TEXT)
+    assert found.stdout.splitlines() == expected
+    as_json = run("translate", ini, "--tokens", "--json", "--list-size", 3, stdin=TEXT).stdout
+    lists = [line.split(" ||| ") for line in Path("lists").read_text().splitlines()]
+    objects = [json.loads(line) for line in as_json.splitlines()]
+    assert [of["tokens"] for of in objects] == LINES
+    flat = [(n, of) for n, line in enumerate(objects) for of in line["translations"]]
+    assert len(flat) == len(lists)
+    for (number, of), (sentence, words, values, total) in zip(flat, lists, strict=True):
+        assert (number, of["tokens"]) == (int(sentence), words.strip())
+        assert of["score"] == pytest.approx(float(total), rel=1e-4, abs=1e-5)
+        shown = [float(word) for word in values.split() if not word.endswith("=")]
+        flat_values = [value for of_one in of["features"].values() for value in of_one]
+        assert flat_values == pytest.approx(shown, rel=1e-4, abs=1e-5)
+        assert not number or of["phrases"] or not of["tokens"]
+
+
+def test_rescored_as_by_the_steps(run, ini, tmp_path):
+    files = random_neural_lm(np.random.default_rng(1))
+    write_model_files(tmp_path / "lm", LM_ARCHITECTURE, files)
+    decoded(ini, "--lists", "lists", "--list-size", 100)
+    names = {line.split("=")[0] for line in Path(ini).read_text().split("[weight]")[1].split("\n")}
+    weights = [line.rstrip() for line in Path(ini).read_text().split("[weight]")[1].splitlines()]
+    weights = [line for line in weights if "=" in line and "Unknown" not in line]
+    Path("weights").write_text("\n".join([*weights, "CSLM9= 3"]) + "\n")
+    assert names
+    model = f"CSLM9={tmp_path / 'lm'}"
+    words = ["--model", model, "--weights", "weights"]
+    run("list", "rescore", "lists", "rescored", *words, "--one-best", "best")
+    Path("tuned").mkdir()
+    Path("tuned/moses.ini").write_bytes(ini.read_bytes())
+    Path("tuned/rescoring.weights").write_bytes(Path("weights").read_bytes())
+    rescoring = [("CSLM9", str(tmp_path / "lm"))]
+    write_tuned(Path("tuned"), None, rescoring, "rescoring.weights", 100, {})
+    found = run("translate", "tuned", "--tokens", stdin=TEXT).stdout
+    assert found == Path("best").read_text()
+    assert found.splitlines() != decoded(ini)
+
+
+@pytest.mark.slow
+def test_a_line_out_as_soon_as_it_is_done(ini):
+    words = [sys.executable, "-m", "moses_feature", "translate", str(ini), "--tokens"]
+    expected = decoded(ini)
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        for line, translation in zip(LINES, expected, strict=True):
+            process.stdin.write(f"{line}\n".encode())
+            process.stdin.flush()
+            assert process.stdout.readline().decode() == f"{translation}\n"
+        process.stdin.close()
+        assert process.stdout.read() == b""
+    assert process.returncode == 0
+
+
+def test_lines_without_a_translation_stay_in_their_place(run, ini):
+    text = b"a b\n" + b"a " * (LONGEST + 1) + b"\na\0b\nd\n"
+    done = run("translate", ini, "--tokens", stdin=text, exit_code=1)
+    first, second, third, last = done.stdout.split("\n")[:4]
+    assert first
+    assert last
+    assert (second, third) == ("", "")
+    assert f"line 2: expected {LONGEST} words at most, found {LONGEST + 1}" in done.stderr
+    assert "line 3: expected text, found a NUL" in done.stderr
+    assert "2 lines have no translation" in done.stderr
+    as_json = run("translate", ini, "--tokens", "--json", stdin=text, exit_code=1).stdout
+    assert [*json.loads(as_json.splitlines()[2])] == ["error"]
+    latin = run("translate", ini, "--tokens", stdin=b"caf\xe9\n")
+    assert latin.stdout_bytes == b"caf\xe9\n"
+
+
+def test_raw_text(run, tmp_path, monkeypatch):
+    pytest.importorskip("sacremoses")
+    monkeypatch.chdir(tmp_path)
+    Path("en").write_text("The dog's here, isn't it?\nA cat & a dog.\nYes.\n" * 6)
+    Path("fr").write_text("Le chien est là, non?\nUn chat & un chien.\nL'oui.\n" * 6)
+    links = "0-0\n0-0 1-1 2-2 3-3 4-4 5-5\n0-1 1-2\n" * 6
+    Path("links").write_text(links)
+    data = BuildData("en", "fr", "links", languages=("en", "fr"))
+    for case, yes in (("truecase", "Oui."), ("lower", "oui.")):
+        system = Path(case)
+        build(data, BuildSettings(order=2, case=case), system)
+        found = run("translate", system, stdin=b"Yes.\n\nA cat & a dog.\n").stdout.splitlines()
+        assert found[0].replace("L'", "").replace("l'", "") in (yes, yes.lower())
+        assert found[1] == ""
+        assert found[2].lower() == "un chat & un chien."
+        tuned = tmp_path / f"tuned-{case}"
+        tuned.mkdir()
+        (tuned / "moses.ini").write_bytes((system / "moses.ini").read_bytes())
+        write_tuned(tuned, system.absolute(), [], "", 100, {})
+        same = run("translate", tuned, stdin=b"Yes.\n\nA cat & a dog.\n")
+        assert same.stdout.splitlines() == found
+    bad = run("translate", system, stdin=b"caf\xe9\nYes.\n", exit_code=1)
+    assert "line 1: expected UTF-8" in bad.stderr
+    assert bad.stdout.splitlines()[1].endswith("oui.")
+
+
+def test_systems_that_are_none(run, ini, tmp_path):
+    refused = run("translate", ini, exit_code=1).stderr
+    assert "found one of tokens: translate with --tokens" in refused
+    Path("empty").mkdir()
+    assert "expected a system" in run("translate", "empty", exit_code=1).stderr
+    assert (
+        "--list-size is for --json" in run("translate", ini, "--list-size", 3, exit_code=2).stderr
+    )
+    Path("half").mkdir()
+    Path("half/moses.ini").write_bytes(ini.read_bytes())
+    for content, message in (
+        ("{", "a damaged file"),
+        ('{"format_version": 99}', "is of a newer moses-feature"),
+        ('{"format_version": 1, "tuned": {}}', "a good 'built'"),
+    ):
+        Path("half/system.json").write_text(content)
+        assert message in run("translate", "half", "--tokens", exit_code=1).stderr
+    write_tuned(Path("half"), None, [("CSLM9", "nowhere")], "rescoring.weights", 100, {})
+    with pytest.raises((MosesFeatureError, FormatError)):
+        Translator(Path("half"), as_tokens=True)
+    assert SystemDirectory.read(Path("half")).rescoring[0][1] == str(tmp_path / "nowhere")
