@@ -83,7 +83,7 @@ compare Baseline="$run/system/moses.ini" RNN="$run/rnn.ini"
 
 say "6. A sentence through the tuned system" "The first one of the test set:"
 head -n 1 "$data/test.en"
-head -n 1 "$data/test.en" | try mert-decode "$run/table1/RNN/average.ini"
+head -n 1 "$data/test.en" | try moses-feature translate "$run/table1/RNN/average.ini" --tokens
 
 say "7. Beyond the table: a network that reads the sentence (RNNsearch)" \
     "It is trained on the sentence pairs, and scores whole translations: a feature of the n-best" \
@@ -94,6 +94,8 @@ try moses-feature model train-rnnsearch "$data/train.en" "$data/train.fr" "$run/
     --batch-size 20 --learning-rate 0.005 --dropout 0.1 --cooldown 0.3 --updates 900
 compare Baseline="$run/system/moses.ini" RNN="$run/rnn.ini" RNN+RNNsearch="$run/rnn.ini" \
     --rescore RNN+RNNsearch:RNNsearch0="$run/en-fr.rnnsearch"
+echo "A sentence through the whole of it (write your own one to the same command):"
+head -n 1 "$data/test.en" | try moses-feature translate "$run/table1/RNN+RNNsearch/seed-1" --tokens
 
 say "8. The table as a page" \
     "All pairs in one plot, where table and network disagree, what the network writes by itself."

@@ -20,10 +20,10 @@ SMALLEST_GAIN = 1e-5
 """The least gain in quality of a step for the search to continue."""
 MOVING = 3
 """The number of features that a random direction changes."""
-PARTS, SENTENCES_OF_A_PART, FINALISTS = 2, 100, 6
+PARTS, SENTENCES_OF_A_PART, FINALISTS = 2, 100, 4
 """How random restarts are pruned: with `SENTENCES_OF_A_PART` sentences for each of `PARTS` parts, a
 restart first climbs on one part, and only `FINALISTS` restarts continue on all sentences."""
-ROUNDS, NEIGHBOURS, NEAR = 2, 4, 0.1
+ROUNDS, NEIGHBOURS, NEAR = 3, 4, 0.03
 """At the end, in each of `ROUNDS`, so many climbs begin beside the best weights, each of which is
 moved by about this share of itself and of the mean weight."""
 
@@ -41,9 +41,9 @@ def mert(
     best step of every line that improves the metric. When no feature brings a gain, random
     directions are tried; when they do not either, the search ends. With many sentences, each random
     restart first climbs on a part of them, and only the best of the resulting weights are continued
-    on all. At the end, searches begin close to the best weights (iterated local search; Lourenço,
-    Martin and Stützle 2003). Of equally good results the first wins. The searches run in threads;
-    the result does not depend on their number.
+    on all, at first without random directions. At the end, searches begin close to the best weights
+    (iterated local search; Lourenço, Martin and Stützle 2003). Of equally good results the first
+    wins. The searches run in threads; the result does not depend on their number.
     """
     lines = LineSearch(candidates.distinct())
     search = _Search(lines, space)
@@ -66,7 +66,10 @@ def mert(
             return search.at(part.along_features(part.at(starts[restart]), ended).weights)
 
         def climb(restart: int) -> _Place:
-            return search.climb(places[restart], random_directions, generators[restart], ended)
+            directions = (
+                random_directions if len(parts) == 1 else 0
+            )  # few sentences: a step is quick
+            return search.climb(places[restart], directions, generators[restart], ended)
 
         def climb_beside(best: _Place, round_: int, neighbour: int) -> _Place:
             generator = np.random.default_rng([seed, restarts, round_, neighbour])
@@ -82,9 +85,10 @@ def mert(
             of_restarts = [place.quality for place in places]
             number = int(np.argmax(of_restarts))
             best = places[number]
-            for round_ in range(ROUNDS if restarts else 0):
+            best = search.climb(best, random_directions, generators[number], ended)
+            for round_ in range(ROUNDS):
                 climb_on = partial(climb_beside, best, round_)
-                found = pool.map(climb_on, range(NEIGHBOURS))
+                found = pool.map(climb_on, range(min(NEIGHBOURS, restarts)))
                 best = max([best, *found], key=lambda place: place.quality)
         except BaseException:
             ended.set()

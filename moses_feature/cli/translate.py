@@ -48,7 +48,9 @@ def translate_command(
     stack: int | None,
     jobs: int | None,
 ) -> None:
-    """Translate the standard input, a sentence on each line, with a tuned system.
+    """Translate text with a tuned system, a line at a time.
+
+    The standard input has a sentence on each line.
 
     SYSTEM is the directory of mert-tune (or of a run of mert-compare), of system build, or a
     moses.ini. All that the system has takes part: raw text is tokenised as its texts were, lists

@@ -84,7 +84,7 @@ def test_help_is_light():
     [
         (["tabel"], "table"),
         (["model", "trian"], "train"),
-        (["translate"], "model translate"),
+        (["transalte"], "translate"),
         (["binarize"], "table binarise"),
         (["rnnsearch"], "model train-rnnsearch"),
     ],

@@ -31,10 +31,14 @@ from xopen import xopen
 from mert.comparison.candidate import IDENTITY
 from mert.optimisers.moses_files import read_candidates, read_init
 from mert.tuning.state import STATE, Iteration, TuningState, read_state
+from moses_feature.build.held_out import AlignedText, Part, hold_out
+from moses_feature.build.settings import BuildSettings
+from moses_feature.build.system import BuildData, build
 from moses_feature.cslm.nplm import load_neural_lm, read_nplm
 from moses_feature.decoder.reordering import ReorderingType
 from moses_feature.decoder.source_phrases import SourcePhrases
 from moses_feature.decoder.system import PhraseTable, ReorderingTable, System
+from moses_feature.decoder.table_index import TableIndex
 from moses_feature.decoder.tables import TargetPhrases, read_reordering, read_table
 from moses_feature.doctor.examine import examine
 from moses_feature.moses.binary_tables.asking import sample_table
@@ -43,6 +47,7 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader, read_text
 from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import NbestLine, read_nbest
+from moses_feature.moses.system_directory import SystemDirectory
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.cross_fitting import load_any_model
@@ -408,6 +413,41 @@ class Readers:
         with suppress(MosesFeatureError):
             read_columns(folder / "t")
         merge([str(folder / "t")], str(folder / "out"))
+
+    def read_bitext(self, folder: Path, random_: random.Random) -> None:
+        """Two texts, links and documents; a part of them held out."""
+        files = {"en": b"a b\nc &apos; d\ne\n", "fr": b"A B\nC D\nE F\n"}
+        files |= {"links": b"0-0 1-1\n0-0 2-1\n0-1\n", "documents": b"x\ny\ny\n"}
+        damaged = random_.choice([*files])
+        for name, content in files.items():
+            (folder / name).write_bytes(mutated(content, random_) if name == damaged else content)
+        parts = [Part.within(folder, name) for name in ("rest", "part")]
+        text = AlignedText(*(str(folder / name) for name in files))
+        hold_out(text, *parts, share=0.5, most=9, seed=1)
+        alignment = str(folder / "links") if random_.random() < 0.9 else None
+        data = BuildData(text.source, text.target, alignment)
+        if alignment:
+            build(data, BuildSettings(order=2), folder / "s")
+
+    def read_system_directory(self, folder: Path, random_: random.Random) -> None:
+        """The `system.json` of a tuned system, and of one that was built."""
+        (folder / "moses.ini").write_bytes(INI)
+        tuned = {"format_version": 1, "ini": "moses.ini", "built": None, "weights": "w"}
+        tuned |= {"rescoring": [["N0", "model"]], "list_size": 100, "tuned": {}}
+        of_system = random_.choice((tuned, {"format_version": 1, "inputs": []}))
+        (folder / "system.json").write_text(json.dumps(mutated_json(of_system, random_)))
+        SystemDirectory.read(folder)
+
+    def read_index(self, folder: Path, random_: random.Random) -> None:
+        """A table that is looked up, with an index that may be damaged."""
+        path = str(folder / "t")
+        (folder / "t").write_bytes(mutated(TABLE, random_) if random_.random() < 0.7 else TABLE)
+        TableIndex(path)
+        facts = Path(f"{path}.index/index.json")
+        if random_.random() < 0.5:
+            facts.write_bytes(mutated(facts.read_bytes(), random_))
+        sources, table = SourcePhrases([[b"a", b"b"], [b"c"]], 5), PhraseTable(path, "T", 2, 20)
+        read_table(table, sources, TargetPhrases(), index=TableIndex(path))
 
     def read_journal(self, folder: Path, random_: random.Random) -> None:
         """The journal of an unfinished table."""
