@@ -206,7 +206,7 @@ def augment_phrase_table(
         return
     story = None
     if has_text:
-        story = train_refined(directory, text, training, words, device, resume)
+        story = train_refined(table, directory, text, training, words, device, resume)
     elif trains:
         train_model((table,), directory, training, trained_on, device.prepare(), resume)
         click.echo(

@@ -1,9 +1,9 @@
 """`augment-phrase-table` with the text of the table: its network is refined for BLEU.
 
-A part of the text is held out. A system is built of the rest, its weights are tuned on sentences of
-the part, a network is trained on its table, and refined on n-best lists of the part: so table,
-language model, weights and network have not seen what they are judged by. The network then scores
-the whole table.
+A part of the text is held out. A system is built of the rest, and tuned on sentences of the part. A
+network is trained on the whole table, so that it knows all pairs that it will score, each from one
+occurrence, however frequent it is. It is refined on the system's n-best lists of the part, of which
+neither the system's table nor its language model has seen anything. Then it scores the table.
 """
 
 from __future__ import annotations
@@ -168,6 +168,7 @@ class _Stages:
 
 
 def train_refined(
+    table: str,
     directory: Path,
     options: TextOptions,
     training: TrainingOptions,
@@ -178,6 +179,7 @@ def train_refined(
     """Train a network for the table of a text, and refine it; return the story of the run.
 
     Args:
+        table: the table.
         directory: the model directory; beside it, a directory `*.work` has all that is made on
             the way.
         options: the text.
@@ -190,7 +192,7 @@ def train_refined(
     text = _text_of(options)
     work = directory.with_suffix(".work")
     with locked_directory(work, "training"):
-        return _Run(directory, work, text, training, device, resume).run()
+        return _Run(table, directory, work, text, training, device, resume).run()
 
 
 def _check(training: TrainingOptions, words: TableWords) -> None:
@@ -211,6 +213,7 @@ class _Run:
 
     def __init__(
         self,
+        table: str,
         directory: Path,
         work: Path,
         text: _Text,
@@ -220,6 +223,7 @@ class _Run:
     ) -> None:
         from moses_feature.build.held_out import Part
 
+        self._table = table
         self._model = directory
         self._work = work
         self._text = text
@@ -240,6 +244,7 @@ class _Run:
         options = {name: value for name, value in vars(self._training).items() if name != "run"}
         identity = {
             "texts": {name: digest_of(path) for name, path in files.items()},
+            "table": digest_of(self._table),
             "building": asdict(self._text.settings),
             "training": {name: value for name, value in run.items() if name not in budgets},
             "network": {**options, "size": asdict(self._training.size)},
@@ -356,11 +361,10 @@ class _Run:
         from moses_feature.training.trainer import holds_model
 
         model = self._work / "model"
-        table = str(self._work / "system" / "phrase-table.gz")
         run = replace(self._training.run, minutes=minutes)
         training = replace(self._training, run=run)
         on = self._device.prepare()
-        train_model((table,), model, training, WordOptions(), on, holds_model(model))
+        train_model((self._table,), model, training, WordOptions(), on, holds_model(model))
 
     def _refine(self, minutes: float | None) -> None:
         from moses_feature.cli.models.training_run import train_and_show
