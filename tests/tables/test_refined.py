@@ -125,7 +125,6 @@ def test_files_of_a_text_and_interrupts_after_each_stage(run, tmp_path, monkeypa
         ("--system s --model m", 2, "--model only scores"),
         ("--system s --folds 2", 2, "--folds: not for a network that is refined"),
         ("--system s --reverse", 2, "--reverse: not for a network"),
-        ("--system s --estimate", 2, "--minutes is the time of all but scoring"),
         ("--system nowhere", 1, "nowhere/system.json: expected a system"),
         ("--system s --minutes 0.0001", 2, "spent before a network is trained"),
     ],
@@ -135,6 +134,18 @@ def test_what_does_not_fit(run, tmp_path, model_directory, words, code, message)
     given = "augment-phrase-table", "s/phrase-table.gz", "out.gz", *words.split()
     assert message in run(*given, exit_code=code).stderr
     assert not (tmp_path / "out.gz").exists()
+
+
+@pytest.mark.usefixtures("text")
+def test_an_estimate(run, tmp_path):
+    given = "augment-phrase-table", "s/phrase-table.gz", "out.gz", *NETWORK, "--estimate"
+    told = run(*given, "--system", "s").stdout
+    assert "tuning on 30 held-out sentences: " in told
+    assert "lists of 30: " in told
+    assert "scoring: " in told
+    told = run(*given, "--source", "en", "--target", "fr").stdout
+    assert "tuning and lists: not known without --ini or --system" in told
+    assert not (tmp_path / "out.work").exists()
 
 
 @pytest.mark.usefixtures("text")

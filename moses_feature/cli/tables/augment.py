@@ -36,7 +36,7 @@ from moses_feature.cli.models.training_options import (
 )
 from moses_feature.cli.systems.add import report_ini
 from moses_feature.cli.tables.augment_checks import check_distribution, check_files, check_inis
-from moses_feature.cli.tables.refined import TextOptions, train_refined
+from moses_feature.cli.tables.refined import TextOptions, estimate_lists, train_refined
 from moses_feature.moses.system_directory import INI
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.architectures import Dtype
@@ -183,17 +183,14 @@ def augment_phrase_table(
     if has_text and models:
         raise UsageError("--model only scores: its table's text is for training")
     _check_command(table, output, trains, change, place, settings, resume)
-    if estimate and has_text:
-        raise UsageError(
-            "--estimate is of training and scoring without a text; with one, --minutes is the "
-            "time of all but scoring"
-        )
     if estimate and (resume or place.ray or place.shard):
         raise UsageError("--estimate is of a whole run here: not with --resume, --ray, --shard")
     trained_on = WordOptions(words.source_factor, words.target_factor, words.hierarchical)
     if estimate:
         from moses_feature.cli.tables.estimate import estimate_augmenting
 
+        if has_text:
+            estimate_lists(text, change.ini)
         on = device.prepare()
         estimate_augmenting(
             output,

@@ -195,6 +195,36 @@ def train_refined(
         return _Run(table, directory, work, text, training, device, resume).run()
 
 
+def estimate_lists(options: TextOptions, ini: str | None) -> None:
+    """Print what tuning and translating the held-out part will take.
+
+    Args:
+        options: the text.
+        ini: a system like that of the rest of the text; None for that of `options`.
+    """
+    from mert.cli.estimate import seconds_of_decoding
+    from mert.settings import DecoderSettings, TuningSettings
+    from mert.tuning.corpus import Corpus
+    from moses_feature.moses.ini import MosesIni
+
+    text = _text_of(options)
+    path = ini or str(Path(options.system) / INI if options.system else "")
+    if not path:
+        click.echo("tuning and lists: not known without --ini or --system")
+        return
+    corpus = Corpus.read(text.files.source, [text.files.target])
+    choice, size = DecoderSettings(), TuningSettings.list_size
+    reading, decoding = seconds_of_decoding(MosesIni.read(path), corpus, choice, size)
+    part = min(round(HELD_OUT * len(corpus)), MOST_HELD_OUT)
+    each = decoding / len(corpus)
+    tuning = reading + ITERATIONS * min(part, TUNED_ON) * each
+    click.echo(
+        f"tuning on {min(part, TUNED_ON):,} held-out sentences: {duration(tuning)} at most; lists "
+        f"of {part:,}: {duration(reading + part * each)}; refining: what --minutes leaves, "
+        f"{REFINING.epochs:g} epochs at most"
+    )
+
+
 def _check(training: TrainingOptions, words: TableWords) -> None:
     """Refuse what lists of an embedded decoder cannot refine."""
     given = {
