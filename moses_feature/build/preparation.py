@@ -11,8 +11,10 @@ from typing import Any
 
 from moses_feature.build.settings import Case
 from moses_feature.moses.lines import LineReader
+from moses_feature.moses.system_directory import SYSTEM, WHAT
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import Json, open_output, whole_file
+from moses_feature.runtime.json_files import member
 
 LINES_TOGETHER = 1000
 
@@ -150,12 +152,15 @@ def preparation_of(content: Json, side: str, directory: Path) -> Preparation:
     Raises:
         MosesFeatureError: the system was built from tokenised texts.
     """
-    found = (content.get("preparation") or {}).get(side)
+    path = directory / SYSTEM
+    of_sides = member({"preparation": {}, **content}, "preparation", dict[str, Any], path, WHAT)
+    found = member({side: None, **of_sides}, side, dict[str, Any] | None, path, WHAT)
     if not found:
         raise MosesFeatureError(
             f"{directory}: expected a system built with --raw, found one of tokenised texts: "
             "tokenise this text as they were"
         )
-    truecaser = found["truecaser"]
-    path = None if truecaser is None else str(directory / truecaser)
-    return Preparation(found["language"], found["case"], path)
+    language, case = (member(found, name, str, path, WHAT) for name in ("language", "case"))
+    truecaser = member(found, "truecaser", str | None, path, WHAT)
+    trained = None if truecaser is None else str(directory / truecaser)
+    return Preparation(language, case, trained)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import click
 
@@ -19,6 +19,7 @@ from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.processes import cores
 
 MOST_TRANSLATIONS = 10_000
+AT_ONCE = 1 << 16
 
 
 @click.command("translate", cls=Command, no_args_is_help=True)
@@ -70,27 +71,46 @@ def translate_command(
 
     if list_size > 1 and not as_json:
         raise UsageError("--list-size is for --json")
+    if sys.stdin is None:
+        raise MosesFeatureError("the standard input is closed")
     limits = SearchLimits(pops, stack)
     failed = 0
     with closing(TranslationStream(Path(system), jobs or cores(), tokens, limits)) as stream:
         found = stream.translated(_lines(sys.stdin.buffer), list_size)
         for number, translated in enumerate(found, start=1):
             if isinstance(translated, Translated):
-                _write(
-                    json.dumps(asdict(translated)) if as_json else translated.translations[0].text
-                )
+                _write(_as_json(asdict(translated)) if as_json else translated.translations[0].text)
                 continue
             failed += 1
             click.echo(f"line {number}: {translated}", err=True)
-            _write(json.dumps({"error": str(translated)}) if as_json else "")
+            _write(_as_json({"error": str(translated)}) if as_json else "")
     if failed:
-        raise MosesFeatureError(f"{failed} lines have no translation: they are empty in the output")
+        lines = "1 line has" if failed == 1 else f"{failed:,} lines have"
+        raise MosesFeatureError(f"{lines} no translation")
 
 
 def _lines(stream: BinaryIO) -> Iterator[str]:
-    """Yield the lines of a stream as they come."""
-    for line in iter(stream.readline, b""):
-        yield line.rstrip(b"\r\n").decode(errors="surrogateescape")
+    """Yield the lines of a stream as they come.
+
+    It is read without its buffer, whose lock a thread would hold when the process ends.
+    """
+    read = getattr(stream, "raw", stream).read
+    left = b""
+    while content := read(AT_ONCE):
+        *lines, left = (left + content).split(b"\n")
+        yield from (_text(line) for line in lines)
+    if left:
+        yield _text(left)
+
+
+def _text(line: bytes) -> str:
+    return line.rstrip(b"\r").decode(errors="surrogateescape")
+
+
+def _as_json(content: dict[str, Any]) -> str:
+    """Return an object as JSON, without bytes that are not UTF-8."""
+    text = json.dumps(content, ensure_ascii=False)
+    return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _write(line: str) -> None:

@@ -10,8 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import time
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +27,9 @@ from moses_feature.moses.phrase_table import SEPARATOR
 from moses_feature.moses.scanning import BAR, SPACE, TAB, field_end, line_end, stripped
 from moses_feature.runtime.arrays import Bytes, Integers
 from moses_feature.runtime.compiled import compiled
-from moses_feature.runtime.errors import FormatError
+from moses_feature.runtime.errors import FormatError, LockedError, OutputError
 from moses_feature.runtime.files import locked_directory, open_output, whole_file, write_json
-from moses_feature.runtime.json_files import member, read_json
+from moses_feature.runtime.json_files import read_json, record
 from moses_feature.runtime.strings import hash_of, same
 
 logger = logging.getLogger(__name__)
@@ -33,7 +38,33 @@ FORMAT = 1
 FACTS, LINES, RUNS = "index.json", "lines", "runs.npy"
 WHAT = "an index of a table"
 
+SECONDS_BETWEEN_LOOKS = 0.5
+
 Runs = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What is known of an index.
+
+    Attributes:
+        table: the SHA-256 of the table's bytes.
+        size: the size of its lines in bytes.
+        runs: the SHA-256 of the file of runs.
+        longest: the words of the longest source phrase.
+        check: the SHA-256 of all of these.
+    """
+
+    table: str
+    size: int
+    runs: str
+    longest: int
+    check: str
+
+    def checked(self) -> _Facts:
+        """Return the same facts with the right check."""
+        text = f"{FORMAT} {self.table} {self.size} {self.runs} {self.longest}"
+        return replace(self, check=hashlib.sha256(text.encode()).hexdigest())
 
 
 class TableIndex:
@@ -48,20 +79,44 @@ class TableIndex:
     """
 
     def __init__(self, table: str) -> None:
-        directory = Path(f"{table}.index")
+        self._directory, temporary = Path(f"{table}.index"), False
         digest = _digest(Path(table))
-        longest = _longest(directory, digest)
-        if longest is None:
-            logger.info("%s: making an index, once", table)
-            longest = _make(table, directory, digest)
-        self._longest = longest
-        runs = np.load(directory / RUNS, mmap_mode="r")
-        self._hashes, self._begins, self._ends = runs
-        size = (directory / LINES).stat().st_size
+        facts = self._facts(digest)
+        while facts is None:
+            try:
+                facts = _make(table, self._directory, digest)
+            except LockedError:
+                time.sleep(SECONDS_BETWEEN_LOOKS)  # another run makes it
+                facts = self._facts(digest)
+            except OutputError as error:
+                if temporary:
+                    raise
+                logger.warning("%s; a temporary index is made, for this run alone", error)
+                self._directory, temporary = Path(mkdtemp(prefix="index-")), True
+                finalize(self, rmtree, self._directory, ignore_errors=True)
+        self._longest = facts.longest
+        self._hashes, self._begins, self._ends = np.load(self._directory / RUNS, mmap_mode="r")
         self._lines: Bytes = np.empty(0, np.uint8)
-        if size:
-            self._lines = np.memmap(directory / LINES, np.uint8, "r")
+        if facts.size:
+            self._lines = np.memmap(self._directory / LINES, np.uint8, "r")
+        else:
+            logger.warning("%s: expected lines, found an empty file", table)
         self.first_line = self._lines[:LONGEST_LINE].tobytes().partition(b"\n")[0]
+
+    def _facts(self, digest: str) -> _Facts | None:
+        """Return the facts of a good index of this table; None if there is none."""
+        path = self._directory / FACTS
+        try:
+            facts = record(_Facts, read_json(path, WHAT), path, WHAT)
+            good = (
+                facts.table == digest
+                and facts.check == facts.checked().check
+                and (self._directory / LINES).stat().st_size == facts.size
+                and _digest(self._directory / RUNS) == facts.runs
+            )
+        except (OSError, FormatError):
+            return None
+        return facts if good else None
 
     def lines(self, sources: SourcePhrases) -> bytes:
         """Return the lines of some source phrases, in the order of the table.
@@ -83,26 +138,13 @@ def _digest(table: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _longest(directory: Path, digest: str) -> int | None:
-    """Return the words of the longest source phrase of a good index; None if there is none."""
-    path = directory / FACTS
-    try:
-        facts = read_json(path, WHAT)
-        if (facts.get("format"), facts.get("table")) != (FORMAT, digest):
-            return None
-        longest: int = member(facts, "longest", int, path, WHAT)
-    except (OSError, FormatError):
-        return None
-    return longest
-
-
-def _make(table: str, directory: Path, digest: str) -> int:
-    """Write the index of a table; return the words of its longest source phrase."""
+def _make(table: str, directory: Path, digest: str) -> _Facts:
+    """Write the index of a table; return its facts."""
     with locked_directory(directory, "writing an index"):
+        logger.info("%s: making an index, once", table)
         (directory / FACTS).unlink(missing_ok=True)
-        runs, longest = [], 0
+        runs, longest, written = [], 0, 0
         with LineReader(table) as reader, open_output(directory / LINES) as file:
-            written = 0
             for block in reader.blocks():
                 of_block, words = _runs_of(block)
                 of_block[1:] += written
@@ -114,9 +156,9 @@ def _make(table: str, directory: Path, digest: str) -> int:
         order = np.argsort(joined[0], kind="stable")
         with whole_file(directory / RUNS) as temporary, temporary.open("wb") as file:
             np.save(file, joined[:, order])
-        facts = {"format": FORMAT, "table": digest, "longest": longest}
-        write_json(directory / FACTS, facts)
-    return longest
+        facts = _Facts(digest, written, _digest(directory / RUNS), longest, "").checked()
+        write_json(directory / FACTS, asdict(facts))
+    return facts
 
 
 def _runs_of(block: bytes) -> tuple[Runs, int]:

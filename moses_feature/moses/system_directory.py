@@ -65,7 +65,7 @@ class SystemDirectory:
         if "tuned" not in content:
             return cls(ini, path)
         built = member(content, "built", str | None, facts, WHAT)
-        rescoring = member(content, "rescoring", list[list[str]], facts, WHAT)
+        rescoring = member(content, "rescoring", list[tuple[str, str]], facts, WHAT)
         return cls(
             ini,
             None if built is None else Path(built),

@@ -26,6 +26,10 @@ class OutputError(MosesFeatureError):
     """A file cannot be written: a full disk, no permission."""
 
 
+class LockedError(OutputError):
+    """Another run is writing the same directory."""
+
+
 class LostProcessError(MosesFeatureError):
     """A process that did a part of the work ended before it was done."""
 

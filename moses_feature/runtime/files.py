@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from safetensors import SafetensorError
 from xopen import xopen
 
-from moses_feature.runtime.errors import OutputError
+from moses_feature.runtime.errors import LockedError, OutputError
 
 Json = dict[str, Any]
 """A JSON object."""
@@ -120,7 +120,8 @@ def locked_directory(directory: Path, doing: str) -> Iterator[None]:
         doing: the activity of a run there, for the message to other runs.
 
     Raises:
-        OutputError: it cannot be made, or another run is at work there.
+        OutputError: it cannot be made.
+        LockedError: another run is at work there.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -132,7 +133,7 @@ def locked_directory(directory: Path, doing: str) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise OutputError(f"{directory}: another run is {doing} there") from None
+            raise LockedError(f"{directory}: another run is {doing} there") from None
         _remove_leftovers(directory)
         try:
             yield

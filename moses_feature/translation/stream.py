@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from moses_feature.decoder.records import SearchLimits
-from moses_feature.runtime.errors import LostProcessError, MosesFeatureError
+from moses_feature.runtime.errors import DataError, LostProcessError, MosesFeatureError
 from moses_feature.runtime.processes import ObjectProcess
 from moses_feature.translation.translator import Translated, Translator
 
@@ -55,6 +55,7 @@ class TranslationStream:
 
         Raises:
             LostProcessError: a process has ended.
+            DataError: a table is damaged.
         """
         waiting: queue.Queue[Future[Translated] | BaseException | None] = queue.Queue()
         room = threading.Semaphore(WAITING * len(self._workers))
@@ -75,9 +76,9 @@ class TranslationStream:
                 raise item
             try:
                 yield item.result()
-            except LostProcessError:
-                raise
             except MosesFeatureError as error:
+                if isinstance(error, LostProcessError | DataError):  # not of this sentence alone
+                    raise
                 yield error
             room.release()
 

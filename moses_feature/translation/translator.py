@@ -108,6 +108,8 @@ class Translator:
         begun = time.monotonic()
         if "\0" in line:
             raise MosesFeatureError("expected text, found a NUL")
+        if self._words is None and "|" in line:
+            raise MosesFeatureError("expected words without | (escaped: &#124;)")
         prepared = self._words.tokens(line) if self._words else line
         sentence = tokens(prepared.encode(errors="surrogateescape"))
         if len(sentence) > LONGEST:
@@ -155,6 +157,10 @@ class _RawText:
         check_available()
         from sacremoses import MosesDetokenizer, MosesDetruecaser
 
+        if not (built / SYSTEM).is_file():
+            raise MosesFeatureError(
+                f"{built}: expected the system that {directory} was tuned from, found none"
+            )
         content = read_json(built / SYSTEM, WHAT)
         self._preparer = Preparer(preparation_of(content, "source", built))
         target = preparation_of(content, "target", built)

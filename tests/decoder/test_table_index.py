@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -57,10 +59,36 @@ def test_an_index_is_made_once_and_again_for_another_table(table, caplog):
     assert caplog.text.count("making an index") == 1
     Path(table.path).write_bytes(gzip.compress(TABLE.replace(b"C", b"C2")))
     assert rows(table, [[b"c"]], TableIndex(table.path))[1] == [b"C2"]
-    facts = Path(f"{table.path}.index/index.json")
-    facts.write_text(facts.read_text()[:20])
-    assert rows(table, [[b"c"]], TableIndex(table.path))[1] == [b"C2"]
-    assert caplog.text.count("making an index") == 3
+    index = Path(f"{table.path}.index")
+    facts, lines, runs = (index / name for name in ("index.json", "lines", "runs.npy"))
+    of = json.loads(facts.read_text())
+    damages = [
+        lambda: facts.write_text(facts.read_text()[:20]),
+        lambda: facts.write_text(json.dumps({**of, "longest": 10**12})),
+        lines.unlink,
+        lambda: lines.write_bytes(lines.read_bytes()[:-1]),
+        runs.unlink,
+        lambda: runs.write_bytes(runs.read_bytes()[:90]),
+        lambda: runs.write_bytes(b""),
+    ]
+    for number, damage in enumerate(damages, start=3):
+        damage()
+        assert rows(table, [[b"c"]], TableIndex(table.path))[1] == [b"C2"]
+        assert caplog.text.count("making an index") == number
+
+
+def test_one_run_waits_for_the_index_of_another(table):
+    with ThreadPoolExecutor(4) as pool:
+        indexes = list(pool.map(lambda _: TableIndex(table.path), range(4)))
+    for index in indexes:
+        assert rows(table, SENTENCES, index) == rows(table, SENTENCES)
+
+
+def test_where_no_index_can_be_written(table, caplog):
+    Path(f"{table.path}.index").write_bytes(b"a file")
+    index = TableIndex(table.path)
+    assert "a temporary index is made, for this run alone" in caplog.text
+    assert rows(table, SENTENCES, index) == rows(table, SENTENCES)
 
 
 def test_damaged_lines_and_files_that_are_no_tables(table):

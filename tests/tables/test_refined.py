@@ -126,7 +126,7 @@ def test_files_of_a_text_and_interrupts_after_each_stage(run, tmp_path, monkeypa
         ("--system s --folds 2", 2, "--folds: not for a network that is refined"),
         ("--system s --reverse", 2, "--reverse: not for a network"),
         ("--system nowhere", 1, "nowhere/system.json: expected a system"),
-        ("--system s --minutes 0.0001", 2, "spent before a network is trained"),
+        ("--system s --minutes 0.0001", 2, "are spent, and no network is trained"),
     ],
 )
 def test_what_does_not_fit(run, tmp_path, model_directory, words, code, message):
@@ -163,5 +163,17 @@ def test_another_text_than_the_system_was_built_of(run, tmp_path):
         "en: expected the text that s was built of, found no such"
         in run(*given, exit_code=1).stderr
     )
+    (tmp_path / "en").write_text(english)
+    other = "augment-phrase-table", "other", "new.gz", *NETWORK, "--source", "en", "--target", "fr"
+    (tmp_path / "other").write_text("x ||| y ||| 1 1 1 1\n" * 9)
+    done = run(*other, "--alignment", "links", exit_code=1)
+    assert "found 0 of" in done.stderr
+    assert "phrase pairs of theirs: are they tokenised as the table is?" in done.stderr
+    for name in ("en", "fr", "links"):
+        head = (tmp_path / name).read_text().splitlines()[:50]
+        (tmp_path / f"{name}5").write_text("".join(f"{line}\n" for line in head))
+    few = "--source", "en5", "--target", "fr5", "--alignment", "links5"
+    assert "expected 100 sentence pairs at least" in run(*given[:3], *few, exit_code=1).stderr
+    assert not (tmp_path / "out.work/stages.json").exists()
     (tmp_path / "s/system.json").write_text('{"files": {"source": 1}}')
     assert "s/system.json: expected a system" in run(*given, exit_code=1).stderr

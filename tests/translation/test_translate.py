@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -106,10 +107,39 @@ def test_lines_without_a_translation_stay_in_their_place(run, ini):
     assert f"line 2: expected {LONGEST} words at most, found {LONGEST + 1}" in done.stderr
     assert "line 3: expected text, found a NUL" in done.stderr
     assert "2 lines have no translation" in done.stderr
+    bar = run("translate", ini, "--tokens", stdin=b"a | b\n", exit_code=1).stderr
+    assert "line 1: expected words without | (escaped: &#124;)" in bar
+    assert "1 line has no translation" in bar
     as_json = run("translate", ini, "--tokens", "--json", stdin=text, exit_code=1).stdout
     assert [*json.loads(as_json.splitlines()[2])] == ["error"]
     latin = run("translate", ini, "--tokens", stdin=b"caf\xe9\n")
     assert latin.stdout_bytes == b"caf\xe9\n"
+    latin = run("translate", ini, "--tokens", "--json", stdin=b"caf\xe9\n")
+    assert json.loads(latin.stdout)["tokens"] == "caf\ufffd"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_it_waits_for_a_line(ini, number, code):
+    words = [sys.executable, "-m", "moses_feature", "translate", str(ini), "--tokens"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        process.stdin.write(b"a b\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.send_signal(number)
+        assert process.wait(timeout=60) == code
+        errors = process.stderr.read().decode()
+    assert "Fatal" not in errors
+    assert "Traceback" not in errors
+
+
+def test_a_damaged_table_ends_the_run(run, ini, tmp_path):
+    table = tmp_path / "toy" / "table0"
+    table.write_bytes(table.read_bytes().replace(b"a |||", b"a ||| x ||| y\na |||", 1))
+    done = run("translate", ini, "--tokens", stdin=TEXT, exit_code=1)
+    assert "table0: expected 2 scores" in done.stderr
+    assert "line 1" not in done.stderr
 
 
 def test_raw_text(run, tmp_path, monkeypatch):
@@ -158,4 +188,10 @@ def test_systems_that_are_none(run, ini, tmp_path):
     write_tuned(Path("half"), None, [("CSLM9", "nowhere")], "rescoring.weights", 100, {})
     with pytest.raises((MosesFeatureError, FormatError)):
         Translator(Path("half"), as_tokens=True)
+    write_tuned(Path("half"), tmp_path / "gone", [], "", 100, {})
+    assert (
+        "gone: expected the system that half was tuned from"
+        in run("translate", "half", exit_code=1).stderr
+    )
+    write_tuned(Path("half"), None, [("CSLM9", "nowhere")], "rescoring.weights", 100, {})
     assert SystemDirectory.read(Path("half")).rescoring[0][1] == str(tmp_path / "nowhere")

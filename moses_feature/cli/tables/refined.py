@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
     from mert.tuning.corpus import Corpus
     from moses_feature.build.held_out import AlignedText
 
-HELD_OUT, MOST_HELD_OUT = 0.2, 10_000
-"""The share of the sentence pairs that are held out, and the most of them."""
+HELD_OUT, FEWEST_HELD_OUT, MOST_HELD_OUT = 0.2, 20, 10_000
+"""The share of the sentence pairs that are held out, and the least and the most of them."""
+PAIRS, FOUND = 2_000, 0.5
+"""Phrase pairs of the text that are looked for in the table, and the share that must be there."""
 TUNED_ON, ITERATIONS = 1_500, 6
 """The held-out sentences that weights are tuned on, and how often they are translated at most."""
 TRAINING = 0.6
@@ -113,7 +116,8 @@ def _text_of(options: TextOptions) -> _Text:
                 "run it where it was built, or name the text with --source, --target, --alignment"
             )
     documents = options.documents or built_of.documents
-    inputs = () if built_of.languages else tuple(content["inputs"])
+    inputs = tuple(member(content, "inputs", list[dict[str, Any]], path, what))
+    inputs = () if built_of.languages else inputs
     files = AlignedText(*texts, str(alignment), documents)
     return _Text(files, settings, built_of.model, tuple(built_of.model_texts), inputs)
 
@@ -144,7 +148,6 @@ class _Stages:
                     f"found {other.found}"
                 )
             self.record = there
-        self._write()
 
     def seconds(self) -> float:
         """Return the time of all stages that are done."""
@@ -296,7 +299,7 @@ class _Run:
 
         files = self._text.files.source, self._text.files.target
         for path, of in zip(files, self._text.inputs, strict=False):
-            if digest_of(path) != of["sha256"]:
+            if digest_of(path) != of.get("sha256"):
                 raise MosesFeatureError(
                     f"{path}: expected the text that the system was built of, found another one"
                 )
@@ -308,7 +311,8 @@ class _Run:
             return None
         if (left := minutes - stages.seconds() / 60) <= 0:
             raise UsageError(
-                f"--minutes {minutes:g}: spent before a network is trained; give more with --resume"
+                f"--minutes {minutes:g}: {stages.seconds() / 60:.3g} are spent, and no network is "
+                "trained; give more with --resume"
             )
         return left
 
@@ -318,6 +322,11 @@ class _Run:
         seed = self._training.run.seed
         of = self._text.files, self._rest, self._part
         hold_out(*of, share=HELD_OUT, most=MOST_HELD_OUT, seed=seed)
+        if (sentences := len(self._corpus())) < FEWEST_HELD_OUT:
+            raise MosesFeatureError(
+                f"{self._text.files.source}: expected {round(FEWEST_HELD_OUT / HELD_OUT)} sentence "
+                f"pairs at least, of which a fifth is held out, found a fifth of {sentences}"
+            )
 
     def _build(self) -> None:
         from moses_feature.build.system import BuildData, build
@@ -331,6 +340,22 @@ class _Run:
             click.echo(message, err=True)
         with Progress(has_end=True) as progress:
             build(data, text.settings, self._work / "system", command_line(), progress.show)
+        self._check_table()
+
+    def _check_table(self) -> None:
+        """Check that the table is one of this text.
+
+        Raises:
+            MosesFeatureError: few of the text's phrase pairs are in it.
+        """
+        wanted = set(_pairs(str(self._work / "system" / "phrase-table.gz"), PAIRS))
+        found = len(wanted.intersection(_pairs(self._table)))
+        if found < FOUND * len(wanted):
+            raise MosesFeatureError(
+                f"{self._table}: expected a table of {self._text.files.source} and "
+                f"{self._text.files.target}, found {found:,} of {len(wanted):,} phrase pairs of "
+                "theirs: are they tokenised as the table is?"
+            )
 
     def _corpus(self) -> Corpus:
         from mert.tuning.corpus import Corpus
@@ -413,6 +438,16 @@ class _Run:
         settings = replace(settings, dropout=run.dropout)
         of = data, settings, self._model, self._device.prepare()
         train_and_show(refine, *of, holds_model(self._model), "sentences")
+
+
+def _pairs(table: str, most: int | None = None) -> Iterator[tuple[bytes, ...]]:
+    """Yield the phrase pairs of a table."""
+    from moses_feature.moses.lines import LineReader
+    from moses_feature.moses.phrase_table import SEPARATOR
+
+    with LineReader(table) as reader:
+        for line in islice(reader, most):
+            yield tuple(field.strip() for field in line.split(SEPARATOR, 2)[:2])
 
 
 @contextmanager
