@@ -84,7 +84,7 @@ compare Baseline="$run/system/moses.ini" RNN="$run/rnn.ini"
 
 say "6. A sentence through the tuned system" "The first one of the test set:"
 head -n 1 "$data/test.en"
-head -n 1 "$data/test.en" | try moses-feature translate "$run/table1/RNN/average.ini" --tokens
+head -n 1 "$data/test.en" | try moses-feature translate "$run/table1/RNN/seed-1" --tokens
 
 say "7. Beyond the table: a network that reads the sentence (RNNsearch)" \
     "It is trained on the sentence pairs, and scores whole translations: a feature of the n-best" \
