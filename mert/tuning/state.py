@@ -12,6 +12,7 @@ from typing import Any
 from mert.settings import TuningSettings
 from mert.tuning.corpus import Corpus
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.system_directory import SYSTEM
 from moses_feature.networks.files import file_identity
 from moses_feature.runtime.errors import FormatError, UsageError
 from moses_feature.runtime.files import Json, write_json
@@ -26,7 +27,7 @@ FEATURES, SCORES = "features.dat.gz", "scores.dat.gz"
 """All hypotheses, for Moses' own optimisers."""
 TEST_NBEST, TEST_OUT = "test.nbest.gz", "test.out"
 """What a comparison makes of the test set with the weights of a run."""
-RESULTS = (TUNED_INI, RESCORING_WEIGHTS, FEATURES, SCORES, TEST_NBEST, TEST_OUT)
+RESULTS = (TUNED_INI, SYSTEM, RESCORING_WEIGHTS, FEATURES, SCORES, TEST_NBEST, TEST_OUT)
 SEARCH = "search"
 """The folder of the run that tunes a decoder by itself, before its lists are rescored."""
 

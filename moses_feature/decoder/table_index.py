@@ -70,6 +70,9 @@ class _Facts:
 class TableIndex:
     """Looks up the lines of a table by their source phrase.
 
+    Attributes:
+        first_line: the first line of the table, without its end; None if it is empty.
+
     Args:
         table: a phrase table or a reordering table. Its index is made if it is missing, or one of
             another content.
@@ -101,7 +104,8 @@ class TableIndex:
             self._lines = np.memmap(self._directory / LINES, np.uint8, "r")
         else:
             logger.warning("%s: expected lines, found an empty file", table)
-        self.first_line = self._lines[:LONGEST_LINE].tobytes().partition(b"\n")[0]
+        head = self._lines[:LONGEST_LINE].tobytes()
+        self.first_line = head.partition(b"\n")[0] if head else None
 
     def _facts(self, digest: str) -> _Facts | None:
         """Return the facts of a good index of this table; None if there is none."""

@@ -224,7 +224,8 @@ class _Reader:
     def rows(self) -> Rows:
         """Return all wanted lines."""
         if self._index is not None:
-            self._check_first(self._index.first_line)
+            if self._index.first_line is not None:
+                self._check_first(self._index.first_line)
             return self._of_block(self._index.lines(self._sources), None)
         parts = [self._empty(np.empty(0, dtype=np.int64))]
         with LineReader(self._path) as reader:
@@ -238,7 +239,7 @@ class _Reader:
 
     def _check_first(self, line: bytes) -> None:
         """Check that the first line is that of a table: no line of it may be wanted."""
-        if self._form.new and line:
+        if self._form.new:
             split_fields(line, self._path, 1)
 
     def _empty(self, source: Integers) -> Rows:
