@@ -48,10 +48,10 @@ try moses-feature system build "$data/train.en" "$data/train.fr" "$run/system" \
     --alignment "$data/aligned.grow-diag-final-and" --phrase-length 5 --order 3 --reordering none
 
 say "2. A network for the phrase table" \
-    "A fifth of the text is held out, and a system is built of the rest, which translates the held-" \
-    "out sentences into lists. A network is trained on the phrase pairs for 1,500 updates: the held-" \
-    "out loss, in nats per word of phrases that it has not seen, should fall. Then it is refined on" \
-    "the lists: BLEU, as the system with this network expects it, should rise. At last it scores the" \
+    "A fifth of the text is held out, and a system is built of the rest, which translates these" \
+    "sentences into lists. A network is trained on the phrase pairs for 1,500 updates: the held-out" \
+    "loss, in nats per word of phrases that it has not seen, should fall. Then it is refined on the" \
+    "lists: BLEU, as the system with this network expects it, should rise. At last it scores the" \
     "table."
 try augment-phrase-table "$run/system/phrase-table.gz" "$run/phrase-table.gz" \
     --system "$run/system" --hidden 64 --embedding 48 --maxout 48 --rank 48 --shortlist 2000 --dropout 0.1 \
