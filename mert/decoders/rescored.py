@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -14,15 +13,13 @@ from xopen import xopen
 from mert.decoders.decoder import Decoder
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
-from moses_feature.moses.nbest_lists import Hypothesis, format_nbest, read_nbest
-from moses_feature.rescoring.nbest import SentenceScorer
+from moses_feature.moses.nbest_lists import Hypothesis, format_nbest, read_nbest, reranked
+from moses_feature.rescoring.nbest import FEWEST_RESCORED, SentenceScorer
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import whole_file
 
 START_WEIGHT = 0.1
-FEWEST = 100
-"""At least this many translations of a sentence are reranked, even if fewer are wanted."""
 
 
 class RescoredDecoder:
@@ -91,7 +88,9 @@ class RescoredDecoder:
             xopen(temporary, "wb", format="gz", compresslevel=1, threads=0) as file,
         ):
             lists = read_nbest(
-                self._searched(max(count, FEWEST), path, report), self._search, self._sentences
+                self._searched(max(count, FEWEST_RESCORED), path, report),
+                self._search,
+                self._sentences,
             )
             for sentence, rescored in enumerate(self._all_rescored(lists, weights)):
                 file.write(format_nbest(sentence, rescored[:count], features))
@@ -135,12 +134,7 @@ class RescoredDecoder:
             scores = np.array([scorer.scores(sentence, different) for scorer in self._scorers]).T
             known.update(zip(unknown, scores, strict=True))
         new = [known[hypothesis.words] for hypothesis in hypotheses]
-        rescored = []
-        for old, values in zip(hypotheses, new, strict=True):
-            all_values = np.concatenate([old.features, values])
-            score = float(all_values @ weights)
-            rescored.append(replace(old, features=all_values, score=score))
-        return sorted(rescored, key=lambda hypothesis: -hypothesis.score)
+        return reranked(hypotheses, new, weights)
 
     def close(self) -> None:
         """Free the resources of the decoder."""

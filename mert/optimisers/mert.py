@@ -41,7 +41,7 @@ def mert(
     best step of every line that improves the metric. When no feature brings a gain, random
     directions are tried; when they do not either, the search ends. With many sentences, each random
     restart first climbs on a part of them, and only the best of the resulting weights are continued
-    on all, at first without random directions. At the end, searches begin close to the best weights
+    on all, without random directions. At the end, searches begin close to the best weights
     (iterated local search; Lourenço, Martin and Stützle 2003). Of equally good results the first
     wins. The searches run in threads; the result does not depend on their number.
     """
@@ -66,15 +66,8 @@ def mert(
             return search.at(part.along_features(part.at(starts[restart]), ended).weights)
 
         def climb(restart: int) -> _Place:
-            directions = (
-                random_directions if len(parts) == 1 else 0
-            )  # few sentences: a step is quick
+            directions = random_directions if len(parts) == 1 else 0
             return search.climb(places[restart], directions, generators[restart], ended)
-
-        def climb_beside(best: _Place, round_: int, neighbour: int) -> _Place:
-            generator = np.random.default_rng([seed, restarts, round_, neighbour])
-            near = search.beside(best, generator)
-            return search.climb(near, random_directions, generator, ended)
 
         try:
             places = list(pool.map(first_climb, range(len(starts))))
@@ -84,12 +77,14 @@ def mert(
                 places[restart] = place
             of_restarts = [place.quality for place in places]
             number = int(np.argmax(of_restarts))
-            best = places[number]
-            best = search.climb(best, random_directions, generators[number], ended)
+            best = search.climb(places[number], random_directions, generators[number], ended)
+            neighbours = min(NEIGHBOURS, restarts)
             for round_ in range(ROUNDS):
-                climb_on = partial(climb_beside, best, round_)
-                found = pool.map(climb_on, range(min(NEIGHBOURS, restarts)))
-                best = max([best, *found], key=lambda place: place.quality)
+                random = [
+                    np.random.default_rng([seed, restarts, round_, n]) for n in range(neighbours)
+                ]
+                climb_on = partial(search.climb_beside, best, random_directions, ended)
+                best = max([best, *pool.map(climb_on, random)], key=lambda place: place.quality)
         except BaseException:
             ended.set()
             raise
@@ -128,13 +123,6 @@ class _Search:
         """Return the place of weights."""
         return self._place(weights, self._lines.scores(weights))
 
-    def beside(self, place: _Place, generator: np.random.Generator) -> _Place:
-        """Return a place close to another one."""
-        weights = place.weights
-        size = np.abs(weights) + np.abs(weights).mean()
-        moved = weights + NEAR * generator.normal(size=len(weights)) * size
-        return self.at(self.scaled(np.where(self._space.fixed, weights, moved)))
-
     def climb(
         self,
         place: _Place,
@@ -161,6 +149,20 @@ class _Search:
                 place = self._step(place, normalised(direction))
             improving = place.quality > before + SMALLEST_GAIN
         return self.at(place.weights)
+
+    def climb_beside(
+        self,
+        place: _Place,
+        random_directions: int,
+        ended: threading.Event,
+        generator: np.random.Generator,
+    ) -> _Place:
+        """Climb like `climb`, from a random place close to another one."""
+        weights = place.weights
+        size = np.abs(weights) + np.abs(weights).mean()
+        moved = weights + NEAR * generator.normal(size=len(weights)) * size
+        near = self.at(self.scaled(np.where(self._space.fixed, weights, moved)))
+        return self.climb(near, random_directions, generator, ended)
 
     def along_features(self, place: _Place, ended: threading.Event) -> _Place:
         """Search along one feature after the other until none of them brings a gain."""

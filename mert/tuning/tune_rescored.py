@@ -106,7 +106,8 @@ def _write_system(
         "quality": state.best.quality,
     }
     built = built_of(Path(ini.path))
-    write_tuned(directory, built, rescoring, RESCORING_WEIGHTS, settings.list_size, tuned)
+    weights = RESCORING_WEIGHTS if rescoring else None
+    write_tuned(directory, built, rescoring, weights, settings.list_size, tuned)
 
 
 def _without_rescoring(decoder: Json) -> Json:

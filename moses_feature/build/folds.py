@@ -12,6 +12,12 @@ from moses_feature.runtime.arrays import Flags
 from moses_feature.runtime.errors import UsageError
 
 
+def numbered(documents: Sequence[object]) -> NDArray[np.int64]:
+    """Return the number (lines,) of each line's document, in the order of their appearance."""
+    numbers: dict[object, int] = {}
+    return np.array([numbers.setdefault(document, len(numbers)) for document in documents])
+
+
 def folds_of(documents: Sequence[object], count: int, seed: int) -> NDArray[np.int64]:
     """Return the fold (lines,) of each line: whole documents, folds of about the same size.
 
@@ -23,11 +29,10 @@ def folds_of(documents: Sequence[object], count: int, seed: int) -> NDArray[np.i
     Raises:
         UsageError: fewer documents than folds.
     """
-    numbers: dict[object, int] = {}
-    of_line = np.array([numbers.setdefault(document, len(numbers)) for document in documents])
-    if len(numbers) < count:
-        raise UsageError(f"{count} folds: expected as many documents, found {len(numbers)}")
+    of_line = numbered(documents)
     sizes = np.bincount(of_line)
+    if len(sizes) < count:
+        raise UsageError(f"{count} folds: expected as many documents, found {len(sizes)}")
     order = np.random.default_rng(seed).permutation(len(sizes))
     fold_of = np.empty(len(sizes), dtype=np.int64)
     filled = np.zeros(count, dtype=np.int64)

@@ -10,13 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.build.bitext import TextPair, read_alignment, read_texts
+from moses_feature.build.folds import numbered
 from moses_feature.moses.lines import LineReader, read_documents
-from moses_feature.runtime.arrays import Flags
 from moses_feature.runtime.errors import MosesFeatureError
-from moses_feature.runtime.files import Json, write_whole
-
-LONGEST = 100
-"""Words of a sentence at most, as `system build` has it."""
+from moses_feature.runtime.files import write_whole
 
 
 @dataclass(frozen=True)
@@ -51,36 +48,32 @@ class Part:
 
 
 def hold_out(
-    text: AlignedText, rest: Part, part: Part, *, share: float, most: int, seed: int
-) -> list[Json]:
+    text: AlignedText, rest: Part, part: Part, *, longest: int, share: float, most: int, seed: int
+) -> None:
     """Write the files of a part of a text, whole documents in a random order, and of the rest.
 
-    Sentence pairs that `system build` would leave out are in neither.
+    Pairs with an empty sentence, or one of more than `longest` words, are in neither, as
+    `system build` leaves them out.
 
     Args:
         text: the text.
         rest: the files of the rest.
         part: the files of the part.
+        longest: words of a sentence at most.
         share: the share of the sentence pairs that the part has.
         most: the most sentence pairs that it has; the last document may bring more.
         seed: of the choice of documents.
-
-    Returns:
-        The provenance of the files that were read.
 
     Raises:
         FormatError: texts, links or documents that do not belong together, or bad words.
         MosesFeatureError: a file cannot be read, or nothing would be left.
     """
-    pairs = read_texts(text.source, text.target, LONGEST)
+    pairs = read_texts(text.source, text.target, longest)
     documents: Sequence[object] = range(len(pairs.kept))
-    inputs = [*pairs.inputs]
     if text.documents:
-        documents, provenance = read_documents(text.documents, len(pairs.kept))
-        inputs.append(provenance)
+        documents, _ = read_documents(text.documents, len(pairs.kept))
     if text.alignment:
-        _, provenance = read_alignment(text.alignment, pairs)
-        inputs.append(provenance)
+        read_alignment(text.alignment, pairs)  # bad links are found before anything is written
     held_out, others = _split(pairs, documents, share, most, seed)
     if not len(others):
         raise MosesFeatureError(
@@ -95,21 +88,18 @@ def hold_out(
             lines = [line.rstrip(b"\r\n") + b"\n" for line in reader]
         for of, chosen in ((rest, others), (part, held_out)):
             write_whole(getattr(of, name), b"".join(lines[line] for line in chosen.tolist()))
-    return inputs
 
 
 def _split(
     pairs: TextPair, documents: Sequence[object], share: float, most: int, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the lines of the part, a document after the other, and those of the rest."""
-    numbers: dict[object, int] = {}
-    of_line = np.array([numbers.setdefault(document, len(numbers)) for document in documents])
-    kept: Flags = pairs.kept
-    sizes = np.bincount(of_line[kept], minlength=len(numbers))
-    order = np.random.default_rng(seed).permutation(len(numbers))
+    of_line, kept = numbered(documents), pairs.kept
+    sizes = np.bincount(of_line[kept], minlength=int(of_line.max()) + 1)
+    order = np.random.default_rng(seed).permutation(len(sizes))
     wanted = min(max(1, round(share * int(sizes.sum()))), most)
     taken = order[: 1 + int(np.searchsorted(np.cumsum(sizes[order]), wanted))]
-    rank = np.full(len(numbers), -1)
+    rank = np.full(len(sizes), -1)
     rank[taken] = np.arange(len(taken))
     of_part = np.flatnonzero(kept & (rank[of_line] >= 0))
     of_part = of_part[np.argsort(rank[of_line[of_part]], kind="stable")]

@@ -31,7 +31,13 @@ from moses_feature.moses.ini import moses_path
 from moses_feature.moses.language_model import load_kenlm
 from moses_feature.moses.lines import LineReader, digest_of, read_documents
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.moses.system_directory import FOLDS, INI, SYSTEM, fold_directory
+from moses_feature.moses.system_directory import (
+    FOLDS,
+    FORMAT_VERSION,
+    INI,
+    SYSTEM,
+    fold_directory,
+)
 from moses_feature.runtime.arrays import Flags
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import (
@@ -51,7 +57,6 @@ BUILD = "build.json"
 PHRASES, LEXICAL, MODEL = "phrase-table.gz", ("lex.f2e", "lex.e2f"), "lm.arpa.gz"
 PREPARED, TRUECASER, PREPARATION = "text.{}.gz", "truecase.{}", "preparation.json"
 SIDES = ("source", "target")
-FORMAT_VERSION = 1
 INI_TEXT = """\
 [input-factors]
 0

@@ -12,14 +12,15 @@ from typing import Any, BinaryIO
 
 import click
 
+from mert.cli.options import MOST_TRANSLATIONS, SearchOptions, search_options
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
 from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.processes import cores
 
-MOST_TRANSLATIONS = 10_000
 AT_ONCE = 1 << 16
+"""The most bytes that are read at a time."""
 
 
 @click.command("translate", cls=Command, no_args_is_help=True)
@@ -36,18 +37,14 @@ AT_ONCE = 1 << 16
     default=1,
     within=WholeRange(1, MOST_TRANSLATIONS),
 )
-@option("pops", "Pop limit of the search; the ini's by default.")
-@option("stack", "Its stack size; the ini's by default.")
-@option("jobs", "Processes; as many as there are cores by default.")
+@search_options
 @debug_option
 def translate_command(
     system: str,
     tokens: bool,
     as_json: bool,
     list_size: int,
-    pops: int | None,
-    stack: int | None,
-    jobs: int | None,
+    search: SearchOptions,
 ) -> None:
     """Translate text with a tuned system, a line at a time.
 
@@ -65,7 +62,6 @@ def translate_command(
       moses-feature translate tuned < new.en > new.fr
       moses-feature translate tuned --tokens --json --list-size 5 < new.tok.en
     """
-    from moses_feature.decoder.records import SearchLimits
     from moses_feature.translation.stream import TranslationStream
     from moses_feature.translation.translator import Translated
 
@@ -73,9 +69,9 @@ def translate_command(
         raise UsageError("--list-size is for --json")
     if sys.stdin is None:
         raise MosesFeatureError("the standard input is closed")
-    limits = SearchLimits(pops, stack)
     failed = 0
-    with closing(TranslationStream(Path(system), jobs or cores(), tokens, limits)) as stream:
+    jobs = search.jobs or cores()
+    with closing(TranslationStream(Path(system), jobs, tokens, search.limits)) as stream:
         found = stream.translated(_lines(sys.stdin.buffer), list_size)
         for number, translated in enumerate(found, start=1):
             if isinstance(translated, Translated):

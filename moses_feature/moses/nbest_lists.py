@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -220,6 +220,23 @@ class Hypothesis:
     score: float
     segmentation: bytes | None = None
     links: bytes | None = None
+
+
+def reranked(
+    hypotheses: Sequence[Hypothesis], values: Sequence[Floats], weights: Floats
+) -> list[Hypothesis]:
+    """Return the hypotheses of a sentence with more feature values, best first.
+
+    Args:
+        hypotheses: translations.
+        values: the new values of each, (new features,).
+        weights: (all features,) the weights of the old features and the new ones.
+    """
+    found = []
+    for hypothesis, new in zip(hypotheses, values, strict=True):
+        features = np.concatenate([hypothesis.features, new])
+        found.append(replace(hypothesis, features=features, score=float(features @ weights)))
+    return sorted(found, key=lambda hypothesis: -hypothesis.score)
 
 
 def format_nbest(sentence: int, hypotheses: Sequence[Hypothesis], features: FeatureSet) -> bytes:

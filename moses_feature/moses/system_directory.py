@@ -87,7 +87,7 @@ def write_tuned(
     directory: Path,
     built: Path | None,
     rescoring: Sequence[tuple[str, str]],
-    weights: str,
+    weights: str | None,
     list_size: int,
     tuned: Json,
 ) -> None:
@@ -97,7 +97,8 @@ def write_tuned(
         directory: the directory of the tuning run.
         built: see `built_of`.
         rescoring: names and paths of the models that rescore its lists.
-        weights: the file of the weights that put rescored lists in order.
+        weights: the name of the file of the weights that put rescored lists in order; None without
+            such models.
         list_size: translations of a list.
         tuned: on what, and how good it was there.
     """

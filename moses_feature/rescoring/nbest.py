@@ -26,6 +26,9 @@ from moses_feature.runtime.errors import FormatError, UsageError, shown
 UNTUNEABLE = ("UnknownWordPenalty0",)
 """Features that Moses leaves out of its n-best lists."""
 
+FEWEST_RESCORED = 100
+"""At least this many translations of a sentence are reranked, even if fewer are wanted."""
+
 TRANSLATIONS = "the translations"
 """The content of lists, for error messages."""
 

@@ -15,25 +15,21 @@ from typing import Any
 import numpy as np
 
 from moses_feature.build.preparation import Preparer, check_available, preparation_of
+from moses_feature.build.settings import LONGEST_SENTENCE
 from moses_feature.decoder.decoder import EmbeddedDecoder
 from moses_feature.decoder.records import SearchLimits
 from moses_feature.decoder.resources import Resources
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
-from moses_feature.moses.nbest_lists import Hypothesis
+from moses_feature.moses.nbest_lists import Hypothesis, reranked
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.system_directory import SYSTEM, WHAT, SystemDirectory
 from moses_feature.rescoring.features import scorers_of
-from moses_feature.rescoring.nbest import SentenceScorer, read_weights
+from moses_feature.rescoring.nbest import FEWEST_RESCORED, SentenceScorer, read_weights
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.json_files import read_json
-
-LONGEST = 1000
-"""Words of a sentence at most, as `system build` has it."""
-FEWEST = 100
-"""Translations that are rescored at least, as in tuning."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +108,10 @@ class Translator:
             raise MosesFeatureError("expected words without | (escaped: &#124;)")
         prepared = self._words.tokens(line) if self._words else line
         sentence = tokens(prepared.encode(errors="surrogateescape"))
-        if len(sentence) > LONGEST:
-            raise MosesFeatureError(f"expected {LONGEST} words at most, found {len(sentence)}")
+        if len(sentence) > LONGEST_SENTENCE:
+            raise MosesFeatureError(
+                f"expected {LONGEST_SENTENCE} words at most, found {len(sentence)}"
+            )
         decoder = EmbeddedDecoder(self._system, [sentence], self._limits, resources=self._resources)
         if self._rescorer is None:
             found, features = decoder.translate(0, count), self._features
@@ -211,7 +209,7 @@ class _Rescorer:
         self.features = FeatureSet(
             tuple(replace(f, weights=weights.get(f.name, f.weights)) for f in functions)
         )
-        self._size = max(of.list_size, FEWEST)
+        self._size = max(of.list_size, FEWEST_RESCORED)
 
     def rescored(self, sentence: Sequence[bytes], decoder: EmbeddedDecoder) -> list[Hypothesis]:
         """Return the translations of a sentence, best first."""
@@ -220,9 +218,4 @@ class _Rescorer:
             return found
         self._source.change(b" ".join(sentence))
         new = np.array([scorer.scores(0, found) for scorer in self._scorers]).T
-        weights = self.features.weights[self.features.tuneable]
-        rescored = []
-        for hypothesis, values in zip(found, new, strict=True):
-            features = np.concatenate([hypothesis.features, values])
-            rescored.append(replace(hypothesis, features=features, score=float(features @ weights)))
-        return sorted(rescored, key=lambda hypothesis: -hypothesis.score)
+        return reranked(found, list(new), self.features.weights[self.features.tuneable])

@@ -30,7 +30,7 @@ def text(tmp_path) -> AlignedText:
 
 def split(text: AlignedText, tmp_path: Path, **changed) -> list[dict[str, list[str]]]:
     parts = [Part.within(tmp_path, name) for name in ("rest", "part")]
-    given = {"share": 0.2, "most": 100, "seed": 1, **changed}
+    given = {"longest": 100, "share": 0.2, "most": 100, "seed": 1, **changed}
     hold_out(text, *parts, **given)
     return [
         {name: path.read_text().splitlines() for name, path in vars(part).items() if path.exists()}

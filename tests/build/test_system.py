@@ -214,7 +214,7 @@ def test_pairs_that_are_left_out(run):
 def test_documents_of_another_text():
     Path("documents").write_text("a\n")
     data = BuildData("en", "fr", "links", folds=2, documents="documents")
-    with pytest.raises(FormatError, match="documents: expected 90 lines, as the texts have"):
+    with pytest.raises(FormatError, match="documents: expected 90 lines, as the text has"):
         build(data, BuildSettings(order=2), Path("s"))
 
 

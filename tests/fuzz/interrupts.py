@@ -174,13 +174,25 @@ def commands(folder: Path) -> dict[str, Callable[[], Command]]:
         options = ["--output", "weights", "--restarts", "10"]
         return Command(folder, OPTIMISE, ["f.gz", "s.gz", *options], None, ["weights"])
 
+    return {
+        **building_commands(folder, len(lines)),
+        "decode": decode,
+        "tune": tune,
+        "tune in two processes": lambda: tune("--jobs", "2"),
+        "optimise": optimise,
+    }
+
+
+def building_commands(folder: Path, lines: int) -> dict[str, Callable[[], Command]]:
+    """Return what makes each command that builds or trains, of texts of so many lines."""
+
     def anew(*names: str) -> None:
         for name in names:
             shutil.rmtree(folder / name, ignore_errors=True)
             (folder / name).unlink(missing_ok=True)
 
-    (folder / "links").write_text(" ".join(f"{n}-{n}" for n in range(9)) + "\n")
-    (folder / "links").write_text((folder / "links").read_text() * len(lines))
+    links = " ".join(f"{n}-{n}" for n in range(9))
+    (folder / "links").write_text(f"{links}\n" * lines)
     anything = ["system", "build", "in", "reference", "s", "--alignment", "links", "--order", "2"]
     Command(folder, MAIN, anything, None, []).run()
     table, model = "s/phrase-table.gz", "m/model.safetensors"
@@ -211,10 +223,6 @@ def commands(folder: Path) -> dict[str, Callable[[], Command]]:
         "train": trained,
         "train RNNsearch": trained_rnnsearch,
         "augment with the text": augmented,
-        "decode": decode,
-        "tune": tune,
-        "tune in two processes": lambda: tune("--jobs", "2"),
-        "optimise": optimise,
     }
 
 

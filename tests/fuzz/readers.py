@@ -423,7 +423,7 @@ class Readers:
             (folder / name).write_bytes(mutated(content, random_) if name == damaged else content)
         parts = [Part.within(folder, name) for name in ("rest", "part")]
         text = AlignedText(*(str(folder / name) for name in files))
-        hold_out(text, *parts, share=0.5, most=9, seed=1)
+        hold_out(text, *parts, longest=100, share=0.5, most=9, seed=1)
         alignment = str(folder / "links") if random_.random() < 0.9 else None
         data = BuildData(text.source, text.target, alignment)
         if alignment:

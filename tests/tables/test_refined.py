@@ -14,7 +14,7 @@ from helpers.tables import without_new_columns
 
 from moses_feature.build.settings import BuildSettings
 from moses_feature.build.system import BuildData, build
-from moses_feature.cli.tables import refined
+from moses_feature.cli.common.stages import Stages
 from moses_feature.moses.ini import MosesIni
 from moses_feature.networks.files import is_model_directory
 from moses_feature.phrases.model import load_model
@@ -88,13 +88,33 @@ def test_from_a_system_to_a_refined_column(run, tmp_path):
     assert "out.work holds a run: --resume goes on with it" in again.stderr
 
 
+@pytest.mark.usefixtures("text")
+def test_a_budget_that_is_spent_when_the_table_is_to_be_scored(run, tmp_path):
+    words = "augment-phrase-table", "s/phrase-table.gz", "out.gz", *NETWORK, "--system", "s"
+    run(*words, "--minutes", 10)
+    written = (tmp_path / "out.gz").read_bytes()
+    stages = tmp_path / "out.work/stages.json"
+    record = json.loads(stages.read_text())
+    record["stages"][-1]["seconds"] = 600.0
+    stages.write_text(json.dumps(record))
+    for name in ("out.gz", "out.features.json"):
+        (tmp_path / name).unlink()
+    done = run(*words, "--minutes", 10, "--resume")
+    assert done.stderr.count(": done (") == STAGES
+    assert (tmp_path / "out.gz").read_bytes() == written
+    record["stages"][-1].pop("seconds")
+    stages.write_text(json.dumps(record))
+    (tmp_path / "out.gz").unlink()
+    assert "a good 'seconds'" in run(*words, "--resume", exit_code=1).stderr
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("text")
 def test_files_of_a_text_and_interrupts_after_each_stage(run, tmp_path, monkeypatch):
     words = ["augment-phrase-table", "s/phrase-table.gz", "out.gz", *NETWORK]
     run(*words, "--source", "en", "--target", "fr", "--alignment", "links")
     expected = read_gz(tmp_path / "out.gz")
-    whole = refined._Stages.run
+    whole = Stages.run
     for stage in range(STAGES):
         asked = iter(range(99))
 
@@ -105,11 +125,11 @@ def test_files_of_a_text_and_interrupts_after_each_stage(run, tmp_path, monkeypa
 
         words[2] = f"other{stage}.gz"
         given = *words, "--source", "en", "--target", "fr", "--alignment", "links"
-        monkeypatch.setattr(refined._Stages, "run", interrupted)
+        monkeypatch.setattr(Stages, "run", interrupted)
         assert "--resume goes on" in run(*given, exit_code=130).stderr
         assert not (tmp_path / words[2]).exists()
         assert is_model_directory(tmp_path / f"other{stage}.work/model") == (stage == STAGES - 1)
-        monkeypatch.setattr(refined._Stages, "run", whole)
+        monkeypatch.setattr(Stages, "run", whole)
         done = run(*given, "--resume")
         assert done.stderr.count(": done (") == stage
         assert read_gz(tmp_path / words[2]) == expected
@@ -126,7 +146,7 @@ def test_files_of_a_text_and_interrupts_after_each_stage(run, tmp_path, monkeypa
         ("--system s --folds 2", 2, "--folds: not for a network that is refined"),
         ("--system s --reverse", 2, "--reverse: not for a network"),
         ("--system nowhere", 1, "nowhere/system.json: expected a system"),
-        ("--system s --minutes 0.0001", 2, "are spent, and no network is trained"),
+        ("--system s --minutes 0.0001", 2, "are spent, and the network is not ready"),
     ],
 )
 def test_what_does_not_fit(run, tmp_path, model_directory, words, code, message):

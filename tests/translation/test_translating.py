@@ -14,13 +14,13 @@ from click.testing import CliRunner
 from helpers.toy import make_toy, random_neural_lm
 
 from mert.cli.decode import mert_decode
-from moses_feature.build.settings import BuildSettings
+from moses_feature.build.settings import LONGEST_SENTENCE, BuildSettings
 from moses_feature.build.system import BuildData, build
 from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.moses.system_directory import SystemDirectory, write_tuned
 from moses_feature.networks.files import write_model_files
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
-from moses_feature.translation.translator import LONGEST, Translator
+from moses_feature.translation.translator import Translator
 
 LINES = ["a b c", "d", "", "b x a", "c c", "a b c d a"]
 TEXT = "".join(f"{line}\n" for line in LINES).encode()
@@ -98,13 +98,16 @@ def test_a_line_out_as_soon_as_it_is_done(ini):
 
 
 def test_lines_without_a_translation_stay_in_their_place(run, ini):
-    text = b"a b\n" + b"a " * (LONGEST + 1) + b"\na\0b\nd\n"
+    text = b"a b\n" + b"a " * (LONGEST_SENTENCE + 1) + b"\na\0b\nd\n"
     done = run("translate", ini, "--tokens", stdin=text, exit_code=1)
     first, second, third, last = done.stdout.split("\n")[:4]
     assert first
     assert last
     assert (second, third) == ("", "")
-    assert f"line 2: expected {LONGEST} words at most, found {LONGEST + 1}" in done.stderr
+    assert (
+        f"line 2: expected {LONGEST_SENTENCE} words at most, found {LONGEST_SENTENCE + 1}"
+        in done.stderr
+    )
     assert "line 3: expected text, found a NUL" in done.stderr
     assert "2 lines have no translation" in done.stderr
     bar = run("translate", ini, "--tokens", stdin=b"a | b\n", exit_code=1).stderr
@@ -160,7 +163,7 @@ def test_raw_text(run, tmp_path, monkeypatch):
         tuned = tmp_path / f"tuned-{case}"
         tuned.mkdir()
         (tuned / "moses.ini").write_bytes((system / "moses.ini").read_bytes())
-        write_tuned(tuned, system.absolute(), [], "", 100, {})
+        write_tuned(tuned, system.absolute(), [], None, 100, {})
         same = run("translate", tuned, stdin=b"Yes.\n\nA cat & a dog.\n")
         assert same.stdout.splitlines() == found
     bad = run("translate", system, stdin=b"caf\xe9\nYes.\n", exit_code=1)
@@ -188,7 +191,7 @@ def test_systems_that_are_none(run, ini, tmp_path):
     write_tuned(Path("half"), None, [("CSLM9", "nowhere")], "rescoring.weights", 100, {})
     with pytest.raises((MosesFeatureError, FormatError)):
         Translator(Path("half"), as_tokens=True)
-    write_tuned(Path("half"), tmp_path / "gone", [], "", 100, {})
+    write_tuned(Path("half"), tmp_path / "gone", [], None, 100, {})
     assert (
         "gone: expected the system that half was tuned from"
         in run("translate", "half", exit_code=1).stderr

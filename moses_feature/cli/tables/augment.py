@@ -42,7 +42,7 @@ from moses_feature.moses.words import WordOptions
 from moses_feature.networks.architectures import Dtype
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import UsageError
-from moses_feature.runtime.files import STANDARD_STREAM, without_compression_suffix
+from moses_feature.runtime.files import STANDARD_STREAM, Json, without_compression_suffix
 from moses_feature.tables.features_json import add_facts
 from moses_feature.tables.settings import AugmentSettings
 from moses_feature.tables.shards import Shard
@@ -85,7 +85,7 @@ class PlaceOptions:
     many=True,
 )
 @OptionGroup(
-    "The text of the table, to refine the network for BLEU (about an hour)",
+    "The text of the table, to refine the network for BLEU",
     "text",
     taking(TextOptions),
     option("system", "The system of moses-feature system build whose table it is."),
@@ -185,40 +185,52 @@ def augment_phrase_table(
     _check_command(table, output, trains, change, place, settings, resume)
     if estimate and (resume or place.ray or place.shard):
         raise UsageError("--estimate is of a whole run here: not with --resume, --ray, --shard")
-    trained_on = WordOptions(words.source_factor, words.target_factor, words.hierarchical)
     if estimate:
-        from moses_feature.cli.tables.estimate import estimate_augmenting
-
         if has_text:
             estimate_lists(text, change.ini)
-        on = device.prepare()
-        estimate_augmenting(
-            output,
-            None if trains else given,
-            training.data((table,), trained_on),
-            training.settings(on),
-            settings,
-            on,
-        )
+        _estimate(table, output, None if trains else given, training, words, settings, device)
         return
-    story = None
+    story: Json = {}
     if has_text:
-        story = train_refined(table, directory, text, training, words, device, resume)
+        refined = train_refined(table, directory, text, training, words, device, resume)
+        story = {"refined": refined}
     elif trains:
-        train_model((table,), directory, training, trained_on, device.prepare(), resume)
+        train_model((table,), directory, training, _trained_on(words), device.prepare(), resume)
         click.echo(
             "with the text of the table (--system, or --source and --target), the network would be "
             "refined for BLEU, which brings more",
             err=True,
         )
     _augment(table, output, given, settings, place, device, resume)
-    if story is not None:
-        add_facts(output, {"refined": story})
+    if story:
+        add_facts(output, story)
     if change.ini and change.ini_out:
         weights = add_to_ini(
             Path(change.ini), Path(change.ini_out), Path(output), change.table_name
         )
         report_ini(change.ini_out, weights)
+
+
+def _trained_on(words: TableWords) -> WordOptions:
+    """Return how the tokens of a table become words for training."""
+    return WordOptions(words.source_factor, words.target_factor, words.hierarchical)
+
+
+def _estimate(
+    table: str,
+    output: str,
+    given: Sequence[tuple[str, Sequence[Path]]] | None,
+    training: TrainingOptions,
+    words: TableWords,
+    settings: AugmentSettings,
+    device: DeviceOptions,
+) -> None:
+    """Print what training, unless models are given, and scoring will take."""
+    from moses_feature.cli.tables.estimate import estimate_augmenting
+
+    on = device.prepare()
+    data = training.data((table,), _trained_on(words))
+    estimate_augmenting(output, given, data, training.settings(on), settings, on)
 
 
 def _check_command(

@@ -8,32 +8,30 @@ neither the system's table nor its language model has seen anything. Then it sco
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from moses_feature.build.settings import BuildSettings
 from moses_feature.cli.common.command import command_line
 from moses_feature.cli.common.device import DeviceOptions
 from moses_feature.cli.common.progress import Progress, duration
+from moses_feature.cli.common.stages import Stages
 from moses_feature.cli.models.training_options import TrainingOptions
-from moses_feature.moses.system_directory import INI, SYSTEM
+from moses_feature.moses.system_directory import INI
 from moses_feature.moses.words import WordOptions
 from moses_feature.phrases.settings import RefineSettings
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
-from moses_feature.runtime.files import Json, locked_directory, write_json
-from moses_feature.runtime.json_files import difference, member, read_json, record
+from moses_feature.runtime.files import Json, locked_directory
 
 if TYPE_CHECKING:
     from mert.tuning.corpus import Corpus
-    from moses_feature.build.held_out import AlignedText
+    from moses_feature.build.built_text import BuiltText
 
 HELD_OUT, FEWEST_HELD_OUT, MOST_HELD_OUT = 0.2, 20, 10_000
 """The share of the sentence pairs that are held out, and the least and the most of them."""
@@ -44,7 +42,7 @@ TUNED_ON, ITERATIONS = 1_500, 6
 TRAINING = 0.6
 """The share of the time left for networks in which one is trained; then it is refined."""
 REFINING = RefineSettings(learning_rate=1e-3, epochs=4, cooldown=0.5)
-STAGES = "stages.json"
+"""How a network is refined: it gained more, in the same time, than at a rate of 0.0003."""
 
 
 @dataclass(frozen=True)
@@ -73,101 +71,15 @@ class TextOptions:
         return bool(self.system or self.source)
 
 
-@dataclass(frozen=True)
-class _Text:
-    """A text, and how a system is built of a part of it."""
-
-    files: AlignedText
-    settings: BuildSettings
-    model: str | None = None
-    model_texts: tuple[str, ...] = ()
-    inputs: tuple[Json, ...] = ()
-
-
-def _text_of(options: TextOptions) -> _Text:
-    """Return the text that the options name.
-
-    Raises:
-        MosesFeatureError: the files of a system are damaged, or not where they were.
-    """
+def _text_of(options: TextOptions) -> BuiltText:
+    """Return the text that the options name."""
+    from moses_feature.build.built_text import BuiltText, text_of_system
     from moses_feature.build.held_out import AlignedText
-    from moses_feature.build.system import PREPARED, SIDES, BuildData
 
-    if options.source and options.target:
-        given = options.source, options.target, options.alignment, options.documents
-        return _Text(AlignedText(*given), BuildSettings())
-    directory = Path(options.system or "")
-    path, what = directory / SYSTEM, "a system of moses-feature system build"
-    if not path.is_file():
-        raise MosesFeatureError(f"{path}: expected {what}, found no such file")
-    content = read_json(path, what)
-    built_of = record(BuildData, member(content, "files", dict[str, Any], path, what), path, what)
-    settings = record(
-        BuildSettings, member(content, "settings", dict[str, Any], path, what), path, what
-    )
-    texts = built_of.source, built_of.target
-    if built_of.languages:
-        texts = tuple(str(directory / PREPARED.format(side)) for side in SIDES)  # type: ignore[assignment]
-    alignment = next(iter(sorted(directory.glob("aligned.*.gz"))), None)
-    for file in (*texts, alignment or directory / "aligned.gz"):
-        if not Path(file).is_file():
-            raise MosesFeatureError(
-                f"{file}: expected the text that {directory} was built of, found no such file: "
-                "run it where it was built, or name the text with --source, --target, --alignment"
-            )
-    documents = options.documents or built_of.documents
-    inputs = tuple(member(content, "inputs", list[dict[str, Any]], path, what))
-    inputs = () if built_of.languages else inputs
-    files = AlignedText(*texts, str(alignment), documents)
-    return _Text(files, settings, built_of.model, tuple(built_of.model_texts), inputs)
-
-
-class _Stages:
-    """The stages of a run, in a directory: what is done is not done again.
-
-    Args:
-        directory: locked by the caller.
-        identity: what the run is of; a run of something else is not gone on with.
-        resume: whether a run that is there is to go on.
-
-    Raises:
-        UsageError: there is another run, or one that is not to go on.
-    """
-
-    def __init__(self, directory: Path, identity: Json, resume: bool) -> None:
-        self._path = directory / STAGES
-        self.record: Json = {"identity": identity, "stages": []}
-        if self._path.exists():
-            there = read_json(self._path, "the stages of a run")
-            if not resume:
-                raise UsageError(f"{directory} holds a run: --resume goes on with it")
-            found = member(there, "identity", dict[str, Any], self._path, "the stages of a run")
-            if other := difference(identity, found):
-                raise UsageError(
-                    f"{directory} holds a run with other {other.key}: expected {other.expected}, "
-                    f"found {other.found}"
-                )
-            self.record = there
-
-    def seconds(self) -> float:
-        """Return the time of all stages that are done."""
-        return float(sum(stage["seconds"] for stage in self.record["stages"]))
-
-    def run(self, what: str, work: Callable[[], None]) -> None:
-        """Do a stage, unless it is done."""
-        for stage in self.record["stages"]:
-            if stage["stage"] == what:
-                click.echo(f"== {what}: done ({duration(stage['seconds'])})", err=True)
-                return
-        click.echo(f"== {what}", err=True)
-        begun = time.monotonic()
-        work()
-        seconds = round(time.monotonic() - begun, 1)
-        self.record["stages"].append({"stage": what, "seconds": seconds})
-        self._write()
-
-    def _write(self) -> None:
-        write_json(self._path, self.record)
+    if options.system:
+        return text_of_system(Path(options.system), options.documents)
+    source, target = options.source or "", options.target or ""
+    return BuiltText(AlignedText(source, target, options.alignment, options.documents))
 
 
 def train_refined(
@@ -249,7 +161,7 @@ class _Run:
         table: str,
         directory: Path,
         work: Path,
-        text: _Text,
+        text: BuiltText,
         training: TrainingOptions,
         device: DeviceOptions,
         resume: bool,
@@ -271,7 +183,6 @@ class _Run:
         from moses_feature.moses.lines import digest_of
 
         files = {name: path for name, path in vars(self._text.files).items() if path}
-        self._check_text()
         run = {f.name: getattr(self._training.run, f.name) for f in fields(self._training.run)}
         budgets = {"updates", "epochs", "minutes"}
         options = {name: value for name, value in vars(self._training).items() if name != "run"}
@@ -282,46 +193,34 @@ class _Run:
             "training": {name: value for name, value in run.items() if name not in budgets},
             "network": {**options, "size": asdict(self._training.size)},
         }
-        stages = _Stages(self._work, identity, self._resume)
+        stages = Stages(self._work, identity, self._resume)
         stages.run("holding a part of the text out", self._hold_out)
         stages.run("building a system of the rest", self._build)
         stages.run("tuning it on the part", self._tune)
         stages.run("translating the part into lists", self._translate)
-        left = self._left(stages)
-        stages.run("training a network", lambda: self._train(left and TRAINING * left))
+        stages.run("training a network", lambda: self._train(self._left(stages, TRAINING)))
         stages.run("refining it", lambda: self._refine(self._left(stages)))
         click.echo(f"{self._work} has what was made on the way; it may be removed", err=True)
         return {"text": {**files}, **stages.record}
 
-    def _check_text(self) -> None:
-        """Check that the texts are those that the system was built of."""
-        from moses_feature.moses.lines import digest_of
-
-        files = self._text.files.source, self._text.files.target
-        for path, of in zip(files, self._text.inputs, strict=False):
-            if digest_of(path) != of.get("sha256"):
-                raise MosesFeatureError(
-                    f"{path}: expected the text that the system was built of, found another one"
-                )
-
-    def _left(self, stages: _Stages) -> float | None:
-        """Return the minutes that are left; None without a budget in time."""
-        minutes = self._training.run.minutes
+    def _left(self, stages: Stages, share: float = 1.0) -> float | None:
+        """Return a share of the minutes that are left; None without a budget in time."""
+        minutes, spent = self._training.run.minutes, stages.seconds() / 60
         if minutes is None:
             return None
-        if (left := minutes - stages.seconds() / 60) <= 0:
+        if spent >= minutes:
             raise UsageError(
-                f"--minutes {minutes:g}: {stages.seconds() / 60:.3g} are spent, and no network is "
-                "trained; give more with --resume"
+                f"--minutes {minutes:g}: {spent:.3g} are spent, and the network is not ready; give "
+                "more with --resume"
             )
-        return left
+        return share * (minutes - spent)
 
     def _hold_out(self) -> None:
         from moses_feature.build.held_out import hold_out
 
-        seed = self._training.run.seed
-        of = self._text.files, self._rest, self._part
-        hold_out(*of, share=HELD_OUT, most=MOST_HELD_OUT, seed=seed)
+        of, seed = (self._text.files, self._rest, self._part), self._training.run.seed
+        longest = self._text.settings.longest
+        hold_out(*of, longest=longest, share=HELD_OUT, most=MOST_HELD_OUT, seed=seed)
         if (sentences := len(self._corpus())) < FEWEST_HELD_OUT:
             raise MosesFeatureError(
                 f"{self._text.files.source}: expected {round(FEWEST_HELD_OUT / HELD_OUT)} sentence "
