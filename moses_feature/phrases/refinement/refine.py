@@ -46,8 +46,8 @@ CHECKED = 200
 WEIGHED = 500
 """Sentences that choose the weight of a column that lists do not have."""
 SHARES = (0.05, 0.1, 0.2, 0.4, 0.8)
-"""Weights to choose from: by how much the column, and by how much the rest of the score, differ
-within a list."""
+"""The weights to choose from, as the spread of the weighted column within a list over the spread of
+the rest of the score there (standard deviations)."""
 
 
 class ExpectedBleu:
