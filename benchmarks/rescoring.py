@@ -28,7 +28,7 @@ from moses_feature.moses.nbest_lists import NbestLine
 from moses_feature.networks.phrases import Phrases
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import load_model
-from moses_feature.rescoring.features import SearchFeature
+from moses_feature.rescoring.features import SentenceFeature
 from moses_feature.rescoring.source import SourceText
 
 Lists = list[tuple[int, list[list[bytes]]]]
@@ -78,7 +78,7 @@ def main() -> None:
     found, rates = {}, {}
     scorers = {
         "naive": naive(arguments.model, source),
-        "shared": SearchFeature("S", [arguments.model], source).scores,
+        "shared": SentenceFeature("S", [arguments.model], source).scores,
     }
     for name, scores in scorers.items():
         scores(*lists[0])

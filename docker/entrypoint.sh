@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a container runs: `augment`, `tune` or `compare`, with THREADS threads (all cores by
+# What a container runs: `augment`, `tune`, `compare` or `serve`, with THREADS threads (all cores by
 # default), and with real Moses if the image has one; any other command as it is.
 set -eu
 
@@ -38,14 +38,15 @@ case $command in
     augment) exec augment-phrase-table --threads "$threads" "$@" ;;
     tune) exec mert-tune $(tuning_options) "$@" ;;
     compare) exec mert-compare $(tuning_options) "$@" ;;
+    serve) exec moses-feature serve --host 0.0.0.0 --jobs "$threads" "$@" ;;
     help | --help | -h)
-        echo "augment, tune or compare and their options; --help after one of them shows these"
+        echo "augment, tune, compare or serve and their options; --help after one of them shows these"
         echo "any other command is run as it is, such as: moses-feature table check augmented.gz"
         echo "THREADS in the environment: how many, $threads now; Moses: $(moses_version)"
         ;;
     *)
         if [ "${command#-}" != "$command" ] || ! command -v "$command" > /dev/null; then
-            echo "no command $command; augment, tune, compare, help, or one of moses-feature" >&2
+            echo "no command $command; augment, tune, compare, serve, help, or one of moses-feature" >&2
             exit 127
         fi
         exec "$command" "$@"

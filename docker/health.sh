@@ -1,12 +1,15 @@
 #!/bin/sh
 # Exit code 0 if all that a container needs can be run.
 #
-#     health.sh [--thorough QUICKSTART]
+#     health.sh [--thorough QUICKSTART | --served]
 #
 # With the folder of the example, a small table is augmented and its system tuned, too, by the
-# embedded decoder and by Moses, if it is here.
+# embedded decoder and by Moses, if it is here. With --served, a server in this container is asked.
 set -eu
 
+if [ "${1:-}" = --served ]; then
+    exec python -c 'import urllib.request as r; r.urlopen("http://127.0.0.1:8080/health", timeout=20)'
+fi
 moses=${MOSES_HOME:-/opt/moses}/bin/moses
 mert-tune --help > /dev/null
 augment-phrase-table --help > /dev/null

@@ -90,7 +90,7 @@ say "7. Beyond the table: a network that reads the sentence (RNNsearch)" \
     "It is trained on the sentence pairs, and scores whole translations: a feature of the n-best" \
     "lists of the system with the new column. Its search was tuned above; what is tuned now is the" \
     "order of its lists. (What was tuned before is only repeated.)"
-try moses-feature model train-rnnsearch "$data/train.en" "$data/train.fr" "$run/en-fr.rnnsearch" \
+try moses-feature model train-sentences "$data/train.en" "$data/train.fr" "$run/en-fr.rnnsearch" \
     --hidden 64 --embedding 32 --alignment-units 32 --maxout 32 --shortlist 2000 \
     --batch-size 20 --learning-rate 0.005 --dropout 0.1 --cooldown 0.3 --updates 900
 compare Baseline="$run/system/moses.ini" RNN="$run/rnn.ini" RNN+RNNsearch="$run/rnn.ini" \

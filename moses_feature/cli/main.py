@@ -33,7 +33,7 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "Networks: train, look at, score with, translate with, refine, export.",
         {
             "train": "moses_feature.cli.models.train:train_command",
-            "train-rnnsearch": "moses_feature.cli.models.train_rnnsearch:train_command",
+            "train-sentences": "moses_feature.cli.models.train_sentences:train_command",
             "train-cslm": "moses_feature.cli.models.train_ngrams:train_cslm_command",
             "train-joint": "moses_feature.cli.models.train_ngrams:train_joint_command",
             "describe": "moses_feature.cli.models.describe:describe_command",
@@ -72,7 +72,10 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 """For each group of commands its help, and the location of each command."""
 
 
-PLACES = {"translate": "moses_feature.cli.translate:translate_command"}
+PLACES = {
+    "translate": "moses_feature.cli.translate:translate_command",
+    "serve": "moses_feature.cli.serve:serve_command",
+}
 """The locations of commands that are in no group."""
 
 
@@ -135,7 +138,7 @@ class Program(LazyGroup):
         return click.Group.resolve_command(self, ctx, args)
 
 
-SYNONYMS = {"rnnsearch": "model train-rnnsearch", "cslm": "model train-cslm", "ini": "system add"}
+SYNONYMS = {"rnnsearch": "model train-sentences", "cslm": "model train-cslm", "ini": "system add"}
 """Names that users may try, and the commands that do it."""
 
 

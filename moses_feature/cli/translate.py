@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from mert.cli.options import MOST_TRANSLATIONS, SearchOptions, search_options
+from mert.cli.options import MOST_TRANSLATIONS, SearchOptions, sentence_options
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
 from moses_feature.cli.common.vocabulary import WholeRange, option
@@ -37,7 +37,7 @@ AT_ONCE = 1 << 16
     default=1,
     within=WholeRange(1, MOST_TRANSLATIONS),
 )
-@search_options
+@sentence_options
 @debug_option
 def translate_command(
     system: str,

@@ -35,9 +35,9 @@ from moses_feature.decoder.lookups import (
     put_scores,
 )
 from moses_feature.decoder.records import ENTRY, PLAIN, TREE, WITH_BASE, Lookups
-from moses_feature.rnnsearch.decoder_feature import root_of
 from moses_feature.runtime.arrays import Integers, Records
 from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.sentences.decoder_feature import root_of
 
 logger = logging.getLogger(__name__)
 

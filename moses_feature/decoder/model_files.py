@@ -13,9 +13,9 @@ from moses_feature.decoder.language_model import NgramScorer
 from moses_feature.joint.nplm import JointFiles, load_joint_model
 from moses_feature.joint.scorer import JointModel
 from moses_feature.moses.ini import Feature, MosesIni
-from moses_feature.rnnsearch.decoder_feature import DEFAULT_HISTORY, RnnSearchFeature
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import is_readable_file, with_or_without_gz
+from moses_feature.sentences.decoder_feature import DEFAULT_HISTORY, RnnSearchFeature
 
 LONGEST_HISTORY = 1 << 20
 """The history for `history=all`: more words than any sentence has."""

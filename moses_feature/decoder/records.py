@@ -235,7 +235,7 @@ class Contexts(NamedTuple):
         kinds: (models,) `PLAIN`: the words before; `WITH_BASE`: in front of them the number of a
             base, 0 for none (`moses_feature.cslm.feed_forward`); `TREE`: the number of the parent
             context, negative for a root, and the last word
-            (`moses_feature.rnnsearch.decoder_feature`).
+            (`moses_feature.sentences.decoder_feature`).
     """
 
     rows: NDArray[np.int32]

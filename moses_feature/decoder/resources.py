@@ -10,7 +10,7 @@ from moses_feature.decoder.language_model import NgramScorer
 from moses_feature.decoder.system import System
 from moses_feature.decoder.table_index import TableIndex
 from moses_feature.joint.scorer import JointModel
-from moses_feature.rnnsearch.decoder_feature import RnnSearchFeature
+from moses_feature.sentences.decoder_feature import RnnSearchFeature
 
 
 @dataclass(frozen=True)

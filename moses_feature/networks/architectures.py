@@ -35,12 +35,17 @@ class Architecture:
         network: its `PairNetwork`, made of sizes, source words, target words and dropout.
         scorer: scores pairs on the CPU, made of a network and a `Computation`.
         writer: generates targets, made of a model directory; see `generation.generator`.
+        inference: for sentences: computes scores without torch, made of sizes, weights by name and
+            whether they are normalised; see `SentenceNetwork`.
+        prefixes: for sentences: what it writes, with a class method `empty`.
     """
 
     sizes: str
     network: str
     scorer: str
     writer: str
+    inference: str = ""
+    prefixes: str = ""
 
     def load(self, part: str) -> Any:
         """Import and return a part, by the name of its attribute."""
@@ -48,7 +53,9 @@ class Architecture:
         return getattr(import_module(f"moses_feature.{module}"), name)
 
 
-ENCODER_DECODER, FEED_FORWARD, RNNSEARCH = "rnn-encoder-decoder", "feed-forward", "rnnsearch"
+ENCODER_DECODER, FEED_FORWARD = "rnn-encoder-decoder", "feed-forward"
+RNNSEARCH, TRANSFORMER = "rnnsearch", "transformer"
+OF_SENTENCES = "sentences.scorer:PairScorer", "sentences.translate:writer"
 
 ARCHITECTURES = {
     ENCODER_DECODER: Architecture(
@@ -66,8 +73,16 @@ ARCHITECTURES = {
     RNNSEARCH: Architecture(
         "rnnsearch.settings:SearchSizes",
         "rnnsearch.network:RnnSearch",
-        "rnnsearch.scorer:PairScorer",
-        "rnnsearch.translate:writer",
+        *OF_SENTENCES,
+        "rnnsearch.inference:SearchNetwork",
+        "rnnsearch.prefixes:SearchPrefixes",
+    ),
+    TRANSFORMER: Architecture(
+        "transformer.settings:TransformerSizes",
+        "transformer.network:Transformer",
+        *OF_SENTENCES,
+        "transformer.inference:TransformerNetwork",
+        "transformer.inference:TransformerPrefixes",
     ),
 }
 

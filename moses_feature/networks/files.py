@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from moses_feature.networks.pieces import load_vocabulary
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import Json, whole_file, write_json
@@ -50,7 +51,7 @@ class ModelFiles:
         """Return the SHA-256 of weights, vocabularies and some values of the config."""
         hashed = hashlib.sha256(json.dumps([self.config.get(key) for key in keys]).encode())
         for vocabulary in self.vocabularies.values():
-            hashed.update(b"\n".join(vocabulary.shortlist))
+            hashed.update(vocabulary.content())
         for name in sorted(self.weights):
             hashed.update(name.encode())
             hashed.update(self.weights[name].tobytes())
@@ -107,7 +108,7 @@ def read_model_files(
         if not isinstance(config.get(key), dict):
             found = f"{config.get(key)}"
             raise FormatError(directory / CONFIG, f"{', '.join(keys)}: objects", found)
-    read = {name: Vocabulary.load(directory / name) for name in vocabularies}
+    read = {name: load_vocabulary(directory / name) for name in vocabularies}
     digests = config.pop("vocabularies", {})
     if not isinstance(digests, dict):
         raise FormatError(directory / CONFIG, "vocabularies: an object", f"{digests}")

@@ -62,6 +62,18 @@ def tanh(x: np.float32) -> np.float32:
 
 
 @_exact
+def softmax(x: Floats32) -> None:
+    """Turn energies (n,), one at least, into probabilities."""
+    highest = x.max()
+    total = F(0.0)
+    for place in range(len(x)):
+        x[place] = exp(x[place] - highest)
+        total += x[place]
+    for place in range(len(x)):
+        x[place] /= total
+
+
+@_exact
 def encoder_gates(
     gates: Floats32, inputs: Floats32, word: Integers, state: Floats32, reset: Floats32
 ) -> None:

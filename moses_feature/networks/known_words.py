@@ -45,9 +45,9 @@ class KnownWords:
             MosesFeatureError: too few of many words are known.
         """
         self._words += len(words)
-        self._known += sum(word in self._vocabulary.index for word in words)
+        self._known += sum(map(self._vocabulary.knows, words))
         if self._other is not None:
-            self._known_to_other += sum(word in self._other.index for word in words)
+            self._known_to_other += sum(map(self._other.knows, words))
         if self._words >= ENOUGH:
             self.check()
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.networks.vocabulary import END
-from moses_feature.runtime.arrays import Integers
+from moses_feature.runtime.arrays import Floats, Integers
 
 
 class Phrases:
@@ -123,6 +123,32 @@ def prefix_levels(phrases: Phrases, roots: Integers) -> Iterator[Level]:
         # The edges that do not end a phrase become, in their order, the next level's nodes.
         node[rows] = (np.cumsum(level.grows) - 1)[edge_of_row]
         yield level
+
+
+def edges_below(levels: Sequence[Level], first: int, last: int) -> Iterator[tuple[slice, int]]:
+    """Yield the edges of each level below some roots, and the first node that they leave.
+
+    Nodes and edges are in the order of their roots.
+    """
+    for level in levels:
+        begin, end = np.searchsorted(level.parent, (first, last)).tolist()
+        yield slice(begin, end), first
+        first = int(np.count_nonzero(level.word[:begin]))  # an edge of END (0) has no node
+        last = first + int(np.count_nonzero(level.word[begin:end]))
+
+
+def of_phrases(levels: Sequence[Level], of_edges: Sequence[Floats], offsets: Integers) -> Floats:
+    """Return the values of edges by phrase: those of its words and END, phrase after phrase.
+
+    Args:
+        levels: the levels of a prefix tree.
+        of_edges: the value of each edge of each level.
+        offsets: (phrases + 1,) where the words of each phrase begin, END counted.
+    """
+    found = np.empty(offsets[-1])
+    for position, (level, values) in enumerate(zip(levels, of_edges, strict=True)):
+        found[offsets[level.rows] + position] = values[level.edge_of_row]
+    return found
 
 
 def phrases_of(levels: Sequence[Level]) -> list[tuple[int, ...]]:

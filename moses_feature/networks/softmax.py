@@ -62,6 +62,18 @@ def log_probs_and_norms(
     return log_probs, word_logits(*given) - log_probs
 
 
+def mean_log_probs(features: Tensor, output: nn.Linear, log_norms: Tensor) -> Tensor:
+    """Return the mean (N,) of log p over all words, to smooth labels with (Szegedy et al. 2016).
+
+    Args:
+        features: (N, R).
+        output: the layer of the logits.
+        log_norms: (N,) log Z.
+    """
+    mean = torch.mv(features.to(output.weight.dtype), output.weight.mean(0)) + output.bias.mean()
+    return mean - log_norms
+
+
 def word_logits(features: Tensor, weight: Tensor, bias: Tensor, words: Tensor) -> Tensor:
     """Return the logits (N,) of words: log p without subtracting log Z; see `word_log_probs`."""
     logits: Tensor = (features.to(weight.dtype) * weight[words]).sum(1) + bias[words]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,6 +48,19 @@ class Vocabulary:
         get = self.index.get
         return [get(word, UNKNOWN) for word in words]
 
+    def words(self, ids: Sequence[int]) -> list[bytes]:
+        """Return the words of ids; UNKNOWN is its symbol."""
+        first = len(SYMBOLS)
+        return [SYMBOLS[n] if n < first else self.shortlist[n - first] for n in ids]
+
+    def lengths(self, words: Iterable[bytes]) -> list[int]:
+        """Return how many ids each word has."""
+        return [1 for _ in words]
+
+    def knows(self, word: bytes) -> bool:
+        """Return whether a word is in the shortlist."""
+        return word in self.index
+
     @classmethod
     def most_frequent(cls, counts: Mapping[bytes, float], size: int) -> Vocabulary:
         """Make the shortlist of the `size` words with the highest counts, ties in byte order."""
@@ -76,7 +89,11 @@ class Vocabulary:
 
     def digest(self) -> str:
         """Return the SHA-256 of the shortlist."""
-        return hashlib.sha256(b"\n".join(self.shortlist)).hexdigest()
+        return hashlib.sha256(self.content()).hexdigest()
+
+    def content(self) -> bytes:
+        """Return what determines the ids of words."""
+        return b"\n".join(self.shortlist)
 
     def save(self, path: Path) -> None:
         """Write one word per line; id = line number counted from 0."""

@@ -29,9 +29,9 @@ from moses_feature.rescoring.nbest import (
     check_names,
 )
 from moses_feature.rescoring.source import SourceText
-from moses_feature.rnnsearch.scorer import SearchScorer
 from moses_feature.runtime.arrays import Integers
 from moses_feature.runtime.errors import FormatError, UsageError
+from moses_feature.sentences.scorer import SENTENCE_ARCHITECTURES, SentenceModel
 
 logger = logging.getLogger(__name__)
 
@@ -161,8 +161,8 @@ class JointFeature:
         self._known.check()
 
 
-class SearchFeature:
-    """log p of a translation under RNNsearch, in the direction of the network.
+class SentenceFeature:
+    """log p of a translation under a network for sentences, in the network's direction.
 
     With several networks (an ensemble), the probabilities of each word are averaged.
 
@@ -177,7 +177,7 @@ class SearchFeature:
 
     def __init__(self, name: str, directories: Sequence[str], source: SourceText) -> None:
         self.name = name
-        self._networks = [SearchScorer(Path(directory)) for directory in directories]
+        self._networks = [SentenceModel(Path(directory)) for directory in directories]
         self._words = [TableWords().words(network) for network in self._networks]
         self._source = source
         self._own = OwnSource(name, source.name)
@@ -211,7 +211,7 @@ class SearchFeature:
             pairs = [words.pair(source, text) for text in texts]
             for pair in pairs[:1]:
                 known.add(*pair)
-            found.append(network.word_log_probs([network.ids(*pair) for pair in pairs]))
+            found.append(network.token_log_probs(pairs))
         if texts and not self._own.is_done:
             self._compare(sentence, source, texts[0], found[0][0])
         if len(found) == 1:
@@ -223,8 +223,7 @@ class SearchFeature:
         beside = self._source.beside(sentence)
         if text and source.strip() and beside.strip() and source != beside:
             network = self._networks[0]
-            ids = network.ids(*self._words[0].pair(beside, text))
-            (other,) = network.word_log_probs([ids])
+            (other,) = network.token_log_probs([self._words[0].pair(beside, text)])
             self._own.add(float(own.mean()), float(other.mean()))
 
     def finish(self) -> None:
@@ -245,6 +244,7 @@ NAMES = {
     LM_ARCHITECTURE: "CSLM0",
     JOINT_ARCHITECTURE: "NNJM0",
     architectures.RNNSEARCH: "RNNsearch0",
+    architectures.TRANSFORMER: "Transformer0",
     architectures.ENCODER_DECODER: "RNN0",
     architectures.FEED_FORWARD: "RNN0",
 }
@@ -267,7 +267,7 @@ Makers = Mapping[str, Callable[[str, str], SentenceScorer]]
 def scorers_of(
     models: Iterable[tuple[str, str]], source: SourceText, others: Makers | None = None
 ) -> list[SentenceScorer]:
-    """Return a feature for each name, from a language model or from one or more RNNsearch models.
+    """Return a feature for each name, from a language model or from one or more sentence networks.
 
     Args:
         models: names and paths.
@@ -283,11 +283,11 @@ def scorers_of(
         **(others or {}),
     }
     scorers: list[SentenceScorer] = []
-    searches: dict[str, list[str]] = {}
+    of_sentences: dict[str, list[str]] = {}
     for name, path in models:
         kind = model_kind(path)
-        if kind == architectures.RNNSEARCH:
-            searches.setdefault(name, []).append(path)
+        if kind in SENTENCE_ARCHITECTURES:
+            of_sentences.setdefault(name, []).append(path)
         elif kind in makers:
             scorers.append(makers[kind](name, path))
         elif kind == JOINT_ARCHITECTURE:
@@ -296,13 +296,13 @@ def scorers_of(
                 "put it into the ini (moses-feature system add --model)"
             )
         else:
-            expected = f"architecture {' or '.join([architectures.RNNSEARCH, *makers])}"
+            expected = f"architecture {' or '.join([*SENTENCE_ARCHITECTURES, *makers])}"
             raise FormatError(Path(path) / CONFIG, expected, kind)
-    scorers += [SearchFeature(name, paths, source) for name, paths in searches.items()]
+    scorers += [SentenceFeature(name, paths, source) for name, paths in of_sentences.items()]
     try:
         check_names(scorers)
     except UsageError as error:
-        raise UsageError(f"{error} (several RNNsearch models of one name are averaged)") from None
+        raise UsageError(f"{error} (several sentence networks of one name are averaged)") from None
     return scorers
 
 

@@ -21,18 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from moses_feature.networks.kernels import (
-    add_exps,
-    encoder_gates,
-    encoder_state,
-    exp,
-    logits_at,
-    sum_of,
-    tanh,
-)
-from moses_feature.networks.phrases import Level, Phrases, prefix_levels
-from moses_feature.networks.products import ROWS, Matrix, blocks_of
+from moses_feature.networks.kernels import encoder_gates, encoder_state, softmax, sum_of, tanh
+from moses_feature.networks.phrases import Level, Phrases, edges_below, of_phrases, prefix_levels
+from moses_feature.networks.products import Matrix
 from moses_feature.networks.vocabulary import END
+from moses_feature.networks.word_softmax import WordSoftmax
 from moses_feature.rnnsearch.settings import SearchSizes
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 from moses_feature.runtime.compiled import compiler
@@ -70,13 +63,7 @@ def align(
             for k in range(len(units)):
                 units[k] = weight[k] * tanh(query[k] + key[k])
             own[place] = sum_of(units)
-        highest = own.max()
-        total = F(0.0)
-        for place in range(len(own)):
-            own[place] = exp(own[place] - highest)
-            total += own[place]
-        for place in range(len(own)):
-            own[place] /= total
+        softmax(own)
 
 
 @_exact
@@ -127,7 +114,6 @@ def states_along(
     return np.concatenate(found), row_of
 
 
-NO_LOGIT = -1e30
 SIDES = "forward", "backward"
 SOURCES_TOGETHER = 64
 """Source sentences that a thread works on at a time."""
@@ -181,6 +167,7 @@ class SearchNetwork:
     Attributes:
         words: V.
         width: S.
+        softmax: the output layer.
         target_embedding: (V, E).
     """
 
@@ -188,7 +175,6 @@ class SearchNetwork:
         self, sizes: SearchSizes, weights: Mapping[str, Floats32], normalised: bool = True
     ) -> None:
         self._sizes = sizes
-        self._normalised = normalised
         self._biases = {name: array for name, array in weights.items() if array.ndim == 1}
         matrices = {
             name.removesuffix(".weight"): array
@@ -196,7 +182,8 @@ class SearchNetwork:
             if array.ndim > 1 and "embedding" not in name
         }
         self._energy = matrices.pop("alignment_energy")[0]
-        self._output = np.ascontiguousarray(matrices["output_words"])  # (V, S)
+        output = matrices.pop("output_words")  # (V, S)
+        self.softmax = WordSoftmax(output, self._biases["output_words.bias"], normalised)
         of_values = "decoder_context", "maxout_context"
         values = np.vstack([matrices.pop(name) for name in of_values])
         for name, array in ("keys", matrices.pop("alignment_annotation")), ("values", values):
@@ -205,7 +192,7 @@ class SearchNetwork:
         self._matrices = {name: Matrix(array.T) for name, array in matrices.items()}
         self._source_embedding = weights["source_embedding.weight"]
         self.target_embedding = weights["target_embedding.weight"]
-        self.words, self.width = self._output.shape
+        self.words, self.width = output.shape
 
     def word_log_probs(
         self,
@@ -226,10 +213,7 @@ class SearchNetwork:
         score = partial(self._score_some, sources, levels, of_edges)
         for _ in run(score, range(0, len(sources), SOURCES_TOGETHER)):
             pass
-        found = np.empty(offsets[-1])
-        for position, (level, log_probs) in enumerate(zip(levels, of_edges, strict=True)):
-            found[offsets[level.rows] + position] = log_probs[level.edge_of_row]
-        return found
+        return of_phrases(levels, of_edges, offsets)
 
     def _score_some(
         self,
@@ -240,7 +224,7 @@ class SearchNetwork:
     ) -> None:
         """Write log p of the edges below some roots."""
         mine = sources[begin : begin + SOURCES_TOGETHER]
-        edges = list(_edges_below(levels, begin, begin + len(mine)))
+        edges = list(edges_below(levels, begin, begin + len(mine)))
         words = [level.word[some] for level, (some, _) in zip(levels, edges, strict=True)]
         inputs = Inputs(self, np.concatenate(words))
         read = self.encode(mine)
@@ -253,7 +237,7 @@ class SearchNetwork:
                 break  # the longest targets are of other sources
             features = self.features(states, state, inputs, last)
             parent = level.parent[some] - first
-            log_probs[some] = self.log_probs_at(features, parent, word)
+            log_probs[some] = self.softmax.at(features, parent, word)
             grows = word != END
             going_on, state_of_next = np.unique(parent[grows], return_inverse=True)
             states = self.next_states(states, state[going_on], inputs, last[going_on], read)
@@ -331,22 +315,6 @@ class SearchNetwork:
         self._recur("decoder", of_words, np.arange(len(after)), after)
         return self.align(after, states.source[state], sources)
 
-    def log_probs_at(self, features: Floats32, row: Integers, word: Integers) -> Floats:
-        """Return log p (n,) of words, each of which follows a row of features (N, S)."""
-        logits = np.empty(len(row), dtype=np.float32)
-        bias = self._biases["output_words.bias"]
-        logits_at(features, self._output, bias, row, word, logits)
-        log_probs: Floats = logits.astype(np.float64)
-        if self._normalised:
-            log_probs -= self._log_sums(features)[row]
-        return log_probs
-
-    def all_log_probs(self, features: Floats32) -> Floats:
-        """Return log p (N, V) of all words after features (N, S), always normalised."""
-        logits = self.product("output_words", features).astype(np.float64)
-        logits -= self._log_sums(features)[:, None]
-        return logits
-
     def _recur(self, name: str, inputs: Floats32, word: Integers, state: Floats32) -> None:
         """Replace states (n, H) by those after words with rows of inputs."""
         gates = self.product(f"{name}_gates", state)
@@ -362,17 +330,6 @@ class SearchNetwork:
         if bias is not None:
             product += bias
         return product
-
-    def _log_sums(self, features: Floats32) -> Floats:
-        """Return the logarithms of the sums of exp(logit) over all words (N,)."""
-        blocks = blocks_of(features)
-        rows = len(blocks) * ROWS
-        top, total = np.full(rows, NO_LOGIT, dtype=np.float32), np.zeros(rows, dtype=np.float32)
-        for part, columns in self._matrices["output_words"].parts:
-            logits = np.matmul(blocks, part).reshape(rows, -1)
-            add_exps(logits, self._biases["output_words.bias"][columns], top, total)
-        sums: Floats = np.log(total.astype(np.float64)) + top.astype(np.float64)
-        return sums[: len(features)]
 
 
 class Inputs:
@@ -394,15 +351,3 @@ class Inputs:
     def rows(self, words: Integers) -> Integers:
         """Return the rows of the products of words."""
         return self._row[words]
-
-
-def _edges_below(levels: Sequence[Level], first: int, last: int) -> Iterable[tuple[slice, int]]:
-    """Yield the edges of each level below some roots, and the first node that they leave.
-
-    Nodes and edges are in the order of their roots.
-    """
-    for level in levels:
-        begin, end = np.searchsorted(level.parent, (first, last)).tolist()
-        yield slice(begin, end), first
-        first = int(np.count_nonzero(level.word[:begin]))  # an edge of END (0) has no node
-        last = first + int(np.count_nonzero(level.word[begin:end]))

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from moses_feature.networks.pair_network import PairNetwork, draw_weights
 from moses_feature.networks.recurrence import encoder_states
-from moses_feature.networks.softmax import WordSample, log_probs_and_norms
+from moses_feature.networks.softmax import WordSample, log_probs_and_norms, mean_log_probs
 from moses_feature.networks.vocabulary import END
 from moses_feature.rnnsearch.settings import SearchSizes
 
@@ -157,11 +157,13 @@ class RnnSearch(PairNetwork):
         target_lengths: Tensor,
         sample: WordSample | None = None,
         links: Tensor | None = None,
+        smooth: bool = False,
     ) -> tuple[Tensor, ...]:
         """Return log p and log Z of every target word, END included; see `EncoderDecoder`.
 
         Given links (3, L), each a pair, a target and a source position, also return the log
-        probability (L,) of each link in the alignment of its target word.
+        probability (L,) of each link in the alignment of its target word; with `smooth` in place
+        of them, the mean of log p over all words of the vocabulary.
         """
         annotations = self.annotations(source, source_lengths)
         previous = functional.pad(target[:, :-1], (1, 0), value=END)
@@ -170,6 +172,8 @@ class RnnSearch(PairNetwork):
         real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
         before = features.transpose(0, 1)[real]  # (words, S)
         of_words = log_probs_and_norms(before, self.output_words, target[real], sample)
+        if smooth:
+            return *of_words, mean_log_probs(before, self.output_words, of_words[1])
         if links is None:
             return of_words
         pair, written, read = links

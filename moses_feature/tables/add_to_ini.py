@@ -18,9 +18,9 @@ from moses_feature.moses.nbest_lists import named
 from moses_feature.moses.phrase_table import SCORES, count_scores, split_fields
 from moses_feature.networks.architectures import RNNSEARCH
 from moses_feature.networks.files import CONFIG, architecture_of
-from moses_feature.rnnsearch.decoder_feature import DEFAULT_HISTORY, RnnSearchFeature
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.runtime.files import with_or_without_gz
+from moses_feature.sentences.decoder_feature import DEFAULT_HISTORY, RnnSearchFeature
 from moses_feature.tables.features_json import features_json, read_columns, texts_of
 
 START_WEIGHT = 0.1

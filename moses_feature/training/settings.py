@@ -24,6 +24,7 @@ class RunSettings:
         annealing: factor on the learning rate after each evaluation that is not the best so far;
             None for 0.5 (Adam) or 1, no annealing (Adadelta).
         batch_size: examples per update.
+        warmup: the first updates, in which the learning rate rises along a line.
         cooldown: the last share of the budget, in which the learning rate falls linearly to 0
             (Hägele et al. 2024).
         updates, epochs, minutes: the budget; the first that is spent ends the training.
@@ -42,6 +43,7 @@ class RunSettings:
     optimizer: Literal["adam", "adadelta"] = "adam"
     learning_rate: float | None = None
     annealing: float | None = None
+    warmup: int = 0
     cooldown: float = 0.0
     batch_size: int = 64
     updates: int | None = None

@@ -202,11 +202,13 @@ class Trainer:
         return None
 
     def _step(self) -> None:
-        """Make a step of the optimiser, a smaller one in the cooldown."""
+        """Make a step of the optimiser, a smaller one in the warm-up and in the cooldown."""
         state, cooldown = self.state, self._settings.cooldown
         epochs = state.update / self._objective.updates_per_epoch
         spent = self._settings.spent(state.update, state.seconds, epochs)
         factor = min(1.0, (1 - spent) / cooldown) if cooldown and spent is not None else 1.0
+        if state.update < self._settings.warmup:
+            factor *= (state.update + 1) / self._settings.warmup
         [group] = self._optimizer.param_groups
         rate = group["lr"]
         self._rate = group["lr"] = rate * factor

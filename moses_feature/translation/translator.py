@@ -90,12 +90,13 @@ class Translator:
         self._features = self._system.features
         self._rescorer = _Rescorer(of, self._features) if of.rescoring else None
 
-    def translate(self, line: str, count: int = 1) -> Translated:
+    def translate(self, line: str, count: int = 1, as_tokens: bool = False) -> Translated:
         """Translate a sentence; an empty one has an empty translation.
 
         Args:
             line: the sentence.
             count: the most translations.
+            as_tokens: whether this sentence is tokens, and its translation, too.
 
         Raises:
             MosesFeatureError: the sentence is too long, cannot be tokenised, or has no translation
@@ -104,9 +105,10 @@ class Translator:
         begun = time.monotonic()
         if "\0" in line:
             raise MosesFeatureError("expected text, found a NUL")
-        if self._words is None and "|" in line:
+        words = None if as_tokens else self._words
+        if words is None and "|" in line:
             raise MosesFeatureError("expected words without | (escaped: &#124;)")
-        prepared = self._words.tokens(line) if self._words else line
+        prepared = words.tokens(line) if words else line
         sentence = tokens(prepared.encode(errors="surrogateescape"))
         if len(sentence) > LONGEST_SENTENCE:
             raise MosesFeatureError(
@@ -120,27 +122,28 @@ class Translator:
             features = self._rescorer.features
         if not found:
             raise MosesFeatureError("found no translation within the distortion limit")
-        translations = tuple(self._translation(hypothesis, features) for hypothesis in found)
+        translations = tuple(_translation(hypothesis, features, words) for hypothesis in found)
         return Translated(
             b" ".join(sentence).decode(errors="surrogateescape"),
             translations,
             time.monotonic() - begun,
         )
 
-    def _translation(self, hypothesis: Hypothesis, features: FeatureSet) -> Translation:
-        words = b" ".join(hypothesis.words).decode(errors="surrogateescape")
-        values = iter(np.round(hypothesis.features, 6).tolist())
-        return Translation(
-            self._words.text(words) if self._words else words,
-            words,
-            round(hypothesis.score, 6),
-            {
-                f.name: [next(values) for _ in range(sum(f.tuneable))]
-                for f in features.functions
-                if any(f.tuneable)
-            },
-            (hypothesis.segmentation or b"").decode(),
-        )
+
+def _translation(hypothesis: Hypothesis, features: FeatureSet, raw: _RawText | None) -> Translation:
+    words = b" ".join(hypothesis.words).decode(errors="surrogateescape")
+    values = iter(np.round(hypothesis.features, 6).tolist())
+    return Translation(
+        raw.text(words) if raw else words,
+        words,
+        round(hypothesis.score, 6),
+        {
+            f.name: [next(values) for _ in range(sum(f.tuneable))]
+            for f in features.functions
+            if any(f.tuneable)
+        },
+        (hypothesis.segmentation or b"").decode(),
+    )
 
 
 class _RawText:

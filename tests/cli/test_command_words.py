@@ -86,7 +86,7 @@ def test_help_is_light():
         (["model", "trian"], "train"),
         (["transalte"], "translate"),
         (["binarize"], "table binarise"),
-        (["rnnsearch"], "model train-rnnsearch"),
+        (["rnnsearch"], "model train-sentences"),
     ],
 )
 def test_a_slip_of_the_keys_is_guessed(run, typed, meant):

@@ -48,7 +48,7 @@ def test_models_of_texts(run, tmp_path):
     for command, examples in (
         (("train-cslm", "text", "m"), "n-grams"),
         (("train-joint", "text", "other", "m", "--alignment", "links"), "n-grams"),
-        (("train-rnnsearch", "text", "other", "m", "--hidden", 3), "sentence pairs"),
+        (("train-sentences", "text", "other", "m", "--hidden", 3), "sentence pairs"),
     ):
         shown = run("model", *command, "--epochs", 5, "--estimate").output
         assert re.search(rf"training: reading \d+ s; .* {examples}/s, an epoch \d.* in all", shown)

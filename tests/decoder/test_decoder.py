@@ -38,8 +38,8 @@ from moses_feature.moses.nbest_lists import Hypothesis, format_nbest, read_nbest
 from moses_feature.moses.segmentation import read_segmentation, write_segmentation
 from moses_feature.rescoring.features import JointFeature
 from moses_feature.rescoring.source import SourceText
-from moses_feature.rnnsearch import decoder_feature as in_search
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.sentences import decoder_feature as in_search
 
 WIDE = SearchLimits(pops=20_000, stack=20_000)
 

@@ -209,7 +209,7 @@ def building_commands(folder: Path, lines: int) -> dict[str, Callable[[], Comman
 
     def trained_rnnsearch() -> Command:
         anew("m")
-        arguments = ["model", "train-rnnsearch", "in", "reference", "m", "--updates", "60"]
+        arguments = ["model", "train-sentences", "in", "reference", "m", "--updates", "60"]
         arguments += ["--alignment-units", "8", *SIZES]
         return Command(folder, MAIN, arguments, None, [model], "m/checkpoint.safetensors")
 

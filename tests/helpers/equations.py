@@ -184,3 +184,71 @@ def _search_states(p: dict[str, np.ndarray], side: str, words: list[int]) -> np.
         h = z * h + (1 - z) * new
         states.append(h)
     return np.array(states)
+
+
+def transformer_log_probs(model: PhraseModel, source: list[int], target: list[int]) -> np.ndarray:
+    """Return log p of every target word and END under a Transformer (Vaswani et al. 2017).
+
+    Each layer is normalised before it is computed (Xiong et al. 2020).
+    """
+    p = {name: t.double().numpy() for name, t in model.network.state_dict().items()}
+    sizes = model.network.sizes
+    read = _placed(p["source_embedding.weight"], [*source, END])
+    for layer in range(sizes.encoder_layers):
+        of = f"encoder.layers.{layer}."
+        normal = _normal(p, f"{of}norm1", read)
+        read = read + _attention(p, f"{of}self_attn.", sizes.heads, normal, normal, None)
+        read = read + _inner(p, of, _normal(p, f"{of}norm2", read))
+    read = _normal(p, "encoder.norm", read)
+    written = _placed(p["output_words.weight"], [END, *target])
+    later = np.triu(np.ones((len(written), len(written)), dtype=bool), 1)
+    for layer in range(sizes.decoder_layers):
+        of = f"decoder.layers.{layer}."
+        normal = _normal(p, f"{of}norm1", written)
+        written = written + _attention(p, f"{of}self_attn.", sizes.heads, normal, normal, later)
+        normal = _normal(p, f"{of}norm2", written)
+        written = written + _attention(p, f"{of}multihead_attn.", sizes.heads, normal, read, None)
+        written = written + _inner(p, of, _normal(p, f"{of}norm3", written))
+    features = _normal(p, "decoder.norm", written)
+    logits = features @ p["output_words.weight"].T + p["output_words.bias"]
+    log_z = np.log(np.exp(logits).sum(1))
+    return np.array([row[y] - z for row, y, z in zip(logits, [*target, END], log_z, strict=True)])
+
+
+def _placed(embedding: np.ndarray, words: list[int]) -> np.ndarray:
+    units = embedding.shape[1]
+    rows = []
+    for place, word in enumerate(words):
+        angles = [place / 10_000 ** (2 * k / units) for k in range(units // 2)]
+        rows.append(embedding[word] * units**0.5 + np.hstack([np.sin(angles), np.cos(angles)]))
+    return np.array(rows)
+
+
+def _normal(p: dict[str, np.ndarray], name: str, x: np.ndarray) -> np.ndarray:
+    scaled = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+    return scaled * p[f"{name}.weight"] + p[f"{name}.bias"]
+
+
+def _attention(
+    p: dict[str, np.ndarray],
+    of: str,
+    heads: int,
+    x: np.ndarray,
+    read: np.ndarray,
+    hidden: np.ndarray | None,
+) -> np.ndarray:
+    weights, biases = np.split(p[f"{of}in_proj_weight"], 3), np.split(p[f"{of}in_proj_bias"], 3)
+    q, k, v = (y @ w.T + b for y, w, b in zip((x, read, read), weights, biases, strict=True))
+    found = []
+    for own_q, own_k, own_v in zip(*(np.split(y, heads, 1) for y in (q, k, v)), strict=True):
+        energy = own_q @ own_k.T / np.sqrt(own_q.shape[1])
+        if hidden is not None:
+            energy[hidden] = -np.inf
+        shares = np.exp(energy)
+        found.append(shares / shares.sum(1, keepdims=True) @ own_v)
+    return np.hstack(found) @ p[f"{of}out_proj.weight"].T + p[f"{of}out_proj.bias"]
+
+
+def _inner(p: dict[str, np.ndarray], of: str, x: np.ndarray) -> np.ndarray:
+    inner = np.maximum(x @ p[f"{of}linear1.weight"].T + p[f"{of}linear1.bias"], 0)
+    return inner @ p[f"{of}linear2.weight"].T + p[f"{of}linear2.bias"]

@@ -12,6 +12,7 @@ from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.model import PhraseModel
 from moses_feature.phrases.settings import FeedForwardSizes, Sizes
 from moses_feature.rnnsearch.settings import SearchSizes
+from moses_feature.transformer.settings import TransformerSizes
 
 # Unequal primes, so that a swapped axis cannot pass.
 SIZES = Sizes(hidden=13, embedding=5, maxout=7, rank=3)
@@ -20,6 +21,9 @@ TARGET_WORDS = b"A B C D le chien un &apos; \xc3\xa9t\xc3\xa9 [1] noir".split(b"
 
 
 FEED_FORWARD_SIZES = FeedForwardSizes(hidden=13, embedding=5, rank=3, positions=4)
+TRANSFORMER_SIZES = TransformerSizes(
+    units=12, heads=3, inner=17, encoder_layers=2, decoder_layers=3
+)
 SEARCH_SIZES = SearchSizes(hidden=13, embedding=5, alignment=11, maxout=7)
 
 

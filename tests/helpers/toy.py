@@ -24,7 +24,7 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.networks.files import ModelFiles, write_model_files
 from moses_feature.networks.vocabulary import END, SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
 from moses_feature.phrases.model import save_model
-from moses_feature.rnnsearch.scorer import SearchScorer
+from moses_feature.sentences.scorer import SentenceModel
 
 SOURCE = ["a", "b", "c", "d"]
 TARGET = ["A", "B", "C", "D", "E"]
@@ -57,7 +57,7 @@ class Toy:
     neural: list[ModelFiles] = field(default_factory=list)
     links: list[dict[tuple[str, str], str]] = field(default_factory=list)
     joint: list[ModelFiles] = field(default_factory=list)
-    networks: list[SearchScorer] = field(default_factory=list)
+    networks: list[SentenceModel] = field(default_factory=list)
     history: str = "all"
     network_scores: dict[tuple[int, str, str], float] = field(default_factory=dict)
 
@@ -120,7 +120,7 @@ def make_toy(
         write_model_files(folder / f"joint{number}", JOINT_ARCHITECTURE, toy.joint[-1])
     for number in range(networks):
         save_model(folder / f"network{number}", random_model(SEARCH_SIZES, seed + number))
-        toy.networks.append(SearchScorer(folder / f"network{number}"))
+        toy.networks.append(SentenceModel(folder / f"network{number}"))
     (folder / "moses.ini").write_text(_ini(toy, generator))
     return toy
 

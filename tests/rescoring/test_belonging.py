@@ -15,10 +15,10 @@ from moses_feature.networks.files import write_model_files
 from moses_feature.networks.known_words import ENOUGH, FEWEST, KnownWords
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.model import save_model
-from moses_feature.rescoring.features import OwnSource, SearchFeature
+from moses_feature.rescoring.features import OwnSource, SentenceFeature
 from moses_feature.rescoring.source import SourceText
-from moses_feature.rnnsearch.scorer import SearchScorer
 from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.sentences.scorer import SentenceModel
 
 SOURCE, TARGET = b"the dog a b zzz", b"le chien un zzz"
 PAIRS = 30
@@ -132,11 +132,11 @@ def test_lists_of_another_text_are_noticed(tmp_path, monkeypatch, caplog, shift,
     def word_log_probs(self, pairs):  # noqa: ARG001
         return [np.array([-1.0 if s[0] == t[0] else -9.0, -1.0]) for s, t in pairs]
 
-    monkeypatch.setattr(SearchScorer, "word_log_probs", word_log_probs)
+    monkeypatch.setattr(SentenceModel, "word_log_probs", word_log_probs)
     words = b"a b c d the dog".split()
     translations = b"A B C D le chien".split()
     text = SourceText([words[(n + shift) % 6] for n in range(60)], "source")
-    feature = SearchFeature("S", [str(tmp_path / "forward")], text)
+    feature = SentenceFeature("S", [str(tmp_path / "forward")], text)
 
     class Translation:
         links = None
@@ -183,6 +183,6 @@ def test_references_of_sentences_without_a_list(tmp_path, run):
 
 def test_the_same_text_twice_is_refused(tmp_path, run):
     (tmp_path / "text").write_bytes(b"a b\n" * 40)
-    said = run("model", "train-rnnsearch", "text", "text", "model", exit_code=2).stderr
+    said = run("model", "train-sentences", "text", "text", "model", exit_code=2).stderr
     assert "text and text: expected two texts, found one" in said
     assert not (tmp_path / "model").exists()

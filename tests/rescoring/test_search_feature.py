@@ -147,5 +147,7 @@ def test_every_network_of_an_ensemble_is_part_of_the_identity(models, tmp_path, 
     config.write_text(config.read_text() + "\n")
     identities.append(DecoderSettings(rescoring=(("S", str(tmp_path / "one")),)).identity())
     assert all(a != b for n, a in enumerate(identities) for b in identities[:n])
-    with pytest.raises(FormatError, match="rnnsearch or feed-forward-lm, found rnn-encoder"):
+    with pytest.raises(
+        FormatError, match="rnnsearch or transformer or feed-forward-lm, found rnn-"
+    ):
         scorers_of([("S", str(model_directory))], SourceText([], "source"))

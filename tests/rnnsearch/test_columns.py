@@ -17,8 +17,8 @@ from moses_feature.phrases.model import save_model
 from moses_feature.phrases.packing import pack_ids
 from moses_feature.phrases.scorer import scorer_of
 from moses_feature.rnnsearch import inference as search_network
-from moses_feature.rnnsearch.scorer import SearchScorer
 from moses_feature.runtime.errors import UsageError
+from moses_feature.sentences.scorer import SentenceModel
 
 CPU = torch.device("cpu")
 
@@ -64,6 +64,6 @@ def test_what_cannot_be_is_refused(run, tmp_path, table):
         scorer_of(model, CPU, "bfloat16")
     save_model(tmp_path / "r", random_model(SEARCH_SIZES, direction=Direction(reverse=True)))
     found = float(run("model", "score", "r", stdin=b"a\tA\n").stdout)
-    scorer = SearchScorer(tmp_path / "r")
+    scorer = SentenceModel(tmp_path / "r")
     expected = scorer.log_probs([scorer.ids([b"a"], [b"A"])]).item()
     assert found == pytest.approx(expected, abs=1e-5)

@@ -13,8 +13,9 @@ from moses_feature.moses.alignments import PLACES, links_of
 from moses_feature.networks.direction import Direction
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import load_model
-from moses_feature.rnnsearch.settings import SearchData, SearchSettings, SearchSizes
-from moses_feature.rnnsearch.training import GUIDANCE, _objective, _read
+from moses_feature.rnnsearch.settings import SearchSizes
+from moses_feature.sentences.settings import SentenceData, SentenceSettings
+from moses_feature.sentences.training import GUIDANCE, _objective, _read
 
 SIZES = ("--hidden", 24, "--embedding", 12, "--alignment-units", 16, "--maxout", 16)
 QUICK = ("--batch-size", 20, "--learning-rate", 0.01, "--held-out", 0.05)
@@ -53,9 +54,9 @@ def test_the_loss_of_alignments(texts, reverse, right_to_left):
     (texts / "target").write_text("A B\nA B\nD D\nA B B\n")
     (texts / "links").write_text("0-0 2-1 1-0\n0-1\n\n0-2 0-0 0-2\n")
     kept = [((0, 0), (2, 1), (1, 0)), (), ((0, 2), (0, 0))]  # a pair comes once
-    settings = SearchSettings(sizes=SearchSizes(6, 5, 4, 3), held_out=0.1)
+    settings = SentenceSettings(sizes=SearchSizes(6, 5, 4, 3), held_out=0.1)
     source, target, links = (str(texts / name) for name in ("source", "target", "links"))
-    data = SearchData(source, target, min_count=1, direction=direction, word_alignment=links)
+    data = SentenceData(source, target, min_count=1, direction=direction, word_alignment=links)
     linked = _read(data, settings, "").data
     objective = _objective(linked, settings, CPU)
     network = objective.network
@@ -93,7 +94,7 @@ def test_it_aligns_as_it_is_told(run, texts):
     shares = []
     for name, more in (("told", ("--alignment", "links")), ("alone", ())):
         options = (*SIZES, *QUICK, "--annealing", 1, "--patience", 100, *more)
-        run("model", "train-rnnsearch", "source", "target", name, *options, "--updates", 200)
+        run("model", "train-sentences", "source", "target", name, *options, "--updates", 200)
         text = (texts / "source").read_bytes()
         run("model", "translate", name, "--alignment-out", f"{name}.json", "--beam", 1, stdin=text)
         found = [json.loads(line) for line in Path(f"{name}.json").read_text().splitlines()]
@@ -110,7 +111,7 @@ def test_it_aligns_as_it_is_told(run, texts):
 def test_the_log_shows_what_is_learnt_of_alignments(run, texts):
     (texts / "links").write_text("\n" + "".join("0-0\n" for _ in range(299)))
     options = (*SIZES, *QUICK, "--alignment", "links", "--cooldown", 0.5)
-    log = run("model", "train-rnnsearch", "source", "target", "m", *options, "--updates", 20).stderr
+    log = run("model", "train-sentences", "source", "target", "m", *options, "--updates", 20).stderr
     assert "(1 have no links)" in log
     training = load_model(texts / "m").training
     assert training["unlinked"] == 1
@@ -124,9 +125,9 @@ def test_the_log_shows_what_is_learnt_of_alignments(run, texts):
 def test_a_run_goes_on_with_the_same_links(run, texts):
     options = ("source", "target", *SIZES, *QUICK, "--dropout", 0.2, "--self-normalisation", 0.1)
     told = ("--alignment", "links")
-    run("model", "train-rnnsearch", *options, "whole", *told, "--updates", 12)
-    run("model", "train-rnnsearch", *options, "parts", *told, "--updates", 6)
-    again = ("model", "train-rnnsearch", *options, "parts", "--updates", 12, "--resume")
+    run("model", "train-sentences", *options, "whole", *told, "--updates", 12)
+    run("model", "train-sentences", *options, "parts", *told, "--updates", 6)
+    again = ("model", "train-sentences", *options, "parts", "--updates", 12, "--resume")
     assert "no word alignment, found word alignment (content " in run(*again, exit_code=1).stderr
     run(*again, *told)
     weights = [(texts / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
@@ -152,5 +153,5 @@ def test_bad_links(run, texts, content, message):
     (texts / "target").write_text("A B\nA C\n")
     (texts / "links").write_text(content)
     options = ("source", "target", "m", "--alignment", "links")
-    assert message in run("model", "train-rnnsearch", *options, exit_code=1).stderr
+    assert message in run("model", "train-sentences", *options, exit_code=1).stderr
     assert not (texts / "m" / "model.safetensors").exists()

@@ -14,8 +14,8 @@ from helpers.models import SEARCH_SIZES, random_model
 from moses_feature.networks.phrases import Phrases
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import PhraseModel, save_model
-from moses_feature.rnnsearch.scorer import SearchScorer
 from moses_feature.runtime.errors import FormatError
+from moses_feature.sentences.scorer import SentenceModel
 
 
 @pytest.fixture
@@ -24,9 +24,9 @@ def search_model() -> PhraseModel:
 
 
 @pytest.fixture
-def scorer(search_model, tmp_path: Path) -> SearchScorer:
+def scorer(search_model, tmp_path: Path) -> SentenceModel:
     save_model(tmp_path / "m", search_model)
-    return SearchScorer(tmp_path / "m")
+    return SentenceModel(tmp_path / "m")
 
 
 def test_scores_follow_the_equations(search_model, scorer):
@@ -57,7 +57,7 @@ def test_a_score_does_not_depend_on_the_pairs_beside_it(search_model, scorer):
 def test_self_normalised_networks_need_no_softmax(search_model, tmp_path):
     training = {"settings": {"self_normalisation": 0.1}}
     save_model(tmp_path / "m", replace(search_model, training=training))
-    scorer = SearchScorer(tmp_path / "m")
+    scorer = SentenceModel(tmp_path / "m")
     assert not scorer.normalised
     pairs = random_pairs(search_model, 23, 7)
     rows = np.arange(len(pairs))
@@ -83,7 +83,7 @@ def test_directions(search_model, tmp_path):
                 direction=direction,
             )
             save_model(tmp_path / "m", model)
-            loaded = SearchScorer(tmp_path / "m")
+            loaded = SentenceModel(tmp_path / "m")
             assert loaded.direction == direction
             read, written = (target, source) if reverse else (source, target)
             written = written[::-1] if right_to_left else written
@@ -94,10 +94,10 @@ def test_directions(search_model, tmp_path):
 
 
 def test_other_models_are_refused(model_directory, search_model, tmp_path):
-    with pytest.raises(FormatError, match="architecture rnnsearch, found rnn-encoder-decoder"):
-        SearchScorer(model_directory)
+    with pytest.raises(FormatError, match="architecture rnnsearch or transformer, found rnn-"):
+        SentenceModel(model_directory)
     save_model(tmp_path / "m", search_model)
     vocabulary = tmp_path / "m" / "target.vocab"
     vocabulary.write_bytes(vocabulary.read_bytes() + b"more\n")
     with pytest.raises(FormatError, match="the words that the network was trained with"):
-        SearchScorer(tmp_path / "m")
+        SentenceModel(tmp_path / "m")

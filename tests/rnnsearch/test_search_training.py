@@ -10,7 +10,7 @@ import pytest
 
 from moses_feature.networks.direction import Direction
 from moses_feature.phrases.model import load_model
-from moses_feature.rnnsearch.scorer import SearchScorer
+from moses_feature.sentences.scorer import SentenceModel
 
 WORDS = [b"one", b"two", b"three", b"four", b"five"]
 SIZES = ("--hidden", 24, "--embedding", 12, "--alignment-units", 16, "--maxout", 16)
@@ -37,7 +37,7 @@ def texts(tmp_path: Path) -> Path:
 def test_it_learns_to_translate(run):
     run(
         "model",
-        "train-rnnsearch",
+        "train-sentences",
         "source",
         "target",
         "m",
@@ -61,9 +61,9 @@ def test_it_learns_to_translate(run):
 @pytest.mark.usefixtures("texts")
 def test_a_resumed_run_ends_with_the_same_bytes(run, tmp_path):
     options = (*SIZES, *QUICK, "--dropout", 0.2, "--evaluate-every", 4)
-    run("model", "train-rnnsearch", "source", "target", "whole", *options, "--updates", 12)
-    run("model", "train-rnnsearch", "source", "target", "parts", *options, "--updates", 6)
-    again = ("model", "train-rnnsearch", "source", "target", "parts", *options, "--updates", 12)
+    run("model", "train-sentences", "source", "target", "whole", *options, "--updates", 12)
+    run("model", "train-sentences", "source", "target", "parts", *options, "--updates", 6)
+    again = ("model", "train-sentences", "source", "target", "parts", *options, "--updates", 12)
     assert "holds a model already" in run(*again, exit_code=2).stderr
     run(*again, "--resume")
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
@@ -77,11 +77,11 @@ def test_self_normalisation(run, tmp_path):
     for penalty in (0.001, 1.0):
         name = f"m{penalty}"
         options = ("--self-normalisation", penalty, "--updates", 100, "--patience", 100)
-        result = run("model", "train-rnnsearch", "source", "target", name, *SIZES, *QUICK, *options)
+        result = run("model", "train-sentences", "source", "target", name, *SIZES, *QUICK, *options)
         assert "mean |log Z|" in result.stderr
         norms.append(load_model(tmp_path / name).training["mean_absolute_log_norm"])
     assert norms[1] < norms[0] / 2
-    assert not SearchScorer(tmp_path / "m1.0").normalised
+    assert not SentenceModel(tmp_path / "m1.0").normalised
 
 
 @pytest.mark.usefixtures("texts")
@@ -89,7 +89,7 @@ def test_directions(run, tmp_path):
     options = (*SIZES, *QUICK, "--updates", 2)
     run(
         "model",
-        "train-rnnsearch",
+        "train-sentences",
         "source",
         "target",
         "m",
@@ -101,29 +101,29 @@ def test_directions(run, tmp_path):
     assert model.direction == Direction(reverse=True, right_to_left=True)
     assert sorted(model.source.shortlist) == sorted(word.upper() for word in WORDS)
     assert sorted(model.target.shortlist) == sorted(WORDS)
-    assert SearchScorer(tmp_path / "m").direction == model.direction
+    assert SentenceModel(tmp_path / "m").direction == model.direction
     assert "p(source | target), right to left" in run("model", "describe", "m").stdout
 
 
 def test_bad_texts(run, tmp_path):
     (tmp_path / "source").write_bytes(b"a b\nc\n\nd e f g\n")
     (tmp_path / "target").write_bytes(b"A B\nC\nX\n")
-    refused = run("model", "train-rnnsearch", "source", "target", "m", exit_code=1).stderr
+    refused = run("model", "train-sentences", "source", "target", "m", exit_code=1).stderr
     assert "source at line 4: expected as many lines in both texts, found the end of" in refused
     (tmp_path / "target").write_bytes(b"A B\nC\nX\nD\nE\n")
-    refused = run("model", "train-rnnsearch", "source", "target", "m", exit_code=1).stderr
+    refused = run("model", "train-sentences", "source", "target", "m", exit_code=1).stderr
     assert "target at line 5" in refused
     (tmp_path / "target").write_bytes(b"A B\nC\nX\nD\n")
     refused = run(
-        "model", "train-rnnsearch", "source", "target", "m", "--longest", 1, exit_code=1
+        "model", "train-sentences", "source", "target", "m", "--longest", 1, exit_code=1
     ).stderr
     assert "expected sentence pairs to train on, found 1 of 1 to 1 words" in refused
     trained = run(
-        "model", "train-rnnsearch", "source", "target", "m", *SIZES, "--updates", 1
+        "model", "train-sentences", "source", "target", "m", *SIZES, "--updates", 1
     ).stderr
     assert "3 different sentence pairs (1 were empty or too long)" in trained
     assert (
         "expected a file name, found -"
-        in run("model", "train-rnnsearch", "-", "target", "x", exit_code=2).stderr
+        in run("model", "train-sentences", "-", "target", "x", exit_code=2).stderr
     )
     assert not (tmp_path / "x").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,12 @@ from moses_feature.networks.direction import Direction
 from moses_feature.networks.pair_network import network_of
 from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.phrases.generation import prefixes as prefixes_module
+from moses_feature.phrases.generation.prefixes import EmptyPrefixes
 from moses_feature.phrases.model import PhraseModel, save_model
-from moses_feature.rnnsearch.scorer import SearchScorer
+from moses_feature.rnnsearch.prefixes import SearchPrefixes
 from moses_feature.rnnsearch.settings import SearchSizes
-from moses_feature.rnnsearch.translate import translate, words_of
+from moses_feature.sentences.scorer import SentenceModel
+from moses_feature.sentences.translate import translate, words_of
 
 SIZES = SearchSizes(hidden=7, embedding=3, alignment=5, maxout=4)
 
@@ -40,10 +43,14 @@ def small_model(direction: Direction | None = None, seed: int = 2) -> PhraseMode
     )
 
 
+def empty_of(scorer: SentenceModel) -> EmptyPrefixes:
+    return partial(SearchPrefixes.empty, scorer.network)
+
+
 @pytest.fixture
-def scorer(tmp_path: Path) -> SearchScorer:
+def scorer(tmp_path: Path) -> SentenceModel:
     save_model(tmp_path / "m", small_model())
-    return SearchScorer(tmp_path / "m")
+    return SentenceModel(tmp_path / "m")
 
 
 def test_a_wide_beam_finds_the_best_of_all(scorer, monkeypatch):
@@ -56,7 +63,7 @@ def test_a_wide_beam_finds_the_best_of_all(scorer, monkeypatch):
         for target in every:
             log_probs, _ = search_log_probs(model, source, list(target))
             scores[target] = log_probs.sum() / (len(target) + 1)
-        found = translate(scorer.network, [source], beam=1000)[0]
+        found = translate(empty_of(scorer), [source], beam=1000)[0]
         assert {t.ids for t in found} == set(every)
         assert [t.score for t in found] == sorted([t.score for t in found], reverse=True)
         for translation in found:
@@ -67,10 +74,10 @@ def test_a_wide_beam_finds_the_best_of_all(scorer, monkeypatch):
 
 def test_a_translation_does_not_depend_on_the_sentences_beside_it(scorer):
     sentences = [source for source, _ in random_pairs(small_model(), 23, 9)]
-    whole = translate(scorer.network, sentences, 3)
-    assert translate(scorer.network, [], 3) == []
+    whole = translate(empty_of(scorer), sentences, 3)
+    assert translate(empty_of(scorer), [], 3) == []
     for sentence, expected in zip(sentences, whole, strict=True):
-        (alone,) = translate(scorer.network, [sentence], 3)
+        (alone,) = translate(empty_of(scorer), [sentence], 3)
         assert [(t.ids, t.log_prob) for t in alone] == [(t.ids, t.log_prob) for t in expected]
         assert len(alone) == 3
 
@@ -78,7 +85,7 @@ def test_a_translation_does_not_depend_on_the_sentences_beside_it(scorer):
 @pytest.mark.parametrize("right_to_left", [False, True])
 def test_the_command(tmp_path, run, right_to_left):
     save_model(tmp_path / "m", small_model(Direction(right_to_left=right_to_left)))
-    scorer = SearchScorer(tmp_path / "m")
+    scorer = SentenceModel(tmp_path / "m")
     text = [b"a the dog", b"", b"b zzz c", b"d"]
     arguments = ("model", "translate", "m", "--beam", "4", "--alignment-out", "alignments.gz")
     result = run(*arguments, stdin=b"\n".join(text) + b"\n")
@@ -95,7 +102,7 @@ def test_the_command(tmp_path, run, right_to_left):
         assert rows.shape[0] == len(content["target"]) + 1 or not source
         assert np.allclose(rows.sum(axis=1), 1.0, atol=1e-3)
         if source:
-            (found,) = translate(scorer.network, [scorer.source.ids(source)], 4)
+            (found,) = translate(empty_of(scorer), [scorer.source.ids(source)], 4)
             assert words_of(scorer, found[0], source) == line.split()
             ids = found[0].ids[::-1] if right_to_left else found[0].ids
             for place, word in enumerate(ids):

@@ -65,6 +65,11 @@ def container(tmp_path) -> dict[str, object]:
             "mert-compare|--jobs|3|a=x|--seeds|1",
             "mert-compare|--decoder|moses|--threads|3|a=x|--seeds|1",
         ),
+        (
+            ["serve", "tuned", "--token", "t"],
+            "moses-feature|serve|--host|0.0.0.0|--jobs|3|tuned|--token|t",
+            None,
+        ),
         (["moses-feature", "check", "t"], "moses-feature|check|t", None),
     ],
 )
@@ -80,10 +85,10 @@ def test_entrypoint(container, tmp_path, arguments, expected, with_moses):
 
 
 def test_entrypoint_without_command_threads_or_a_place_to_write(container, tmp_path):
-    assert "augment, tune or compare" in shell("entrypoint.sh", **container).stdout
-    assert "augment, tune or compare" in shell("entrypoint.sh", "help", **container).stdout
+    assert "augment, tune, compare or serve" in shell("entrypoint.sh", **container).stdout
+    assert "augment, tune, compare or serve" in shell("entrypoint.sh", "help", **container).stdout
     assert "Moses: none" in shell("entrypoint.sh", "help", **container).stdout
-    assert "augment, tune or compare" in shell("entrypoint.sh", "--help", **container).stdout
+    assert "augment, tune, compare or serve" in shell("entrypoint.sh", "--help", **container).stdout
     for wrong in ("halp", "-v"):
         result = shell("entrypoint.sh", wrong, **container)
         assert result.returncode == 127
@@ -237,13 +242,14 @@ def test_lint(command):
 def test_services():
     """Data at the same path inside and out, the user's own ids, no network."""
     services = yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]
-    assert set(services) == {"augment", "tune", "compare", "augment-gpu"}
+    assert set(services) == {"augment", "tune", "compare", "serve", "augment-gpu"}
     for name, service in services.items():
         (volume,) = service["volumes"]
         assert volume["source"] == volume["target"] == "${DATA}"
         assert service["working_dir"].startswith("${DATA:?")
         assert service["user"].startswith("${USER_AND_GROUP")
-        assert service["network_mode"] == "none"
+        assert service["network_mode"] == ("bridge" if name == "serve" else "none")
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
         assert service["environment"] == {"THREADS": "${THREADS:-}"}
         assert service["entrypoint"][:2] == ["entrypoint.sh", name.removesuffix("-gpu")]
     assert services["augment-gpu"]["profiles"] == ["gpu"]

@@ -36,6 +36,7 @@ POSITIVE = WholeRange(min=1)
 NOT_NEGATIVE = WholeRange(min=0)
 THREADS = WholeRange(1, 1024)
 BATCH = WholeRange(1, 1 << 20)
+PORT = WholeRange(0, 65535)
 SEED = WholeRange(0, (1 << 63) - 1)
 
 
@@ -70,7 +71,7 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     "with-segmentation",
     READ: "alignment binary-path constraint dev dev-reference documents general held-out-text "
     "in-domain init leave-one-out lists lm lm-text phrases-of reference source source-text start "
-    "target target-text test test-reference weights",
+    "target target-text test test-reference token weights",
     READ_INI: "ini",
     READ_TABLE: "table",
     READ_LEXICAL: "lexical",
@@ -80,22 +81,24 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     WRITE: "alignment-out one-best output",
     WRITE_INI: "ini-out",
     WRITE_DIRECTORY: "exports output-dir work-dir",
-    POSITIVE: "alignment-units beam best count embedding enough evaluate-every first folds hidden "
-    "length-ratio lines list-size longest map-phrases map-words max-iterations maxout min-count "
-    "order pair-count patience phrase-length pops positions projection rank sampled-words samples "
-    "second seeds shortest shortlist stack updates words",
+    POSITIVE: "alignment-units beam best count decoder-layers embedding encoder-layers enough "
+    "evaluate-every first folds heads hidden inner length-ratio lines list-size longest "
+    "map-phrases map-words max-iterations maxout min-count most-bytes most-waiting order "
+    "pair-count patience phrase-length pops positions projection rank sampled-words samples second "
+    "seeds shortest shortlist stack subwords units updates words",
     NOT_NEGATIVE: "ask distortion-limit most-lines random-directions restarts source-factor "
-    "source-window target-factor",
+    "source-window target-factor warmup",
     BATCH: "batch-size",
+    PORT: "port",
     SEED: "seed",
     THREADS: "jobs threads",
     ABOVE_ZERO: "column-weight epochs learning-rate minutes time-limit",
     ZERO_OR_MORE: "self-normalisation settled",
-    SHARE: "annealing cooldown dropout held-out",
+    SHARE: "annealing cooldown dropout held-out label-smoothing",
     ANY_NUMBER: "least perplexity ratio temperature weight",
     click.STRING: "algorithm aligner architecture bound case decoder device dtype escaped fixed "
-    "format frequency heuristic kind metric moses moses-options optimizer phrase preset prune ray "
-    "reordering scoring-dtype shard side smoothing source-language table-name target-language "
+    "format frequency heuristic host kind metric moses moses-options optimizer phrase preset prune "
+    "ray reordering scoring-dtype shard side smoothing source-language table-name target-language "
     "unit",
 }
 """The options of all commands, without their dashes, by the type of their values."""

@@ -25,14 +25,16 @@ from moses_feature.phrases.settings import (
     TrainingData,
     TrainingSettings,
 )
-from moses_feature.rnnsearch.settings import SEARCH_PRESETS, SearchData, SearchSizes
+from moses_feature.rnnsearch.settings import SEARCH_PRESETS, SearchSizes
 from moses_feature.runtime.errors import UsageError
+from moses_feature.sentences.settings import SentenceData
 from moses_feature.training.settings import LEARNING_RATES, RunSettings
+from moses_feature.transformer.settings import TransformerSizes
 
 if TYPE_CHECKING:
     import torch
 
-S = TypeVar("S", Sizes, FeedForwardSizes, SearchSizes, LmSizes)
+S = TypeVar("S", Sizes, FeedForwardSizes, SearchSizes, TransformerSizes, LmSizes)
 
 DEFAULTS = TrainingSettings()
 LM_DEFAULTS = LmSettings()
@@ -89,6 +91,11 @@ def _rate_options(defaults: RunSettings) -> Decorator:
             within=FiniteRange(0, 1, min_open=True),
         ),
         option(
+            "warmup",
+            "First updates, in which the learning rate rises along a line.",
+            default=defaults.warmup,
+        ),
+        option(
             "cooldown",
             "Share of the budget, at its end, in which the learning rate falls to 0 along a "
             "line; 0.3 is usual.",
@@ -137,7 +144,7 @@ def held_out_option(defaults: TrainingSettings | LmSettings, what: str) -> Decor
     )
 
 
-def shortlist_options(defaults: type[LmData | JointData | SearchData], words: str) -> Decorator:
+def shortlist_options(defaults: type[LmData | JointData | SentenceData], words: str) -> Decorator:
     """Return the options for the shortlists of networks that are trained on texts."""
     return options(
         option(

@@ -15,13 +15,14 @@ from moses_feature.cli.common.paths import READ_MODEL
 from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.networks.architectures import RNNSEARCH
 from moses_feature.networks.known_words import KnownWords
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, open_output
 
 if TYPE_CHECKING:
-    from moses_feature.rnnsearch.scorer import SearchScorer
-    from moses_feature.rnnsearch.translate import AlignedTranslation
+    from moses_feature.runtime.arrays import Floats32
+    from moses_feature.sentences.scorer import SentenceModel
 
 SENTENCES_TOGETHER = 16
 LARGEST_BEAM = 1000
@@ -47,12 +48,14 @@ def translate_command(model: str, beam: int, alignment_out: str | None) -> None:
     Example:
       moses-feature model translate en-fr.search < test.en > test.out
     """
-    from moses_feature.rnnsearch.scorer import SearchScorer
-    from moses_feature.rnnsearch.translate import translate, words_of
+    from moses_feature.networks.pieces import has_pieces
+    from moses_feature.sentences.translate import translate, words_of, writer
 
     if alignment_out == STANDARD_STREAM:
         raise UsageError("alignments are written to a file, found -")
-    scorer = SearchScorer(Path(model))
+    scorer, empty = writer(Path(model))
+    if alignment_out and (scorer.architecture != RNNSEARCH or has_pieces(scorer.source)):
+        raise UsageError(f"--alignment-out: {model} does not align words")
     known = KnownWords(model, "the text to translate", scorer.source, scorer.target)
     with ExitStack() as stack:
         reader = stack.enter_context(LineReader(STANDARD_STREAM))
@@ -61,12 +64,13 @@ def translate_command(model: str, beam: int, alignment_out: str | None) -> None:
         while some := list(islice(sentences, SENTENCES_TOGETHER)):
             for words in some:
                 known.add(words)
-            found = translate(scorer.network, [scorer.source.ids(words) for words in some], beam)
+            found = translate(empty, [scorer.source.ids(words) for words in some], beam)
             for source, translations in zip(some, found, strict=True):
                 words = words_of(scorer, translations[0], source) if source else []
                 click.echo(b" ".join(words))
-                if file is not None:
-                    _write_alignment(file, source, words, translations[0], scorer)
+                alignment = translations[0].alignment
+                if file is not None and alignment is not None:
+                    _write_alignment(file, source, words, alignment, scorer)
         known.check()
 
 
@@ -74,11 +78,11 @@ def _write_alignment(
     file: BinaryIO,
     source: list[bytes],
     words: list[bytes],
-    translation: AlignedTranslation,
-    scorer: SearchScorer,
+    alignment: Floats32,
+    scorer: SentenceModel,
 ) -> None:
     """Write a line; rows are in the order of the words."""
-    rows = translation.alignment[: len(words) + 1].astype(float).round(4).tolist()
+    rows = alignment[: len(words) + 1].astype(float).round(4).tolist()
     if scorer.direction.right_to_left:
         rows = [*rows[-2::-1], rows[-1]]
     content = {

@@ -10,7 +10,6 @@ import numpy as np
 
 from moses_feature.networks.architectures import ARCHITECTURES
 from moses_feature.networks.files import CONFIG, architecture_of, is_cross_fitted
-from moses_feature.networks.vocabulary import SYMBOLS
 from moses_feature.phrases.generation.prefixes import (
     EmptyPrefixes,
     Prefixes,
@@ -87,10 +86,7 @@ class Generator:
 
     def words(self, written: Written) -> list[bytes]:
         """Return the words of a target, first word first; an unknown one is `<unk>`."""
-        symbols, shortlist = len(SYMBOLS), self.model.target.shortlist
-        words = [
-            shortlist[word - symbols] if word >= symbols else SYMBOLS[word] for word in written.ids
-        ]
+        words = self.model.target.words(written.ids)
         return words[::-1] if self.model.direction.right_to_left else words
 
     def _parts(self, sources: Sequence[Ids], prefixes: int) -> Iterator[Sequence[Ids]]:

@@ -65,6 +65,14 @@ class Prefixes(Protocol):
         """Return longer prefixes: the given ones of these, each with a word appended."""
 
 
+def likeliest_words(log_probs: Floats, count: int) -> tuple[Integers, Floats, Floats]:
+    """Return the likeliest next words, given log p (N, V) of all; see `Prefixes.best`."""
+    words = log_probs[:, END + 1 :]
+    count = min(count, words.shape[1])
+    best = np.argpartition(-words, count - 1, axis=1)[:, :count]
+    return best + END + 1, np.take_along_axis(words, best, 1), log_probs[:, END]
+
+
 EmptyPrefixes = Callable[[Sequence[Sequence[int]]], Prefixes]
 """Makes empty prefixes for the ids of source phrases."""
 

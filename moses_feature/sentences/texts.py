@@ -12,12 +12,14 @@ import numpy as np
 from moses_feature.moses.alignments import links_of, places_of
 from moses_feature.moses.lines import LineReader, parallel_lines
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.moses.words import any_escaped
 from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.pieces import PieceVocabulary, learn_pieces
 from moses_feature.phrases.pairs import PhrasePair
-from moses_feature.rnnsearch.settings import SearchData
 from moses_feature.runtime.arrays import Integers
 from moses_feature.runtime.errors import FormatError
 from moses_feature.runtime.files import Json
+from moses_feature.sentences.settings import SentenceData
 from moses_feature.training.objective import Rows
 
 
@@ -63,22 +65,44 @@ class LinkCollection:
         return Links(*(Phrases(side, offsets).some(rows) for side in sides))
 
 
+Sides = tuple[PieceVocabulary, PieceVocabulary]
+"""The pieces of the side that a network reads, and of the one that it writes."""
+
+
+def learnt_pieces(data: SentenceData, count: int) -> Sides:
+    """Learn the pieces of each side from its text."""
+    read, written = data.direction.texts(data.source, data.target)
+    return _pieces_of(read, count), _pieces_of(written, count)
+
+
+def _pieces_of(path: str, count: int) -> PieceVocabulary:
+    with LineReader(path) as reader:
+        return learn_pieces((line.strip() for line in reader), count, path)
+
+
 class SentencePairs:
     """The pairs of two texts, as the network reads and writes them; can be iterated once.
+
+    Args:
+        data: the texts.
+        pieces: the pieces of both sides, if words are split.
 
     Attributes:
         left_out: the number of pairs with an empty or too long sentence.
         unlinked: of the others, those without a link, if there is a word alignment.
         links: the links of the others, if there is a word alignment.
         inputs: the provenance of the files, once all are read.
+        escaped: whether a word is escaped as Moses escapes it, of those read so far.
 
     Raises:
         FormatError: files of different lengths, or a bad alignment.
     """
 
-    def __init__(self, data: SearchData) -> None:
+    def __init__(self, data: SentenceData, pieces: Sides | None = None) -> None:
         self._data = data
+        self._pieces = pieces
         self.left_out = self.unlinked = 0
+        self.escaped = False
         self.links = LinkCollection()
         self.inputs: list[Json] = []
 
@@ -94,10 +118,15 @@ class SentencePairs:
                 pair = tokens(source), tokens(target)
                 links = [self._places(text, pair, readers[-1]) for text in alignment]
                 if all(0 < len(words) <= data.longest for words in pair):
+                    self.escaped = self.escaped or any(map(any_escaped, pair))
                     for read, written in links:
                         self.links.add(read, written)
                         self.unlinked += len(read) == 1  # only the link of the two ENDs
-                    yield PhrasePair(*data.direction.sides(*pair), 1.0)
+                    sides = data.direction.sides(*pair)
+                    if self._pieces is not None:
+                        of_read, of_written = self._pieces
+                        sides = of_read.split(sides[0]), of_written.split(sides[1])
+                    yield PhrasePair(*sides, 1.0)
                 else:
                     self.left_out += 1
             self.inputs = [

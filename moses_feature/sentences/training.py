@@ -1,4 +1,4 @@
-"""From sentence pairs to a trained RNNsearch.
+"""From sentence pairs to a trained network.
 
 Guided alignment (Chen et al. 2016): the network's alignments are compared with links found by an
 aligner. The loss contains, beside log p of the words, the cross-entropy of each written word's
@@ -18,10 +18,10 @@ from moses_feature.moses.words import WordOptions
 from moses_feature.networks.vocabulary import Shortlists
 from moses_feature.phrases.objective import PhraseData, PhraseObjective
 from moses_feature.phrases.pairs import PairCollection
-from moses_feature.rnnsearch.settings import SearchData, SearchSettings
-from moses_feature.rnnsearch.texts import Links, SentencePairs
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.sentences.settings import SentenceData, SentenceSettings
+from moses_feature.sentences.texts import Links, SentencePairs, learnt_pieces
 from moses_feature.training.objective import Rows, Terms
 from moses_feature.training.runs import Material, train_network
 from moses_feature.training.trainer import NO_CONTROL, RunControl
@@ -43,7 +43,7 @@ class GuidedObjective(PhraseObjective):
     """
 
     def __init__(
-        self, data: PhraseData, links: Links, settings: SearchSettings, device: torch.device
+        self, data: PhraseData, links: Links, settings: SentenceSettings, device: torch.device
     ) -> None:
         super().__init__(data, settings, device)
         self._links = links
@@ -72,14 +72,14 @@ def shares_of(links: Integers) -> Floats32:
     return np.reciprocal(counts[word].astype(np.float32))
 
 
-def train_search(
-    data: SearchData,
-    settings: SearchSettings,
+def train_sentences(
+    data: SentenceData,
+    settings: SentenceSettings,
     directory: Path,
     device: torch.device,
     control: RunControl = NO_CONTROL,
 ) -> str:
-    """Train RNNsearch and keep the best model in `directory`, with the run's checkpoint.
+    """Train a network for sentences; keep the best model and the run's checkpoint in `directory`.
 
     Result and errors are those of `train_network`.
     """
@@ -98,7 +98,7 @@ LinkedPairs = tuple[PhraseData, Links | None]
 
 
 def _objective(
-    linked: LinkedPairs, settings: SearchSettings, device: torch.device
+    linked: LinkedPairs, settings: SentenceSettings, device: torch.device
 ) -> PhraseObjective:
     data, links = linked
     if links is None:
@@ -106,8 +106,9 @@ def _objective(
     return GuidedObjective(data, links, settings, device)
 
 
-def _read(data: SearchData, settings: SearchSettings, command: str) -> Material[LinkedPairs]:
-    pairs = SentencePairs(data)
+def _read(data: SentenceData, settings: SentenceSettings, command: str) -> Material[LinkedPairs]:
+    pieces = None if data.subwords is None else learnt_pieces(data, data.subwords)
+    pairs = SentencePairs(data, pieces)
     collection = PairCollection(pairs)
     if len(collection) < 2:
         raise MosesFeatureError(
@@ -119,16 +120,18 @@ def _read(data: SearchData, settings: SearchSettings, command: str) -> Material[
             f"{data.word_alignment}: expected links such as 0-0 1-2, found none in "
             f"{pairs.unlinked} sentence pairs"
         )
-    shortlists = Shortlists.of_counts(
-        collection.source_counts(), collection.target_counts(), data.shortlist, data.min_count
-    )
+    counts = collection.source_counts(), collection.target_counts()
+    if pieces is None:
+        shortlists = Shortlists.of_counts(*counts, data.shortlist, data.min_count)
+    else:
+        shortlists = Shortlists(*pieces, {"source": 1.0, "target": 1.0})
     notes = [f"{pairs.left_out} were empty or too long"] if pairs.left_out else []
     notes += [f"{pairs.unlinked} have no links"] if pairs.unlinked else []
     logger.info(
         "%d different sentence pairs%s; %s",
         len(collection),
         f" ({', '.join(notes)})" if notes else "",
-        shortlists,
+        shortlists if pieces is None else f"{data.subwords} subwords a side",
     )
     source, target = shortlists.source, shortlists.target
     limits = settings.held_out, settings.held_out_limit, settings.seed
@@ -137,7 +140,7 @@ def _read(data: SearchData, settings: SearchSettings, command: str) -> Material[
         source,
         target,
         WordOptions(),
-        collection.escaped(),
+        pairs.escaped,
         data.direction,
     )
     provenance = {

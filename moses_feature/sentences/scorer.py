@@ -1,19 +1,20 @@
-"""RNNsearch of a model directory as a scorer of sentence pairs; free of torch."""
+"""A network for sentences, in a model directory, as a scorer of pairs; free of torch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.architectures import RNNSEARCH
+from moses_feature.networks.architectures import ARCHITECTURES, architecture_with
 from moses_feature.networks.direction import Direction
 from moses_feature.networks.files import (
     CONFIG,
     WEIGHTS,
+    architecture_of,
     check_weights,
     pair_model_digest,
     read_model_files,
@@ -21,8 +22,6 @@ from moses_feature.networks.files import (
 )
 from moses_feature.networks.phrases import Phrases, phrases_of, prefix_levels
 from moses_feature.networks.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY
-from moses_feature.rnnsearch.inference import Ids, SearchNetwork
-from moses_feature.rnnsearch.settings import SearchSizes
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import FormatError, UsageError
 from moses_feature.runtime.files import Json
@@ -30,11 +29,16 @@ from moses_feature.runtime.json_files import member
 
 if TYPE_CHECKING:
     from moses_feature.networks.computation import Computation
+    from moses_feature.networks.pair_network import PairNetwork
     from moses_feature.phrases.packing import PackedPairs
-    from moses_feature.rnnsearch.network import RnnSearch
 
 
-class SearchScorer:
+SENTENCE_ARCHITECTURES = [name for name, parts in ARCHITECTURES.items() if parts.inference]
+
+Ids = Sequence[int]
+
+
+class SentenceModel:
     """Scores sentence pairs: natural logs of p(target | source), END included.
 
     Attributes:
@@ -44,6 +48,7 @@ class SearchScorer:
         training: settings, results and provenance.
         digest: SHA-256 of everything that determines the scores.
         normalised: whether log Z is subtracted; if not, it is near 0 by training.
+        architecture: its name in the registry.
         network: computes the scores.
 
     Raises:
@@ -54,10 +59,15 @@ class SearchScorer:
     def __init__(self, directory: Path) -> None:
         names = SOURCE_VOCABULARY, TARGET_VOCABULARY
         keys = "sizes", "words", "training"
-        files = read_model_files(directory, RNNSEARCH, keys, names)
         path = directory / CONFIG
+        self.architecture = architecture_of(directory)
+        if self.architecture not in SENTENCE_ARCHITECTURES:
+            expected = f"architecture {' or '.join(SENTENCE_ARCHITECTURES)}"
+            raise FormatError(path, expected, self.architecture)
+        parts = ARCHITECTURES[self.architecture]
+        files = read_model_files(directory, self.architecture, keys, names)
         try:
-            sizes = SearchSizes(**files.config["sizes"])
+            sizes = parts.load("sizes")(**files.config["sizes"])
             self.words = WordOptions(**files.config["words"])
         except (TypeError, ValueError) as error:
             raise FormatError(path, "sizes and words", f"{error}") from error
@@ -69,7 +79,7 @@ class SearchScorer:
         self.training: Json = files.config["training"]
         self.digest = pair_model_digest(files)
         self.normalised = not trained_self_normalised(self.training)
-        self.network = SearchNetwork(sizes, files.weights, self.normalised)
+        self.network: Any = parts.load("inference")(sizes, files.weights, self.normalised)
 
     @property
     def seed(self) -> int | None:
@@ -99,20 +109,39 @@ class SearchScorer:
         found = self.network.word_log_probs(list(index), levels, offsets)
         return np.split(found, offsets[1:-1])
 
+    def token_log_probs(
+        self, pairs: Sequence[tuple[Sequence[bytes], Sequence[bytes]]]
+    ) -> list[Floats]:
+        """Return log p of each written word of pairs of words, END last.
+
+        Those of its pieces are added up.
+        """
+        of_pieces = self.word_log_probs([self.ids(*pair) for pair in pairs])
+        found = []
+        for (source, target), log_probs in zip(pairs, of_pieces, strict=True):
+            _, written = self.direction.sides(source, target)
+            first = np.cumsum([0, *self.target.lengths(written)])
+            found.append(np.add.reduceat(log_probs, first))
+        return found
+
 
 class PairScorer:
     """Scores packed pairs with a network in memory, on the CPU; see `Scorer`."""
 
-    def __init__(self, network: RnnSearch, computation: Computation) -> None:
+    def __init__(self, network: PairNetwork, computation: Computation) -> None:
         if computation.dtype.itemsize != np.dtype(np.float32).itemsize:
             found = str(computation.dtype).removeprefix("torch.")
-            raise UsageError(f"RNNsearch is scored in float32, found {found}")
+            raise UsageError(f"networks for sentences are scored in float32, found {found}")
         weights = {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}
-        self._network = SearchNetwork(network.sizes, weights, computation.normalised)
+        inference = ARCHITECTURES[architecture_with(network.sizes)].load("inference")
+        self._network = inference(network.sizes, weights, computation.normalised)
         self._executor = computation.executor
 
     def word_log_probs(self, pairs: PackedPairs) -> Floats:
         """Return log p of every target word and END, pair after pair."""
         sources = phrases_of(pairs.source_levels)
         run = self._executor.map
-        return self._network.word_log_probs(sources, pairs.target_levels, pairs.offsets, run)
+        found: Floats = self._network.word_log_probs(
+            sources, pairs.target_levels, pairs.offsets, run
+        )
+        return found

@@ -15,13 +15,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.networks.architectures import RNNSEARCH
 from moses_feature.networks.direction import FORWARD
+from moses_feature.networks.pieces import PieceVocabulary
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.table_words import TableWords
-from moses_feature.rnnsearch.inference import EncodedSources, Inputs, States
-from moses_feature.rnnsearch.scorer import SearchScorer
+from moses_feature.rnnsearch.inference import EncodedSources, Inputs, SearchNetwork, States
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.sentences.scorer import SentenceModel
 
 MOST_STATES = 1 << 15
 """The most states of a sentence that are kept, at 5 kB each with `small`."""
@@ -52,7 +54,13 @@ class RnnSearchFeature:
     """
 
     def __init__(self, directory: Path) -> None:
-        scorer = SearchScorer(directory)
+        scorer = SentenceModel(directory)
+        if scorer.architecture != RNNSEARCH or isinstance(scorer.target, PieceVocabulary):
+            found = "a Transformer" if scorer.architecture != RNNSEARCH else "one of subwords"
+            raise MosesFeatureError(
+                f"{directory}: expected an RNNsearch of whole words in a search, found {found}: "
+                "rescore n-best lists with it"
+            )
         if scorer.direction != FORWARD:
             raise MosesFeatureError(
                 f"{directory}: expected a network of {FORWARD} in a search, found one of "
@@ -61,7 +69,7 @@ class RnnSearchFeature:
         self.end = END
         self.source, self.target = scorer.source, scorer.target
         self.words = TableWords().words(scorer)
-        self._network = scorer.network
+        self._network: SearchNetwork = scorer.network
         self._sentences: list[list[int]] = []
         self.forget()
 
@@ -86,7 +94,7 @@ class RnnSearchFeature:
     def guesses(self, words: Integers) -> Floats:
         """Return approximate log p (n,) of words (n,), whatever the context."""
         nothing = np.zeros((1, self._network.width), dtype=np.float32)
-        found: Floats = self._network.all_log_probs(nothing)[0, words]
+        found: Floats = self._network.softmax.all(nothing)[0, words]
         return found
 
     def log_probs(self, tree: NDArray[np.int32], nodes: Integers, words: Integers) -> Floats:
@@ -107,7 +115,7 @@ class RnnSearchFeature:
         used, state = np.unique(state, return_inverse=True)
         inputs = Inputs(self._network, last)
         features = self._network.features(self._some(used), state, inputs, last)
-        return self._network.log_probs_at(features, row, words)
+        return self._network.softmax.at(features, row, words)
 
     def _begin(self, tree: NDArray[np.int32], node: int) -> None:
         """Encode the sentence of a node, unless it is the current one and there is memory."""

@@ -1,0 +1,197 @@
+"""The command `moses-feature model train-sentences`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.device import DeviceOptions, device_options
+from moses_feature.cli.common.groups import Given, OptionGroup, take
+from moses_feature.cli.common.options import estimate_option
+from moses_feature.cli.common.paths import READ, WRITE_MODEL
+from moses_feature.cli.common.vocabulary import FiniteRange, WholeRange, option
+from moses_feature.cli.models.training_options import (
+    SizeOptions,
+    alignment_option,
+    held_out_option,
+    resume_option,
+    run_options,
+    sample_option,
+    self_normalisation_option,
+    shortlist_options,
+    size_options,
+)
+from moses_feature.networks.architectures import RNNSEARCH, TRANSFORMER
+from moses_feature.networks.direction import Direction
+from moses_feature.rnnsearch.settings import SEARCH_PRESETS, SearchSizes
+from moses_feature.runtime.errors import UsageError
+from moses_feature.sentences.settings import SentenceData, SentenceSettings
+from moses_feature.training.settings import RunSettings
+from moses_feature.transformer.settings import TRANSFORMER_PRESETS, TransformerSizes
+
+if TYPE_CHECKING:
+    import torch
+
+DEFAULTS = SentenceSettings()
+FEWEST_SUBWORDS, MOST_SUBWORDS = 300, 64_000
+
+
+@dataclass(frozen=True)
+class SentenceOptions:
+    """The user's options for training on sentences, before device and texts are known."""
+
+    architecture: str
+    size: SizeOptions
+    run: RunSettings
+    self_normalisation: float
+    sample: int | None
+    label_smoothing: float
+    subwords: int | None
+    shortlist: int
+    min_count: int
+    longest: int
+    direction: Direction
+    alignment: str | None
+
+    @classmethod
+    def from_options(cls, given: Given) -> SentenceOptions:
+        """Pick them from the options of a command."""
+        size = SizeOptions.from_options(given, SearchSizes, TransformerSizes)
+        direction = take(Direction, given)
+        return take(
+            cls, given, size=size, direction=direction, run=take(RunSettings, given, "clip")
+        )
+
+    def settings(self, device: torch.device) -> SentenceSettings:
+        """Return the settings of training on a device."""
+        if self.subwords is not None and self.alignment is not None:
+            raise UsageError("--alignment is of words: not with --subwords")
+        if self.architecture == TRANSFORMER and self.alignment is not None:
+            raise UsageError("--alignment: a Transformer does not learn from links")
+        sizes: SearchSizes | TransformerSizes
+        if self.architecture == TRANSFORMER:
+            sizes = self.size.on(device, TRANSFORMER_PRESETS)
+        else:
+            sizes = self.size.on(device, SEARCH_PRESETS)
+        return SentenceSettings(
+            **vars(self.run),
+            sizes=sizes,
+            self_normalisation=self.self_normalisation,
+            sample=self.sample,
+            label_smoothing=self.label_smoothing,
+        )
+
+    def data(self, source: str, target: str) -> SentenceData:
+        """Return the data to train on."""
+        limits = self.shortlist, self.min_count, self.longest
+        of_words = self.direction, self.alignment, self.subwords
+        return SentenceData(source, target, *limits, *of_words)
+
+
+sentence_options = OptionGroup(
+    "Training",
+    "training",
+    SentenceOptions.from_options,
+    option(
+        "architecture",
+        "RNNsearch, or a Transformer (Vaswani et al. 2017), which takes --subwords best.",
+        default=RNNSEARCH,
+        within=[RNNSEARCH, TRANSFORMER],
+    ),
+    option(
+        "reverse",
+        "Learn p(source | target): read TARGET and write SOURCE, which keep their places.",
+    ),
+    option("right-to-left", "Write the last word first."),
+    size_options(
+        SEARCH_PRESETS,
+        {
+            "hidden": "hidden units of each recurrence (rnnsearch)",
+            "embedding": "word embedding (rnnsearch)",
+            "alignment": "units of the alignment model (rnnsearch)",
+            "maxout": "maxout units (rnnsearch)",
+            "units": "units of a state (transformer)",
+            "heads": "heads that share the units (transformer)",
+            "inner": "units of the feed-forward layers (transformer)",
+            "encoder_layers": "layers that read (transformer)",
+            "decoder_layers": "layers that write (transformer)",
+        },
+    ),
+    option(
+        "subwords",
+        "Read and write N pieces of words a side, learnt by byte-pair encoding, in place of a "
+        "shortlist: no word is unknown. 2,000 to 4,000 for texts of up to 100,000 sentences.",
+        within=WholeRange(FEWEST_SUBWORDS, MOST_SUBWORDS),
+    ),
+    option(
+        "label-smoothing",
+        "Share of all words together in what the network should predict; 0.1 is usual.",
+        default=DEFAULTS.label_smoothing,
+        within=FiniteRange(0, 1, max_open=True),
+    ),
+    shortlist_options(SentenceData, "Words a side"),
+    option(
+        "longest",
+        "Words of a sentence at most; pairs with a longer one are left out.",
+        default=SentenceData.longest,
+    ),
+    alignment_option(),
+    held_out_option(DEFAULTS, "source sentences"),
+    self_normalisation_option("to rescore with"),
+    sample_option(DEFAULTS.sample),
+    run_options(DEFAULTS, "sentence pairs", "an epoch, 5,000 at most,"),
+)
+
+
+@click.command("train-sentences", cls=Command, no_args_is_help=True)
+@click.argument("source", type=READ)
+@click.argument("target", type=READ)
+@click.argument("model", type=WRITE_MODEL)
+@resume_option
+@estimate_option
+@sentence_options
+@device_options
+@debug_option
+def train_command(
+    source: str,
+    target: str,
+    model: str,
+    resume: bool,
+    estimate: bool,
+    training: SentenceOptions,
+    device: DeviceOptions,
+) -> None:
+    """Train a network for sentences on two tokenised texts.
+
+    Line n of TARGET translates line n of SOURCE. The best model, by the loss on held-out sentence
+    pairs, is kept in MODEL. The first of the budgets that is spent (--updates, --epochs, --minutes,
+    --patience) ends the training.
+
+    \b
+    Example:
+      moses-feature model train-sentences train.en train.fr en-fr.search --dropout 0.2 --minutes 60
+      moses-feature model train-sentences train.en train.fr en-fr.transformer
+        --architecture transformer --subwords 2000 --minutes 60
+    """
+    from moses_feature.cli.models.training_run import train_and_show
+    from moses_feature.sentences.training import train_sentences
+
+    texts = Path(source), Path(target)
+    if all(text.exists() for text in texts) and texts[0].samefile(texts[1]):
+        raise UsageError(f"{source} and {target}: expected two texts, found one")
+    on = device.prepare()
+    settings, directory = training.settings(on), Path(model)
+    train_and_show(
+        train_sentences,
+        training.data(source, target),
+        settings,
+        directory,
+        on,
+        resume,
+        "sentence pairs",
+        estimate,
+    )

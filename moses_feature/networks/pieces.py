@@ -1,0 +1,197 @@
+"""Subwords: pieces of words, learnt by byte-pair encoding (Sennrich et al. 2016); free of torch.
+
+sentencepiece learns and splits. A piece that begins a word begins with a mark; characters that no
+piece has are spelt in bytes, of which each is a piece, so that no word is unknown.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+
+from moses_feature.networks.vocabulary import SYMBOLS, Vocabulary
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.runtime.files import write_whole
+
+PIECES = ".pieces"
+"""The suffix of sentencepiece's model beside a vocabulary, in place of its own."""
+MARK = "▁"
+FIRST_BYTE, BYTES = len(SYMBOLS), 256
+FEWEST_PIECES = 300
+SENTENCES = 2_000_000
+"""The most sentences to learn from; of a larger text, a sample of so many."""
+
+
+@dataclass(frozen=True)
+class PieceVocabulary(Vocabulary):
+    """A vocabulary of pieces, into which words are split.
+
+    Attributes:
+        shortlist: the pieces.
+        model: sentencepiece's model, as it writes it.
+    """
+
+    model: bytes = field(default=b"", repr=False)
+    _known: dict[bytes, list[int]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    @cached_property
+    def _processor(self) -> SentencePieceProcessor:
+        return SentencePieceProcessor(model_proto=self.model)
+
+    def pieces(self, word: bytes) -> list[int]:
+        """Return the ids of the pieces of a word."""
+        found = self._known.get(word)
+        if found is None:
+            found = self._known[word] = self._split(word)
+        return found
+
+    def _split(self, word: bytes) -> list[int]:
+        try:
+            ids: list[int] = self._processor.encode(word.decode())
+        except UnicodeDecodeError:
+            ids = []
+        if self.words(ids) == [word]:
+            return ids
+        return [self.index[MARK.encode()], *(FIRST_BYTE + byte for byte in word)]
+
+    def ids(self, words: Iterable[bytes]) -> list[int]:
+        """Return the ids of the pieces of words, the end-of-phrase symbol not included."""
+        return [piece for word in words for piece in self.pieces(word)]
+
+    def words(self, ids: Sequence[int]) -> list[bytes]:
+        """Return the words that pieces spell."""
+        mark = MARK.encode()
+        words: list[bytes] = []
+        for number in ids:
+            piece = self._spelling(number)
+            begins = piece.startswith(mark) and not self._is_byte(number)
+            if begins or not words:
+                words.append(piece.removeprefix(mark) if begins else piece)
+            else:
+                words[-1] += piece
+        return [word for word in words if word]
+
+    def split(self, words: Iterable[bytes]) -> list[bytes]:
+        """Return the pieces of words, as they stand in the vocabulary."""
+        return super().words(self.ids(words))
+
+    def _spelling(self, number: int) -> bytes:
+        if self._is_byte(number):
+            return bytes([number - FIRST_BYTE])
+        if number < len(SYMBOLS):
+            return SYMBOLS[number]
+        return self.shortlist[number - len(SYMBOLS)]
+
+    @staticmethod
+    def _is_byte(number: int) -> bool:
+        return FIRST_BYTE <= number < FIRST_BYTE + BYTES
+
+    def lengths(self, words: Iterable[bytes]) -> list[int]:
+        """Return the number of pieces of each word."""
+        return [len(self.pieces(word)) for word in words]
+
+    def knows(self, word: bytes) -> bool:
+        """Return whether a word is spelt in few pieces, as words of its language are."""
+        return len(self.pieces(word)) <= max(1, len(word) // 3)
+
+    def save(self, path: Path) -> None:
+        """Write the pieces, one a line, and sentencepiece's model beside them."""
+        super().save(path)
+        write_whole(path.with_suffix(PIECES), self.model)
+
+    def content(self) -> bytes:
+        """Return the pieces, and the rules by which words are split."""
+        return super().content() + self.model
+
+
+def has_pieces(vocabulary: Vocabulary) -> bool:
+    """Return whether a vocabulary splits words."""
+    return isinstance(vocabulary, PieceVocabulary)
+
+
+def learn_pieces(words: Iterable[bytes], count: int, path: str) -> PieceVocabulary:
+    """Learn pieces from sentences.
+
+    Args:
+        words: sentences, tokens separated by blanks; what is not UTF-8 is left out.
+        count: the number of pieces, those of single bytes included.
+        path: the name of the text, for errors.
+
+    Raises:
+        MosesFeatureError: the text has too few words for so many pieces, or too many characters.
+    """
+    if count < FEWEST_PIECES:
+        raise UsageError(f"subwords: expected {FEWEST_PIECES} at least, found {count}")
+    model = io.BytesIO()
+    texts = (text.decode(errors="ignore").replace(MARK, " ") for text in words)
+    try:
+        SentencePieceTrainer.train(
+            sentence_iterator=texts,
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=count,
+            character_coverage=0.9999,
+            normalization_rule_name="identity",
+            byte_fallback=True,
+            eos_id=SYMBOLS.index(b"</s>"),
+            unk_id=SYMBOLS.index(b"<unk>"),
+            bos_id=-1,
+            pad_id=-1,
+            input_sentence_size=SENTENCES,
+            num_threads=1,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        reason = _reason(f"{error}")
+        raise MosesFeatureError(
+            f"{path}: expected a text with enough words for {count} subwords: {reason}"
+        ) from None
+    return of_model(model.getvalue())
+
+
+def _reason(message: str) -> str:
+    """Return sentencepiece's reason, without the place in its code."""
+    found = re.search(r"<= (\d+)", message)
+    return f"{found[1]} are possible" if found else message.rsplit("]", 1)[-1].strip()
+
+
+def of_model(model: bytes) -> PieceVocabulary:
+    """Return the vocabulary of a model of sentencepiece.
+
+    Raises:
+        RuntimeError: it is no model, or one without our symbols and pieces of bytes.
+    """
+    processor = SentencePieceProcessor(model_proto=model)
+    count = processor.get_piece_size()
+    pieces = [processor.id_to_piece(number).encode() for number in range(count)]
+    first = [*SYMBOLS, *(b"<0x%02X>" % byte for byte in range(BYTES))]
+    if pieces[: len(first)] != first or MARK.encode() not in pieces:
+        raise RuntimeError("it was not learnt by this program")
+    return PieceVocabulary(tuple(pieces[len(SYMBOLS) :]), model)
+
+
+def load_vocabulary(path: Path) -> Vocabulary:
+    """Read what `save` of either kind wrote.
+
+    Raises:
+        MosesFeatureError: a file cannot be read.
+        FormatError: it is no vocabulary, or sentencepiece's model has other pieces.
+    """
+    plain, beside = Vocabulary.load(path), path.with_suffix(PIECES)
+    if not beside.exists():
+        return plain
+    try:
+        found = of_model(beside.read_bytes())
+    except (OSError, RuntimeError) as error:
+        raise FormatError(beside, "a model of sentencepiece", f"{error}") from error
+    if found.shortlist != plain.shortlist:
+        raise FormatError(beside, f"the pieces of {path.name}", "others")
+    return found

@@ -1,0 +1,56 @@
+"""log p of words after rows of features, on the CPU; free of torch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from moses_feature.networks.kernels import add_exps, logits_at
+from moses_feature.networks.products import ROWS, Matrix, blocks_of
+from moses_feature.runtime.arrays import Floats, Floats32, Integers
+
+NO_LOGIT = -1e30
+
+
+class WordSoftmax:
+    """The last layer of a network: p(word) is proportional to exp(weight features + bias).
+
+    Args:
+        weight: (V, S).
+        bias: (V,).
+        normalised: whether log Z is subtracted; if not (it is near 0 by training), no sum is
+            needed, which is half of the work.
+    """
+
+    def __init__(self, weight: Floats32, bias: Floats32, normalised: bool) -> None:
+        self._weight = np.ascontiguousarray(weight)
+        self._bias = bias
+        self._matrix = Matrix(weight.T)
+        self._normalised = normalised
+
+    def at(self, features: Floats32, row: Integers, word: Integers) -> Floats:
+        """Return log p (n,) of words, each of which follows a row of features (N, S)."""
+        logits = np.empty(len(row), dtype=np.float32)
+        logits_at(features, self._weight, self._bias, row, word, logits)
+        log_probs: Floats = logits.astype(np.float64)
+        if self._normalised:
+            log_probs -= self._log_sums(features)[row]
+        return log_probs
+
+    def all(self, features: Floats32) -> Floats:
+        """Return log p (N, V) of all words after features (N, S), always normalised."""
+        logits = self._matrix.product(features)
+        logits += self._bias
+        log_probs = logits.astype(np.float64)
+        log_probs -= self._log_sums(features)[:, None]
+        return log_probs
+
+    def _log_sums(self, features: Floats32) -> Floats:
+        """Return the logarithms of the sums of exp(logit) over all words (N,)."""
+        blocks = blocks_of(features)
+        rows = len(blocks) * ROWS
+        top, total = np.full(rows, NO_LOGIT, dtype=np.float32), np.zeros(rows, dtype=np.float32)
+        for part, columns in self._matrix.parts:
+            logits = np.matmul(blocks, part).reshape(rows, -1)
+            add_exps(logits, self._bias[columns], top, total)
+        sums: Floats = np.log(total.astype(np.float64)) + top.astype(np.float64)
+        return sums[: len(features)]

@@ -1,0 +1,80 @@
+"""RNNsearch as a writer of translations: its prefixes; free of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from moses_feature.networks.vocabulary import END
+from moses_feature.phrases.generation.prefixes import likeliest_words
+from moses_feature.rnnsearch.inference import EncodedSources, Ids, Inputs, SearchNetwork, States
+from moses_feature.runtime.arrays import Floats, Floats32, Integers
+
+
+class SearchPrefixes:
+    """N prefixes of translations of some sentences.
+
+    Args:
+        network: the network.
+        sources: the encoded sentences.
+        states: the distinct states before the last words.
+        state: (N,) the state of each prefix.
+        last: (N,) the last words, END for an empty prefix.
+    """
+
+    def __init__(
+        self,
+        network: SearchNetwork,
+        sources: EncodedSources,
+        states: States,
+        state: Integers,
+        last: Integers,
+    ) -> None:
+        self._network = network
+        self._sources = sources
+        self._states = states
+        self._state = state
+        self._last = last
+
+    @classmethod
+    def empty(cls, network: SearchNetwork, sentences: Sequence[Ids]) -> SearchPrefixes:
+        """Return an empty prefix for each sentence, one at least."""
+        sources, every = network.encode(sentences), np.arange(len(sentences))
+        states = network.align(sources.start, every, sources)
+        return cls(network, sources, states, every, np.full(len(sentences), END))
+
+    @cached_property
+    def _inputs(self) -> Inputs:
+        return Inputs(self._network, self._last)
+
+    @property
+    def alignments(self) -> Floats32:
+        """(N, longest sentence + 1) alignment of the next word of each prefix.
+
+        Probabilities of the words of its sentence and END; 0 behind END.
+        """
+        return self._states.alignments[self._state]
+
+    def log_probs(self) -> Floats:
+        """Return log p (N, V) of each word, END included, after each prefix."""
+        features = self._network.features(self._states, self._state, self._inputs, self._last)
+        return self._network.softmax.all(features)
+
+    def best(self, count: int) -> tuple[Integers, Floats, Floats]:
+        """Return the likeliest next words (END excluded), their log p, and log p of END.
+
+        Returns:
+            (N, count) words in any order, fewer if the vocabulary is smaller; (N, count) their log
+            p; (N,) log p of END.
+        """
+        return likeliest_words(self.log_probs(), count)
+
+    def grown(self, prefix: Integers, word: Integers) -> SearchPrefixes:
+        """Return longer prefixes: the given ones of these, each with a word appended."""
+        going_on, state = np.unique(prefix, return_inverse=True)
+        states = self._network.next_states(
+            self._states, self._state[going_on], self._inputs, self._last[going_on], self._sources
+        )
+        return SearchPrefixes(self._network, self._sources, states, state, word)

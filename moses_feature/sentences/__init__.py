@@ -1,0 +1,1 @@
+"""Networks for sentence pairs, whatever their architecture."""

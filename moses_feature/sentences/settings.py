@@ -1,0 +1,54 @@
+"""Settings of networks for sentence pairs: training and data; free of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from moses_feature.networks.architectures import PairSizes
+from moses_feature.networks.direction import FORWARD, Direction
+from moses_feature.phrases.settings import TrainingSettings
+from moses_feature.rnnsearch.settings import SEARCH_PRESETS
+from moses_feature.training.settings import LEARNING_RATES
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceSettings(TrainingSettings):
+    """How to train a network for sentences (RNNsearch: Bahdanau et al. 2015, appendix B.2)."""
+
+    rates: ClassVar[Mapping[str, float]] = LEARNING_RATES
+
+    sizes: PairSizes = SEARCH_PRESETS["small"]
+    batch_size: int = 80
+    sample: int | None = None
+    pool: int = 20
+    patience: int = 3
+    held_out_limit: int = 2_000
+
+
+@dataclass(frozen=True)
+class SentenceData:
+    """The data to train a network for sentences on.
+
+    Attributes:
+        source, target: tokenised files with a sentence on each line; line n of one translates
+            line n of the other.
+        shortlist: the number of known words of each side; all others are UNK.
+        min_count: the least count of a word in a shortlist, so that UNK occurs, too.
+        longest: pairs with a longer sentence, in words, are left out.
+        direction: the direction in which the pairs are read and written.
+        word_alignment: a file with the links of a pair on each line, source and target place, as
+            Moses' training leaves it (`aligned.grow-diag-final-and`), for guided alignment.
+        subwords: the pieces of words, by side, that the network reads and writes in place of
+            words; None for words. With them there is no shortlist.
+    """
+
+    source: str
+    target: str
+    shortlist: int = 30_000
+    min_count: int = 2
+    longest: int = 50
+    direction: Direction = FORWARD
+    word_alignment: str | None = None
+    subwords: int | None = None

@@ -1,0 +1,140 @@
+"""Translation by a network alone: beam search for the best mean log p of a word (section 4.3).
+
+Each hypothesis that ends reduces the beam of its sentence by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from moses_feature.networks.architectures import ARCHITECTURES
+from moses_feature.networks.pieces import PieceVocabulary
+from moses_feature.networks.vocabulary import SYMBOLS, UNKNOWN
+from moses_feature.phrases.generation.prefixes import (
+    EmptyPrefixes,
+    longest_translation,
+    search_together,
+)
+from moses_feature.runtime.arrays import Floats, Floats32, Integers
+from moses_feature.sentences.scorer import Ids, SentenceModel
+
+BEAM = 12
+
+
+@dataclass(frozen=True)
+class AlignedTranslation:
+    """A translation, in the order in which the network writes it.
+
+    Attributes:
+        ids: its words, without END.
+        log_prob: natural log of p(translation | source), END included.
+        alignment: (words + 1, source words + 1) for each target word and END, the probabilities of
+            the source words and their END; None of a network without alignments.
+    """
+
+    ids: tuple[int, ...]
+    log_prob: float
+    alignment: Floats32 | None
+
+    @property
+    def score(self) -> float:
+        """The mean of log p over the words and END."""
+        return self.log_prob / (len(self.ids) + 1)
+
+
+@dataclass(frozen=True)
+class _Hypothesis:
+    """A translation that has not ended."""
+
+    ids: tuple[int, ...]
+    log_prob: float
+    alignments: tuple[Floats32, ...]
+
+
+@dataclass
+class _BestTranslations:
+    """The search for the translations of one sentence; see `BeamSearch`."""
+
+    width: int
+    longest: int
+    source_words: int
+    live: list[_Hypothesis] = field(default_factory=lambda: [_Hypothesis((), 0.0, ())])
+    ended: list[AlignedTranslation] = field(default_factory=list)
+
+    def advance(
+        self, words: Integers, log_probs: Floats, ends: Floats, alignments: Floats32 | None
+    ) -> list[tuple[int, int]]:
+        """Extend the hypotheses by the best words; see `BeamSearch`."""
+        before = np.array([hypothesis.log_prob for hypothesis in self.live])[:, None]
+        totals = before + np.column_stack([ends, log_probs])
+        if len(self.live[0].ids) == self.longest:
+            totals[:, 1:] = -np.inf  # the longest length is reached: only END is left
+        live, chosen = [], []
+        for place in np.argsort(-totals, axis=None, kind="stable")[: self.width].tolist():
+            parent, candidate = divmod(place, totals.shape[1])
+            if (log_prob := float(totals[parent, candidate])) == -np.inf:
+                break
+            hypothesis = self.live[parent]
+            aligned = hypothesis.alignments
+            if alignments is not None:
+                aligned = (*aligned, alignments[parent, : self.source_words + 1])
+            if candidate == 0:
+                alignment = np.stack(aligned) if aligned else None
+                self.ended.append(AlignedTranslation(hypothesis.ids, log_prob, alignment))
+                self.width -= 1
+            else:
+                word = int(words[parent, candidate - 1])
+                live.append(_Hypothesis((*hypothesis.ids, word), log_prob, aligned))
+                chosen.append((parent, word))
+        self.live = live
+        return chosen
+
+
+def translate(
+    empty: EmptyPrefixes, sentences: Sequence[Ids], beam: int = BEAM
+) -> list[list[AlignedTranslation]]:
+    """Return the finished translations of sentences, best first, `beam` at most.
+
+    Args:
+        empty: makes the network's empty prefixes; see `writer`.
+        sentences: ids of source words.
+        beam: the beam of a sentence.
+    """
+    if not sentences:
+        return []
+    searches = [_BestTranslations(beam, longest_translation(len(s)), len(s)) for s in sentences]
+    search_together(empty(sentences), searches, beam)
+    return [sorted(search.ended, key=lambda t: -t.score) for search in searches]
+
+
+def words_of(
+    model: SentenceModel, translation: AlignedTranslation, source: Sequence[bytes]
+) -> list[bytes]:
+    """Return the words of a translation, first word first.
+
+    An unknown word is replaced by the source word to which it is aligned best.
+    """
+    words = model.target.words(translation.ids)
+    if translation.alignment is not None and not isinstance(model.target, PieceVocabulary):
+        for place, word in enumerate(translation.ids):
+            if word == UNKNOWN:
+                words[place] = _copied(translation.alignment[place], source)
+    return words[::-1] if model.direction.right_to_left else words
+
+
+def _copied(alignment: Floats32, source: Sequence[bytes]) -> bytes:
+    if not source:
+        return SYMBOLS[UNKNOWN]
+    return source[int(alignment[: len(source)].argmax())]
+
+
+def writer(directory: Path) -> tuple[SentenceModel, EmptyPrefixes]:
+    """Read a network; return it with a function that makes empty prefixes of translations."""
+    model = SentenceModel(directory)
+    prefixes = ARCHITECTURES[model.architecture].load("prefixes")
+    return model, partial(prefixes.empty, model.network)

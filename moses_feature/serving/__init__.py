@@ -1,0 +1,1 @@
+"""A service that translates: processes, HTTP, XML-RPC, a page."""

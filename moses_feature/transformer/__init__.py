@@ -1,0 +1,1 @@
+"""The Transformer, a network of whole sentences: sizes, network, inference."""

@@ -1,0 +1,110 @@
+"""The Transformer (Vaswani et al. 2017), normalised before each layer (Xiong et al. 2020).
+
+Target embeddings and output matrix are one (Press and Wolf 2017).
+
+Axes: B sentence pairs, N source positions, M target positions, D units, V target words.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from moses_feature.networks.pair_network import PairNetwork
+from moses_feature.networks.softmax import WordSample, log_probs_and_norms, mean_log_probs
+from moses_feature.networks.vocabulary import END
+from moses_feature.transformer.settings import TransformerSizes, waves
+
+
+class Transformer(PairNetwork):
+    """p(target sentence | source sentence) as a product over the target words.
+
+    END follows both sentences, and stands before the first target word. Dropout zeroes
+    components of the embeddings, of what each layer adds, and of the inner units.
+    """
+
+    sizes: TransformerSizes
+
+    def __init__(
+        self, sizes: TransformerSizes, source_words: int, target_words: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.sizes = sizes
+        units = sizes.units
+        given: dict[str, Any] = {"dropout": dropout, "batch_first": True, "norm_first": True}
+        self.dropout = nn.Dropout(dropout)
+        self.source_embedding = nn.Embedding(source_words, units)
+        self.encoder = nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(units, sizes.heads, sizes.inner, **given),
+            sizes.encoder_layers,
+            nn.LayerNorm(units),
+            enable_nested_tensor=False,
+        )
+        self.decoder = nn.TransformerDecoder(
+            nn.TransformerDecoderLayer(units, sizes.heads, sizes.inner, **given),
+            sizes.decoder_layers,
+            nn.LayerNorm(units),
+        )
+        self.output_words = nn.Linear(units, target_words)
+        for module in self.modules():
+            if isinstance(module, nn.MultiheadAttention):
+                module.dropout = 0.0  # of attention weights: slow on a CPU, of little use
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw the weights: Glorot's uniform for matrices, D^-1/2 Gaussian for embeddings."""
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                if name.startswith(("source_embedding", "output_words.weight")):
+                    parameter.normal_(std=self.sizes.units**-0.5, generator=generator)
+                elif parameter.ndim > 1:
+                    nn.init.xavier_uniform_(parameter, generator=generator)
+                elif "norm" not in name:
+                    parameter.zero_()
+                else:
+                    parameter.fill_(float(name.endswith("weight")))
+
+    def _placed(self, words: Tensor, embedding: Tensor) -> Tensor:
+        """Return the embeddings (B, N, D) of words, their places added."""
+        places = torch.from_numpy(waves(words.shape[1], self.sizes.units)).to(words.device)
+        embedded = functional.embedding(words, embedding) * math.sqrt(self.sizes.units)
+        placed: Tensor = self.dropout(embedded + places)
+        return placed
+
+    def forward(
+        self,
+        source: Tensor,
+        source_lengths: Tensor,
+        target: Tensor,
+        target_lengths: Tensor,
+        sample: WordSample | None = None,
+        smooth: bool = False,
+    ) -> tuple[Tensor, ...]:
+        """Return log p and log Z of every target word, END included; see `EncoderDecoder`.
+
+        With `smooth`, also return the mean of log p over all words of the vocabulary.
+        """
+        padding = torch.arange(source.shape[1], device=source.device) > source_lengths[:, None]
+        read = self.encoder(
+            self._placed(source, self.source_embedding.weight), src_key_padding_mask=padding
+        )
+        previous = functional.pad(target[:, :-1], (1, 0), value=END)
+        written = self.decoder(
+            self._placed(previous, self.output_words.weight),
+            read,
+            tgt_mask=nn.Transformer.generate_square_subsequent_mask(
+                target.shape[1], device=target.device
+            ),
+            tgt_is_causal=True,
+            memory_key_padding_mask=padding,
+        )
+        position = torch.arange(target.shape[1], device=target.device)
+        real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
+        before = written[real]  # (words, D)
+        found = log_probs_and_norms(before, self.output_words, target[real], sample)
+        if smooth:
+            return *found, mean_log_probs(before, self.output_words, found[1])
+        return found

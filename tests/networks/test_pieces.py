@@ -1,0 +1,97 @@
+"""Subwords: words become pieces and words again, whatever they are; vocabularies on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_feature.networks.pieces import (
+    PIECES,
+    PieceVocabulary,
+    has_pieces,
+    learn_pieces,
+    load_vocabulary,
+)
+from moses_feature.networks.vocabulary import END, UNKNOWN, Vocabulary
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
+
+TEXT = [b"a man is walking in the park .", b"l &apos; homme marche dans le parc .", "été".encode()]
+VOCABULARY = learn_pieces(TEXT * 20, 340, "text")
+
+
+def test_frequent_words_are_pieces():
+    assert VOCABULARY.lengths([b"man", b"zzz"])[0] < 3
+    assert len(VOCABULARY) == 340
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        b"walking",
+        b"&apos;",
+        "été".encode(),
+        "漢字".encode(),
+        b"\xe9t\xe9",
+        b"</s>",
+        b"<unk>",
+        b"<0x41>",
+    ]
+    + [word.encode() for word in ("▁", "a▁b", "▁▁", "▁a", "\u00a0x", "ﬁ", "e\u0301", "\u200b")],
+)
+def test_no_word_is_unknown_and_each_comes_back(word):
+    ids = VOCABULARY.ids([b"the", word, b"man"])
+    assert UNKNOWN not in ids
+    assert END not in ids
+    assert VOCABULARY.words(ids) == [b"the", word, b"man"]
+    assert sum(VOCABULARY.lengths([b"the", word, b"man"])) == len(ids)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=8), max_size=5))
+def test_any_bytes_come_back(words):
+    words = [w for w in (b"".join(word.split()) for word in words) if w]
+    assert VOCABULARY.words(VOCABULARY.ids(words)) == words
+
+
+def test_pieces_on_disk(tmp_path: Path):
+    path = tmp_path / "target.vocab"
+    VOCABULARY.save(path)
+    loaded = load_vocabulary(path)
+    assert isinstance(loaded, PieceVocabulary)
+    assert has_pieces(loaded)
+    assert loaded == VOCABULARY
+    assert loaded.digest() == VOCABULARY.digest()
+    assert loaded.digest() != Vocabulary(VOCABULARY.shortlist).digest()
+    Vocabulary((b"man",)).save(tmp_path / "plain.vocab")
+    assert not has_pieces(load_vocabulary(tmp_path / "plain.vocab"))
+
+
+def test_pieces_of_another_text(tmp_path: Path):
+    path = tmp_path / "target.vocab"
+    VOCABULARY.save(path)
+    path.with_suffix(PIECES).write_bytes(
+        learn_pieces([b"some other words , quickly jumping over dogs"] * 9, 300, "o").model
+    )
+    with pytest.raises(FormatError, match=r"expected the pieces of target\.vocab, found others"):
+        load_vocabulary(path)
+    path.with_suffix(PIECES).write_bytes(b"damaged")
+    with pytest.raises(FormatError, match="expected a model of sentencepiece"):
+        load_vocabulary(path)
+
+
+def test_too_many_pieces():
+    with pytest.raises(
+        MosesFeatureError, match=r"text: expected a text with enough words for 9000"
+    ):
+        learn_pieces(TEXT, 9000, "text")
+    with pytest.raises(UsageError, match="subwords: expected 300 at least, found 20"):
+        learn_pieces(TEXT, 20, "text")
+    with pytest.raises(MosesFeatureError, match="text: expected a text"):
+        learn_pieces([b""], 400, "text")
+
+
+def test_a_word_of_the_language_is_known():
+    assert VOCABULARY.knows(b"walking")
+    assert not VOCABULARY.knows("漢字".encode())
