@@ -42,6 +42,7 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "translate": "moses_feature.cli.models.translate:translate_command",
             "refine": "moses_feature.cli.models.refine:refine_command",
             "export-nplm": "moses_feature.cli.models.export:export_command",
+            "export-ctranslate2": "moses_feature.cli.models.export:export_ctranslate2_command",
         },
     ),
     "list": (

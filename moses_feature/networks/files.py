@@ -121,9 +121,16 @@ def read_model_files(
 
 
 def file_identity(path: str | Path) -> list[int]:
-    """Return size and modification time of a file, or of a model's weights and config."""
+    """Return size and modification time of a file, or of the files of a model.
+
+    Of one of ours, these are weights and config; another program's model may have any.
+    """
     path = Path(path)
-    files = [path / WEIGHTS, path / CONFIG] if is_model_directory(path) else [path]
+    files = [path]
+    if is_model_directory(path):
+        files = [path / WEIGHTS, path / CONFIG]
+    elif path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.is_file())
     return [n for file in files for n in (file.stat().st_size, file.stat().st_mtime_ns)]
 
 

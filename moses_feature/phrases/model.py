@@ -25,6 +25,7 @@ from moses_feature.networks.files import (
     write_model_files,
 )
 from moses_feature.networks.pair_network import PairNetwork, network_of
+from moses_feature.networks.pieces import has_pieces
 from moses_feature.networks.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
 from moses_feature.runtime.errors import FormatError
 from moses_feature.runtime.files import Json
@@ -58,7 +59,9 @@ class PhraseModel:
     @property
     def loss(self) -> tuple[int, str]:
         """What is shown of its loss: the factor on it, and the unit."""
-        return (-1, "expected BLEU") if "objective" in self.training else (1, "nats per word")
+        if "objective" in self.training:
+            return -1, "expected BLEU"
+        return 1, "nats per subword" if has_pieces(self.target) else "nats per word"
 
     def shown_loss(self, loss: float) -> str:
         """Return a loss of its training with its unit."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from moses_feature.networks import architectures
 from moses_feature.networks.files import CONFIG, architecture_of
 from moses_feature.networks.known_words import KnownPairs
 from moses_feature.phrases.table_words import TableWords
+from moses_feature.rescoring.ctranslate2 import CTRANSLATE2, CTranslate2Feature, is_ctranslate2
 from moses_feature.rescoring.nbest import (
     TRANSLATIONS,
     AnyTranslation,
@@ -28,68 +27,11 @@ from moses_feature.rescoring.nbest import (
     SentenceScorer,
     check_names,
 )
+from moses_feature.rescoring.own_source import OwnSource
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.arrays import Integers
 from moses_feature.runtime.errors import FormatError, UsageError
 from moses_feature.sentences.scorer import SENTENCE_ARCHITECTURES, SentenceModel
-
-logger = logging.getLogger(__name__)
-
-FEWEST, MOST = 20, 50
-"""The fewest translations to judge by, and the most that are tried."""
-LEAST_BETTER = 0.7
-"""The least share that a translation's own sentence explains better than another; by chance 0.5."""
-
-
-class OwnSource:
-    """Counts translations that their own sentence explains better than another one.
-
-    Thread-safe.
-
-    Args:
-        feature: the name of the feature that scores them.
-        source: the name of the source text.
-
-    Attributes:
-        is_done: whether enough translations were tried.
-    """
-
-    def __init__(self, feature: str, source: str) -> None:
-        self._names = feature, source
-        self._tried = self._better = 0
-        self._lock = Lock()
-        self.is_done = False
-
-    def add(self, own: float, other: float) -> None:
-        """Count a translation.
-
-        Args:
-            own: mean log p of a word, given its own sentence.
-            other: the same, given another sentence.
-        """
-        with self._lock:
-            self._tried += 1
-            self._better += own > other
-        if self._tried >= MOST:
-            self.finish()
-
-    def finish(self) -> None:
-        """Warn once if too few translations were explained better by their own sentences."""
-        with self._lock:
-            if self.is_done:
-                return
-            self.is_done = True
-        if self._tried >= FEWEST and self._better < LEAST_BETTER * self._tried:
-            feature, source = self._names
-            logger.warning(
-                "%s explains %d of %d translations better by their own sentences than by the ones "
-                "beside them, of a good network it is nearly all: do the lists belong to %s, and "
-                "the network to these languages?",
-                feature,
-                self._better,
-                self._tried,
-                source,
-            )
 
 
 class JointFeature:
@@ -245,6 +187,7 @@ NAMES = {
     JOINT_ARCHITECTURE: "NNJM0",
     architectures.RNNSEARCH: "RNNsearch0",
     architectures.TRANSFORMER: "Transformer0",
+    CTRANSLATE2: "NMT0",
     architectures.ENCODER_DECODER: "RNN0",
     architectures.FEED_FORWARD: "RNN0",
 }
@@ -280,6 +223,7 @@ def scorers_of(
     """
     makers: dict[str, Callable[[str, str], SentenceScorer]] = {
         LM_ARCHITECTURE: lambda name, path: CslmScorer(name, load_neural_lm(path)),
+        CTRANSLATE2: lambda name, path: CTranslate2Feature(name, path, source),
         **(others or {}),
     }
     scorers: list[SentenceScorer] = []
@@ -311,5 +255,7 @@ def model_kind(path: str) -> str:
     directory = Path(path)
     if not directory.is_dir():
         return LM_ARCHITECTURE
+    if is_ctranslate2(directory):
+        return CTRANSLATE2
     first_of_folds = directory / "fold-1"
     return architecture_of(first_of_folds if first_of_folds.is_dir() else directory)

@@ -148,6 +148,6 @@ def test_every_network_of_an_ensemble_is_part_of_the_identity(models, tmp_path, 
     identities.append(DecoderSettings(rescoring=(("S", str(tmp_path / "one")),)).identity())
     assert all(a != b for n, a in enumerate(identities) for b in identities[:n])
     with pytest.raises(
-        FormatError, match="rnnsearch or transformer or feed-forward-lm, found rnn-"
+        FormatError, match="rnnsearch or transformer or feed-forward-lm or ctranslate2, found"
     ):
         scorers_of([("S", str(model_directory))], SourceText([], "source"))

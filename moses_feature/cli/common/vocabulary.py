@@ -85,9 +85,9 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     "evaluate-every first folds heads hidden inner length-ratio lines list-size longest "
     "map-phrases map-words max-iterations maxout min-count most-bytes most-waiting order "
     "pair-count patience phrase-length pops positions projection rank sampled-words samples second "
-    "seeds shortest shortlist stack subwords units updates words",
+    "seeds shortest shortlist stack units updates words",
     NOT_NEGATIVE: "ask distortion-limit most-lines random-directions restarts source-factor "
-    "source-window target-factor warmup",
+    "source-window subwords target-factor warmup",
     BATCH: "batch-size",
     PORT: "port",
     SEED: "seed",

@@ -87,6 +87,7 @@ def _lm_description(
 
 def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, Any]]:
     from moses_feature.networks.architectures import architecture_with
+    from moses_feature.networks.pieces import has_pieces
     from moses_feature.phrases.model import PhraseModel
 
     networks = (model,) if isinstance(model, PhraseModel) else model.networks
@@ -95,12 +96,12 @@ def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, A
     yield "architecture", architecture_with(sizes)
     yield "networks", f"{len(networks)}{', cross-fitted' if len(networks) > 1 else ''}"
     for name, size in vars(sizes).items():
-        yield SIZES[name], size
+        yield SIZES.get(name, name.replace("_", " ")), size
     yield "parameters", f"{sum(p.numel() for p in network.parameters()):,}"
     if isinstance(model, PhraseModel):
         yield "direction", model.direction
-    yield "source words", f"{len(model.source.shortlist):,}"
-    yield "target words", f"{len(model.target.shortlist):,}"
+    for side, of in ("source", model.source), ("target", model.target):
+        yield f"{side} {'subwords' if has_pieces(of) else 'words'}", f"{len(of.shortlist):,}"
     yield "escaped", "yes" if model.escaped else "no"
     yield "self-normalised", _self_normalised(networks[0])
     yield "weights SHA-256", model.digest

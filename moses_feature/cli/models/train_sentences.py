@@ -10,7 +10,7 @@ import click
 
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.device import DeviceOptions, device_options
-from moses_feature.cli.common.groups import Given, OptionGroup, take
+from moses_feature.cli.common.groups import Given, OptionGroup, take, typed
 from moses_feature.cli.common.options import estimate_option
 from moses_feature.cli.common.paths import READ, WRITE_MODEL
 from moses_feature.cli.common.vocabulary import FiniteRange, WholeRange, option
@@ -37,7 +37,19 @@ if TYPE_CHECKING:
     import torch
 
 DEFAULTS = SentenceSettings()
-FEWEST_SUBWORDS, MOST_SUBWORDS = 300, 64_000
+RECIPE = {
+    "subwords": 2000,
+    "batch_size": 32,
+    "warmup": 300,
+    "label_smoothing": 0.1,
+    "dropout": 0.2,
+    "patience": 8,
+}
+"""The defaults of a Transformer where they are other ones."""
+COOLED_RECIPE = {"cooldown": 0.6}
+"""Another one if there is a budget."""
+BUDGETS = "updates", "epochs", "minutes"
+MOST_SUBWORDS = 64_000
 
 
 @dataclass(frozen=True)
@@ -59,7 +71,11 @@ class SentenceOptions:
 
     @classmethod
     def from_options(cls, given: Given) -> SentenceOptions:
-        """Pick them from the options of a command."""
+        """Pick them from the options of a command; a Transformer has defaults of its own."""
+        if given["architecture"] == TRANSFORMER:
+            recipe = RECIPE | (COOLED_RECIPE if any(map(given.get, BUDGETS)) else {})
+            given |= {name: recipe[name] for name in recipe.keys() - {*typed(recipe)}}
+        given["subwords"] = given["subwords"] or None
         size = SizeOptions.from_options(given, SearchSizes, TransformerSizes)
         direction = take(Direction, given)
         return take(
@@ -98,7 +114,10 @@ sentence_options = OptionGroup(
     SentenceOptions.from_options,
     option(
         "architecture",
-        "RNNsearch, or a Transformer (Vaswani et al. 2017), which takes --subwords best.",
+        "RNNsearch, or a Transformer (Vaswani et al. 2017), whose defaults are those of RNNsearch "
+        "but for --"
+        + ", --".join(f"{name.replace('_', '-')} {value:g}" for name, value in RECIPE.items())
+        + " and, with a budget, --cooldown 0.6.",
         default=RNNSEARCH,
         within=[RNNSEARCH, TRANSFORMER],
     ),
@@ -124,8 +143,9 @@ sentence_options = OptionGroup(
     option(
         "subwords",
         "Read and write N pieces of words a side, learnt by byte-pair encoding, in place of a "
-        "shortlist: no word is unknown. 2,000 to 4,000 for texts of up to 100,000 sentences.",
-        within=WholeRange(FEWEST_SUBWORDS, MOST_SUBWORDS),
+        "shortlist: no word is unknown. 0 for whole words.",
+        default=0,
+        within=WholeRange(0, MOST_SUBWORDS),
     ),
     option(
         "label-smoothing",
@@ -175,7 +195,7 @@ def train_command(
     Example:
       moses-feature model train-sentences train.en train.fr en-fr.search --dropout 0.2 --minutes 60
       moses-feature model train-sentences train.en train.fr en-fr.transformer
-        --architecture transformer --subwords 2000 --minutes 60
+        --architecture transformer --minutes 80
     """
     from moses_feature.cli.models.training_run import train_and_show
     from moses_feature.sentences.training import train_sentences

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -19,12 +20,14 @@ from moses_feature.networks.architectures import RNNSEARCH
 from moses_feature.networks.known_words import KnownWords
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, open_output
+from moses_feature.runtime.processes import cores
 
 if TYPE_CHECKING:
     from moses_feature.runtime.arrays import Floats32
     from moses_feature.sentences.scorer import SentenceModel
 
-SENTENCES_TOGETHER = 16
+SENTENCES_TOGETHER, LARGE_BATCH = 16, 512
+"""Sentences that are translated together, by our networks and by CTranslate2."""
 LARGEST_BEAM = 1000
 
 
@@ -39,29 +42,51 @@ LARGEST_BEAM = 1000
 )
 @debug_option
 def translate_command(model: str, beam: int, alignment_out: str | None) -> None:
-    """Translate the standard input with an RNNsearch alone.
+    """Translate the standard input with a network for sentences alone.
 
-    The translation has the best mean of log p over its words and its end. An unknown word is the
+    MODEL is an RNNsearch, a Transformer, or a model of CTranslate2. The translation has the best
+    mean of log p over its words and its end. With a network of whole words, an unknown word is the
     source word that it is aligned to most.
 
     \b
     Example:
       moses-feature model translate en-fr.search < test.en > test.out
     """
-    from moses_feature.networks.pieces import has_pieces
-    from moses_feature.sentences.translate import translate, words_of, writer
+    from moses_feature.rescoring.ctranslate2 import CTranslate2Model, is_ctranslate2
 
     if alignment_out == STANDARD_STREAM:
         raise UsageError("alignments are written to a file, found -")
+    if is_ctranslate2(model):
+        if alignment_out is not None:
+            raise UsageError(f"--alignment-out: {model} does not align words")
+        converted = CTranslate2Model(Path(model), cores())
+        for some in _together(LARGE_BATCH):
+            for text in converted.translate(some, beam):
+                click.echo(text)
+    else:
+        _translate(model, beam, alignment_out)
+
+
+def _together(count: int) -> Iterator[list[list[bytes]]]:
+    """Yield the sentences of the standard input, so many at a time."""
+    with LineReader(STANDARD_STREAM) as reader:
+        sentences = (tokens(line) for line in reader)
+        while some := list(islice(sentences, count)):
+            yield some
+
+
+def _translate(model: str, beam: int, alignment_out: str | None) -> None:
+    """Translate the standard input with a network of ours."""
+    from moses_feature.networks.pieces import has_pieces
+    from moses_feature.sentences.translate import translate, words_of, writer
+
     scorer, empty = writer(Path(model))
     if alignment_out and (scorer.architecture != RNNSEARCH or has_pieces(scorer.source)):
         raise UsageError(f"--alignment-out: {model} does not align words")
     known = KnownWords(model, "the text to translate", scorer.source, scorer.target)
     with ExitStack() as stack:
-        reader = stack.enter_context(LineReader(STANDARD_STREAM))
         file = stack.enter_context(open_output(Path(alignment_out))) if alignment_out else None
-        sentences = (tokens(line) for line in reader)
-        while some := list(islice(sentences, SENTENCES_TOGETHER)):
+        for some in _together(SENTENCES_TOGETHER):
             for words in some:
                 known.add(words)
             found = translate(empty, [scorer.source.ids(words) for words in some], beam)

@@ -1,0 +1,237 @@
+"""Models of CTranslate2 as scorers of n-best lists and as translators; free of torch.
+
+Any converted sequence-to-sequence model (OPUS-MT, NLLB, Marian, OpenNMT, fairseq), with its models
+of sentencepiece beside it and a file that says how its text is made of tokens:
+
+    {"source_language": "en", "target_language": "fr",
+     "source_pieces": "source.spm", "target_pieces": "target.spm",
+     "source_suffix": ["</s>"]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sentencepiece import SentencePieceProcessor
+
+from moses_feature.phrases.generation.prefixes import longest_translation
+from moses_feature.rescoring.nbest import AnyTranslation, BadTranslationError
+from moses_feature.rescoring.own_source import OwnSource
+from moses_feature.rescoring.source import SourceText
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.runtime.json_files import read_json, record
+
+CTRANSLATE2 = "ctranslate2"
+WEIGHTS, TEXT = "model.bin", "moses-feature.json"
+WHAT = "how text is made for a model of CTranslate2"
+MOST_PIECES = 1000
+"""The most pieces of a sentence: more are an error, and never cut."""
+PIECES_TOGETHER = 4096
+"""Pieces of a batch, padding included."""
+BEAM = 5
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How the text of a model is made of tokens.
+
+    Attributes:
+        source_language, target_language: codes by which tokens are put together as text; None if
+            the model reads or writes tokens as they stand.
+        source_pieces, target_pieces: models of sentencepiece, in the model's directory.
+        source_prefix, source_suffix: pieces around a source sentence, such as its language and
+            `</s>`.
+        target_prefix: pieces before a target sentence, such as its language; they are not scored.
+        compute_type: of the products, such as float32 or int8.
+    """
+
+    source_pieces: str
+    target_pieces: str
+    source_language: str | None = None
+    target_language: str | None = None
+    source_prefix: tuple[str, ...] = ()
+    source_suffix: tuple[str, ...] = ()
+    target_prefix: tuple[str, ...] = ()
+    compute_type: str = "float32"
+
+
+def is_ctranslate2(path: str | Path) -> bool:
+    """Return whether a directory is a model of CTranslate2."""
+    return (Path(path) / WEIGHTS).is_file()
+
+
+class CTranslate2Model:
+    """A converted model.
+
+    Args:
+        directory: the model, its pieces and how its text is made.
+        threads: threads of a batch.
+
+    Raises:
+        UsageError: CTranslate2, or sacremoses where it is needed, is not installed.
+        MosesFeatureError: a file is missing.
+        FormatError: a file is damaged.
+    """
+
+    def __init__(self, directory: Path, threads: int = 1) -> None:
+        try:
+            from ctranslate2 import Translator
+        except ImportError:
+            raise UsageError(
+                f"{directory} is a model of CTranslate2: pip install 'moses-feature[ctranslate2]'"
+            ) from None
+        path = directory / TEXT
+        if not path.is_file():
+            raise MosesFeatureError(
+                f"{path}: expected {WHAT}, such as "
+                '{"source_language": "en", "target_language": "fr", "source_pieces": '
+                '"source.spm", "target_pieces": "target.spm", "source_suffix": ["</s>"]}, '
+                "found no such file"
+            )
+        try:
+            self._options = record(TextOptions, read_json(path, WHAT), path, WHAT)
+        except TypeError as error:
+            raise FormatError(path, WHAT, f"{error}") from None
+        options = self._options
+        self._source = _Side(directory, options.source_pieces, options.source_language)
+        self._target = _Side(directory, options.target_pieces, options.target_language)
+        try:
+            self._translator: Any = Translator(
+                str(directory), intra_threads=threads, compute_type=options.compute_type
+            )
+        except (RuntimeError, ValueError) as error:
+            raise FormatError(directory / WEIGHTS, "a model of CTranslate2", f"{error}") from error
+
+    def _read(self, words: Sequence[bytes]) -> list[str]:
+        options = self._options
+        pieces = self._source.pieces(words)
+        return [*options.source_prefix, *pieces, *options.source_suffix]
+
+    def log_probs(
+        self, source: Sequence[bytes], translations: Sequence[Sequence[bytes]]
+    ) -> list[float]:
+        """Return log p, natural logs, of translations of a sentence, END included.
+
+        Raises:
+            BadTranslationError: a sentence has too many pieces.
+        """
+        prefix, read = list(self._options.target_prefix), self._read(source)
+        written = [self._target.pieces(words) for words in translations]
+        for number, pieces in enumerate(written):
+            if max(len(pieces), len(read)) > MOST_PIECES:
+                found = f"{max(len(pieces), len(read))}"
+                raise BadTranslationError(number, f"{MOST_PIECES} pieces at most", found)
+        distinct = list(dict.fromkeys(map(tuple, written)))
+        found = self._translator.score_batch(
+            [read] * len(distinct),
+            [[*prefix, *pieces] for pieces in distinct],
+            max_batch_size=PIECES_TOGETHER,
+            batch_type="tokens",
+            max_input_length=0,
+            offset=len(prefix),
+        )
+        scores = {
+            pieces: float(sum(of.log_probs)) for pieces, of in zip(distinct, found, strict=True)
+        }
+        return [scores[tuple(pieces)] for pieces in written]
+
+    def translate(self, sentences: Sequence[Sequence[bytes]], beam: int = BEAM) -> list[str]:
+        """Return the best translation of each sentence: text, or tokens if it writes them.
+
+        It has at most 10 pieces more than twice those of the longest sentence.
+
+        Raises:
+            MosesFeatureError: a sentence has too many pieces.
+        """
+        read = [self._read(words) for words in sentences]
+        for pieces in read:
+            if len(pieces) > MOST_PIECES:
+                raise MosesFeatureError(f"expected {MOST_PIECES} pieces, found {len(pieces)}")
+        prefix = list(self._options.target_prefix)
+        found = self._translator.translate_batch(
+            read,
+            target_prefix=[prefix] * len(read) if prefix else None,
+            beam_size=beam,
+            max_batch_size=PIECES_TOGETHER,
+            batch_type="tokens",
+            max_input_length=0,
+            max_decoding_length=longest_translation(max(map(len, read), default=0)),
+        )
+        texts = [self._target.text(of.hypotheses[0][len(prefix) :]) for of in found]
+        return [text if words else "" for text, words in zip(texts, sentences, strict=True)]
+
+
+class _Side:
+    """The pieces of one side."""
+
+    def __init__(self, directory: Path, name: str, language: str | None) -> None:
+        path = directory / name
+        if not path.is_file():
+            raise MosesFeatureError(f"{path}: expected a model of sentencepiece, found none")
+        try:
+            self._processor = SentencePieceProcessor(model_file=str(path))
+        except RuntimeError as error:
+            raise FormatError(path, "a model of sentencepiece", f"{error}") from error
+        self._language = language
+
+    @cached_property
+    def _detokenizer(self) -> Any:
+        try:
+            from sacremoses import MosesDetokenizer
+        except ImportError:
+            raise UsageError(
+                "text is made of tokens by sacremoses: pip install 'moses-feature[build]'"
+            ) from None
+        return MosesDetokenizer(lang=self._language)
+
+    def pieces(self, words: Sequence[bytes]) -> list[str]:
+        """Return the pieces of a sentence, given as tokens."""
+        text = b" ".join(words).decode(errors="replace")
+        if self._language is not None:
+            text = self._detokenizer.detokenize(text.split(), unescape=True)
+        pieces: list[str] = self._processor.encode(text, out_type=str)
+        return pieces
+
+    def text(self, pieces: Sequence[str]) -> str:
+        """Return the text that pieces spell."""
+        return str(self._processor.decode(list(pieces)))
+
+
+class CTranslate2Feature:
+    """log p of a translation under a model of CTranslate2; see `SentenceScorer`.
+
+    Args:
+        name: the name of the feature.
+        directory: the model directory.
+        source: the source text.
+    """
+
+    def __init__(self, name: str, directory: str, source: SourceText) -> None:
+        self.name = name
+        self._model = CTranslate2Model(Path(directory))
+        self._source = source
+        self._own = OwnSource(name, source.name)
+
+    def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
+        """Return log p of each translation.
+
+        Raises:
+            BadTranslationError: one has too many pieces, or a word alignment that does not fit.
+        """
+        source = self._source.translated(sentence, translations)
+        words = [of.words for of in translations]
+        found = self._model.log_probs(source.split(), words)
+        beside = self._source.beside(sentence)
+        if words and words[0] and not self._own.is_done and beside.strip() and source != beside:
+            (other,) = self._model.log_probs(beside.split(), words[:1])
+            self._own.add(found[0], other)
+        return found
+
+    def finish(self) -> None:
+        """Check that the lists and the source belong together."""
+        self._source.finish()
+        self._own.finish()
