@@ -22,6 +22,7 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "the scores of a network.)",
         {
             "check": "moses_feature.cli.tables.check:check_command",
+            "filter": "moses_feature.cli.tables.filter:filter_command",
             "merge": "moses_feature.cli.tables.merge:merge_command",
             "report": "moses_feature.cli.tables.report:report_command",
             "favourites": "moses_feature.cli.tables.favourites:favourites_command",

@@ -98,8 +98,8 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     ANY_NUMBER: "least perplexity ratio temperature weight",
     click.STRING: "algorithm aligner architecture bound case decoder device dtype escaped fixed "
     "format frequency heuristic host kind metric moses moses-options optimizer phrase preset prune "
-    "ray reordering scoring-dtype shard side smoothing source-language table-name target-language "
-    "unit",
+    "ray reordering scoring-dtype shard side significance smoothing source-language "
+    "table-name target-language unit",
 }
 """The options of all commands, without their dashes, by the type of their values."""
 TYPES = {word: kind for kind, words in WORDS.items() for word in words.split()}
