@@ -18,6 +18,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
+from weakref import WeakMethod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,6 +139,20 @@ FILLED_WITH = {"begin": "begin", "empty": "null"}
 T = TypeVar("T")
 
 
+def _weakly(method: Callable[[int, int], float]) -> Callable[[int, int], float]:
+    """Return a function that calls a method and does not keep its object alive.
+
+    An object that holds itself would stay in memory in processes without garbage collection.
+    """
+    of_object = WeakMethod(method)
+
+    def call(state: int, word: int) -> float:
+        found = of_object()
+        return 0.0 if found is None else found(state, word)
+
+    return call
+
+
 class LanguageModels:
     """Language models over a common numbering of target words, tree models last.
 
@@ -180,7 +195,7 @@ class LanguageModels:
         self.empty = self._first_states("empty")
         self._permanent: tuple[int, ...] | None = None  # until `keep_states`, nothing is forgotten
         signature = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64, ctypes.c_int64)
-        self._callbacks = signature(self._answer), signature(self._flush)
+        self._callbacks = signature(_weakly(self._answer)), signature(_weakly(self._flush))
         self._following, self._buffered = (np.zeros(1, dtype=np.int64) for _ in range(2))
         self._guessed, self._crowded = (np.zeros(1, dtype=np.int64) for _ in range(2))
         self._pairs = np.full(PAIRS if any(widths) else 1, NOT_KNOWN)

@@ -107,6 +107,10 @@ class Weights:
     values: tuple[float, ...]
 
 
+FILE_KEYS = ("path", "source_vocab", "target_vocab")
+"""The arguments of features that name files."""
+
+
 class MosesIni:
     """A moses.ini.
 
@@ -322,6 +326,25 @@ class MosesIni:
             if feature.name in paths:
                 number = feature.line_number - 1
                 lines[number] = _with_argument(lines[number], "path", str(paths[feature.name]))
+        return MosesIni(self.path, b"\n".join(lines))
+
+    def named_files(self) -> set[str]:
+        """Return the files and folders that its features name, as the ini has them."""
+        return {
+            value
+            for feature in self.features
+            for key, value in feature.arguments.items()
+            if key in FILE_KEYS
+        }
+
+    def with_files(self, files: Mapping[str, str]) -> MosesIni:
+        """Return an ini whose features read other files, given by those that they name."""
+        lines = self._lines.copy()
+        for feature in self.features:
+            number = feature.line_number - 1
+            for key, value in feature.arguments.items():
+                if key in FILE_KEYS and value in files:
+                    lines[number] = _with_argument(lines[number], key, files[value])
         return MosesIni(self.path, b"\n".join(lines))
 
     def _parse(self) -> None:

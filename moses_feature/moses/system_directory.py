@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from moses_feature.moses.ini import MosesIni
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json, write_json
 from moses_feature.runtime.json_files import member, read_json
@@ -32,6 +33,8 @@ class SystemDirectory:
         rescoring: names and paths of the models that rescore its n-best lists.
         weights: the weights that put rescored lists in order; None without such models.
         list_size: translations of a list that is rescored.
+        packed: whether the ini's relative paths are relative to its directory; else they hold from
+            where the program runs, as Moses has it.
     """
 
     ini: Path
@@ -39,6 +42,7 @@ class SystemDirectory:
     rescoring: tuple[tuple[str, str], ...] = ()
     weights: Path | None = None
     list_size: int = 1
+    packed: bool = False
 
     @classmethod
     def read(cls, path: Path) -> SystemDirectory:
@@ -68,11 +72,19 @@ class SystemDirectory:
         rescoring = member(content, "rescoring", list[tuple[str, str]], facts, WHAT)
         return cls(
             ini,
-            None if built is None else Path(built),
-            tuple((name, model) for name, model in rescoring),
+            None if built is None else path / built,
+            tuple((name, str(path / model)) for name, model in rescoring),
             path / member(content, "weights", str, facts, WHAT) if rescoring else None,
             member(content, "list_size", int, facts, WHAT),
+            member({"packed": False, **content}, "packed", bool, facts, WHAT),
         )
+
+    def moses_ini(self) -> MosesIni:
+        """Read its ini; of a packed one, files are named by where they are now."""
+        ini = MosesIni.read(self.ini)
+        if not self.packed:
+            return ini
+        return ini.with_files({path: str(self.ini.parent / path) for path in ini.named_files()})
 
 
 def built_of(ini: Path) -> Path | None:

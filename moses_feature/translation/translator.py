@@ -21,7 +21,6 @@ from moses_feature.decoder.records import SearchLimits
 from moses_feature.decoder.resources import Resources
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureFunction, FeatureSet
-from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import Hypothesis, reranked
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.system_directory import SYSTEM, WHAT, SystemDirectory
@@ -84,7 +83,7 @@ class Translator:
     ) -> None:
         of = SystemDirectory.read(directory)
         self._words = None if as_tokens else _RawText(of.built, directory)
-        self._system = replace(System.of_ini(MosesIni.read(of.ini)), segmentation=True)
+        self._system = replace(System.of_ini(of.moses_ini()), segmentation=True)
         self._limits = limits
         self._resources = Resources.of(self._system, indexed=True)
         self._features = self._system.features

@@ -82,8 +82,8 @@ def test_what_stays(texts, run, tmp_path, significance):
         if -math.log(p) >= least - 1e-9:
             expected.append(line)
             words.add(s)
-    for word in sorted({line.split()[0] for line in lines if line.split()[1] == "|||"} - words):
-        expected.append(next(line for line in lines if line.startswith(f"{word} ||| ")))
+    lost = {line.split()[0] for line in lines if line.split()[1] == "|||"} - words
+    expected += [next(line for line in lines if line.startswith(f"{w} ||| ")) for w in lost]
     expected.sort()
     assert gzip.decompress(Path("out.gz").read_bytes()).decode() == "".join(expected)
     assert f"{len(expected):,} of {len(lines):,} lines" in done.stderr

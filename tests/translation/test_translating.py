@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from mert.cli.decode import mert_decode
 from moses_feature.build.settings import LONGEST_SENTENCE, BuildSettings
 from moses_feature.build.system import BuildData, build
 from moses_feature.cslm.settings import LM_ARCHITECTURE
+from moses_feature.decoder.language_model import LanguageModels
 from moses_feature.moses.system_directory import SystemDirectory, write_tuned
 from moses_feature.networks.files import write_model_files
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
@@ -198,3 +201,26 @@ def test_systems_that_are_none(run, ini, tmp_path):
     )
     write_tuned(Path("half"), None, [("CSLM9", "nowhere")], "rescoring.weights", 100, {})
     assert SystemDirectory.read(Path("half")).rescoring[0][1] == str(tmp_path / "nowhere")
+
+
+def test_a_sentence_leaves_nothing_behind(ini):
+    """Also without garbage collection, which translating processes do not have."""
+    translator = Translator(ini, as_tokens=True)
+    seen = []
+    make = LanguageModels._make_table
+
+    def seeing(self, *arguments):
+        seen.append(weakref.ref(self))
+        make(self, *arguments)
+
+    gc.collect()
+    gc.disable()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LanguageModels, "_make_table", seeing)
+            translator.translate("a b c")
+        left = [of() for of in seen]
+    finally:
+        gc.enable()
+    assert left
+    assert not any(left)
