@@ -240,7 +240,10 @@ class SizeOptions:
         if unknown := sorted(sizes.keys() - vars(presets[name]).keys()):
             option = _option_of(unknown[0]).replace("_", "-")
             raise UsageError(f"--{option}: this network has none")
-        return replace(presets[name], **sizes)
+        try:
+            return replace(presets[name], **sizes)
+        except ValueError as error:
+            raise UsageError(f"{error}") from None
 
 
 @dataclass(frozen=True)

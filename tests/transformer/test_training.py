@@ -1,0 +1,120 @@
+"""Training a Transformer, and networks of subwords: what is learnt, kept and refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_feature.networks.pieces import PieceVocabulary
+from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.sentences.decoder_feature import RnnSearchFeature
+from moses_feature.sentences.scorer import SentenceModel
+
+WORDS = "one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
+SMALL = ("--units", 24, "--heads", 2, "--inner", 32, "--encoder-layers", 1, "--decoder-layers", 1)
+QUICK = ("--batch-size", 20, "--learning-rate", 0.01, "--held-out", 0.05, "--subwords", 300)
+TRANSFORMER = ("--architecture", "transformer", *SMALL, *QUICK)
+
+
+@pytest.fixture(autouse=True)
+def texts(tmp_path: Path) -> Path:
+    """Write sentences whose translation is word for word, the last word first."""
+    generator = np.random.default_rng(1)
+    source, target = [], []
+    for _ in range(400):
+        words = [WORDS[n] for n in generator.integers(0, len(WORDS), generator.integers(1, 5))]
+        source.append(" ".join(words))
+        target.append(" ".join(word.upper() + "&apos;" for word in reversed(words)))
+    (tmp_path / "source").write_text("\n".join(source) + "\n")
+    (tmp_path / "target").write_text("\n".join(target) + "\n")
+    return tmp_path
+
+
+def train(run, *options, exit_code=0):
+    return run("model", "train-sentences", "source", "target", *options, exit_code=exit_code)
+
+
+@pytest.mark.slow
+def test_it_learns_to_translate(run):
+    """Words that it never saw together; their pieces make words again."""
+    recipe = ("--updates", 1500, "--evaluate-every", 250, "--warmup", 50, "--dropout", 0)
+    train(run, "m", *TRANSFORMER, *recipe)
+    generator = np.random.default_rng(2)
+    lengths = generator.integers(2, 5, 50)
+    text = [" ".join(generator.permutation(WORDS)[:n].astype(str)) for n in lengths]
+    found = run("model", "translate", "m", stdin="\n".join(text).encode()).stdout.splitlines()
+    expected = [" ".join(w.upper() + "&apos;" for w in reversed(line.split())) for line in text]
+    assert np.mean([one == other for one, other in zip(found, expected, strict=True)]) > 0.8
+
+
+def test_a_resumed_run_ends_with_the_same_bytes(run, tmp_path):
+    options = (*TRANSFORMER, "--dropout", 0.2, "--evaluate-every", 4, "--warmup", 5)
+    options = (*options, "--cooldown", 0)
+    train(run, "whole", *options, "--updates", 12)
+    train(run, "parts", *options, "--updates", 6)
+    train(run, "parts", *options, "--updates", 12, "--resume")
+    for name in ("model.safetensors", "source.pieces", "target.vocab"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+
+
+def test_the_recipe_is_the_default_of_a_transformer(run):
+    texts = ("--subwords", 300, *SMALL, "--architecture", "transformer")
+    done = train(run, "m", *texts, "--updates", 2, "--label-smoothing", 0.3)
+    config = json.loads(Path("m/config.json").read_text())["training"]["settings"]
+    names = "batch_size", "warmup", "dropout", "cooldown", "label_smoothing", "patience"
+    assert [config[name] for name in names] == [32, 300, 0.2, 0.6, 0.3, 8]
+    assert "300 subwords a side" in done.stderr
+    train(run, "n", *SMALL, "--architecture", "transformer", "--subwords", 0, "--updates", 2)
+    assert not Path("n/source.pieces").exists()
+    described = run("model", "describe", "m").stdout
+    assert "source subwords        298" in described
+    assert "nats per subword" in described
+
+
+def test_rnnsearch_of_subwords(run, tmp_path):
+    sizes = ("--hidden", 13, "--embedding", 7, "--alignment-units", 5, "--maxout", 3)
+    train(run, "m", *sizes, *QUICK, "--updates", 2, "--label-smoothing", 0.1)
+    model = SentenceModel(tmp_path / "m")
+    assert isinstance(model.target, PieceVocabulary)
+    assert model.escaped
+    pair = ([b"one", b"tw\xc3\xb6"], [b"TWO&apos;", b"ONE&apos;", b"new"])
+    (of_words,) = model.token_log_probs([pair])
+    assert len(of_words) == 4
+    (of_pieces,) = model.word_log_probs([model.ids(*pair)])
+    assert of_words.sum() == pytest.approx(of_pieces.sum())
+    assert of_words[-1] == of_pieces[-1]
+    with pytest.raises(MosesFeatureError, match="of whole words in a search, found one of sub"):
+        RnnSearchFeature(tmp_path / "m")
+    refused = run("model", "translate", "m", "--alignment-out", "a", exit_code=2, stdin=b"one\n")
+    assert "m does not align words" in refused.stderr
+
+
+def test_the_damage_of_pieces_is_found(run, tmp_path):
+    train(run, "m", *TRANSFORMER, "--updates", 2)
+    source, target = (tmp_path / "m" / f"{side}.pieces" for side in ("source", "target"))
+    kept = source.read_bytes()
+    source.write_bytes(target.read_bytes())
+    assert "expected the pieces of source.vocab, found others" in (
+        run("model", "translate", "m", stdin=b"one\n", exit_code=1).stderr
+    )
+    source.write_bytes(kept[:100])
+    assert "expected a model of sentencepiece" in (
+        run("model", "describe", "m", exit_code=1).stderr
+    )
+
+
+def test_what_does_not_go_together(run):
+    Path("links").write_text("0-0\n" * 400)
+    for options, message in (
+        (("--alignment", "links"), "--alignment is of words: not with --subwords"),
+        (("--alignment", "links", "--subwords", 0), "a Transformer does not learn from links"),
+        (("--hidden", 5), "--hidden: this network has none"),
+        (("--units", 25), "units: expected a multiple of 2 x 2 heads"),
+        (("--subwords", 20), "subwords: expected 300 at least, found 20"),
+    ):
+        assert message in train(run, "m", *TRANSFORMER, *options, exit_code=2).stderr
+    too_many = train(run, "m", *TRANSFORMER, "--subwords", 9000, exit_code=1).stderr
+    assert "source: expected a text with enough words for 9000 subwords" in too_many
