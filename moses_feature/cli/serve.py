@@ -34,11 +34,12 @@ MOST_CONNECTIONS = 1000
 @click.argument("system", type=READ_SYSTEM_DIRECTORY)
 @option("host", "Where to listen.", default="127.0.0.1")
 @option("port", "On which port; 0 for any free one.", default=8080, within=WholeRange(0, 65535))
-@option("token", "A file that holds the token that clients bring; needed beyond this machine.")
+@option("token", "A file with what clients must bring; needed beyond this machine.")
 @option("tokens", "Texts are tokenised and cased as the system's texts are; so are answers.")
 @option(
     "most-waiting",
-    "Sentences that wait at most; a request that would bring more is answered with 429.",
+    "Sentences that wait at most; while some wait, a request that would bring more is answered "
+    "with 429.",
     default=1000,
 )
 @option("most-bytes", "Bytes of a request at most.", default=1 << 20)
@@ -132,11 +133,12 @@ def _secret(path: str | None) -> str | None:
     if path is None:
         return None
     try:
-        secret = Path(path).read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise MosesFeatureError(f"{path}: expected a token, found {error}") from error
+        secret = Path(path).read_text(errors="replace").strip()
+    except OSError as error:
+        raise MosesFeatureError(f"{path}: {error.strerror}") from error
     if not secret or not secret.isascii() or not secret.isprintable():
-        raise MosesFeatureError(f"{path}: expected a token of ASCII characters")
+        found = "an empty file" if not secret else "others"
+        raise MosesFeatureError(f"{path}: expected a token of ASCII characters, found {found}")
     return secret
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_feature.moses.ini import MosesIni
-from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import Json, write_json
 from moses_feature.runtime.json_files import member, read_json
 
@@ -70,12 +70,15 @@ class SystemDirectory:
             return cls(ini, path)
         built = member(content, "built", str | None, facts, WHAT)
         rescoring = member(content, "rescoring", list[tuple[str, str]], facts, WHAT)
+        size = member(content, "list_size", int, facts, WHAT)
+        if size < 1:
+            raise FormatError(facts, "list_size: 1 at least", f"{size}")
         return cls(
             ini,
             None if built is None else path / built,
             tuple((name, str(path / model)) for name, model in rescoring),
             path / member(content, "weights", str, facts, WHAT) if rescoring else None,
-            member(content, "list_size", int, facts, WHAT),
+            size,
             member({"packed": False, **content}, "packed", bool, facts, WHAT),
         )
 

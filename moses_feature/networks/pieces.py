@@ -7,22 +7,28 @@ piece has are spelt in bytes, of which each is a piece, so that no word is unkno
 from __future__ import annotations
 
 import io
+import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from moses_feature.networks.vocabulary import SYMBOLS, Vocabulary
+from moses_feature.networks.vocabulary import SYMBOLS, Vocabulary, is_utf8
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.runtime.files import write_whole
+
+logger = logging.getLogger(__name__)
 
 PIECES = ".pieces"
 """The suffix of sentencepiece's model beside a vocabulary, in place of its own."""
 MARK = "▁"
 FIRST_BYTE, BYTES = len(SYMBOLS), 256
+NEVER = frozenset(range(33)) | {127, ord("|")}
+"""Bytes that no word has: control characters, the blank, the bar of Moses' formats."""
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 FEWEST_PIECES = 300
 SENTENCES = 2_000_000
 """The most sentences to learn from; of a larger text, a sample of so many."""
@@ -67,7 +73,10 @@ class PieceVocabulary(Vocabulary):
         return [piece for word in words for piece in self.pieces(word)]
 
     def words(self, ids: Sequence[int]) -> list[bytes]:
-        """Return the words that pieces spell."""
+        """Return the words that pieces spell.
+
+        Bytes that no word can have (a network may write them) become U+FFFD.
+        """
         mark = MARK.encode()
         words: list[bytes] = []
         for number in ids:
@@ -85,7 +94,8 @@ class PieceVocabulary(Vocabulary):
 
     def _spelling(self, number: int) -> bytes:
         if self._is_byte(number):
-            return bytes([number - FIRST_BYTE])
+            byte = number - FIRST_BYTE
+            return REPLACEMENT if byte in NEVER else bytes([byte])
         if number < len(SYMBOLS):
             return SYMBOLS[number]
         return self.shortlist[number - len(SYMBOLS)]
@@ -130,11 +140,17 @@ def learn_pieces(words: Iterable[bytes], count: int, path: str) -> PieceVocabula
     """
     if count < FEWEST_PIECES:
         raise UsageError(f"subwords: expected {FEWEST_PIECES} at least, found {count}")
-    model = io.BytesIO()
-    texts = (text.decode(errors="ignore").replace(MARK, " ") for text in words)
+    model, bad = io.BytesIO(), 0
+
+    def decoded() -> Iterator[str]:
+        nonlocal bad
+        for text in words:
+            bad += not is_utf8(text)
+            yield text.decode(errors="ignore").replace(MARK, " ")
+
     try:
         SentencePieceTrainer.train(
-            sentence_iterator=texts,
+            sentence_iterator=decoded(),
             model_writer=model,
             model_type="bpe",
             vocab_size=count,
@@ -154,6 +170,8 @@ def learn_pieces(words: Iterable[bytes], count: int, path: str) -> PieceVocabula
         raise MosesFeatureError(
             f"{path}: expected a text with enough words for {count} subwords: {reason}"
         ) from None
+    if bad:
+        logger.warning("%s: %d lines are not UTF-8: their words are spelt in bytes", path, bad)
     return of_model(model.getvalue())
 
 
@@ -189,7 +207,10 @@ def load_vocabulary(path: Path) -> Vocabulary:
     if not beside.exists():
         return plain
     try:
-        found = of_model(beside.read_bytes())
+        content = beside.read_bytes()
+        if not content:
+            raise FormatError(beside, "a model of sentencepiece", "an empty file")
+        found = of_model(content)
     except (OSError, RuntimeError) as error:
         raise FormatError(beside, "a model of sentencepiece", f"{error}") from error
     if found.shortlist != plain.shortlist:

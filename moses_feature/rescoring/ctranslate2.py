@@ -28,6 +28,7 @@ from moses_feature.runtime.json_files import read_json, record
 CTRANSLATE2 = "ctranslate2"
 WEIGHTS, TEXT = "model.bin", "moses-feature.json"
 WHAT = "how text is made for a model of CTranslate2"
+CONFIG = "config.json"
 MOST_PIECES = 1000
 """The most pieces of a sentence: more are an error, and never cut."""
 PIECES_TOGETHER = 4096
@@ -96,6 +97,11 @@ class CTranslate2Model:
             self._options = record(TextOptions, read_json(path, WHAT), path, WHAT)
         except TypeError as error:
             raise FormatError(path, WHAT, f"{error}") from None
+        for name in (WEIGHTS, CONFIG):
+            if not (directory / name).is_file():
+                raise MosesFeatureError(
+                    f"{directory / name}: expected a file of CTranslate2's model"
+                )
         options = self._options
         self._source = _Side(directory, options.source_pieces, options.source_language)
         self._target = _Side(directory, options.target_pieces, options.target_language)

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
@@ -22,6 +23,7 @@ from moses_feature.runtime.errors import LostProcessError, MosesFeatureError
 from moses_feature.serving.service import BusyError, Service, TooLongError
 from moses_feature.serving.xml_rpc import (
     FAILED,
+    LINE_BREAKS,
     PARSE_ERROR,
     RpcError,
     answer_of,
@@ -37,6 +39,8 @@ MOST_TRANSLATIONS = 1000
 SECONDS_OF_A_BODY = 30.0
 """The longest time in which a client sends its request."""
 SECONDS_UNTIL_RETRY = "1"
+HOST = re.compile(r"\[?([A-Za-z0-9.:-]+?)\]?(?::[0-9]{1,5})?")
+"""The header Host: a name or an address, and perhaps a port."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -125,6 +129,9 @@ class Application:
             except BusyError as error:
                 response = _error(429, f"{error}")
                 response.headers["Retry-After"] = SECONDS_UNTIL_RETRY
+            except Exception:  # it is logged, and the client gets an answer all the same
+                logger.exception("a request to %s failed", path)
+                response = _error(500, "an error of this program; its log says more")
             response.headers.update(HEADERS)
             self._service.counts.answered(path, response.status_code)
             return response
@@ -133,8 +140,9 @@ class Application:
 
     def _check_host(self, request: Request) -> None:
         """Refuse names of this machine that pages of other servers could have given it."""
-        hosts = self._limits.hosts
-        if hosts is not None and request.url.hostname not in hosts:
+        hosts, named = self._limits.hosts, request.headers.getlist("host")
+        found = [HOST.fullmatch(name) for name in named]
+        if hosts is not None and not (len(found) == 1 and found[0] and found[0][1] in hosts):
             raise BadRequestError(400, f"expected a request for {' or '.join(sorted(hosts))}")
 
     def _check_token(self, request: Request) -> None:
@@ -169,32 +177,39 @@ class Application:
         return JSONResponse({"translations": [_content(answer) for answer in answers]})
 
     def _read(self, body: bytes) -> tuple[list[str], int, bool]:
+        """Return the texts of a request, how many translations, and whether they are tokens."""
         try:
             content = json.loads(body)
         except (ValueError, RecursionError):
             raise BadRequestError(400, "expected JSON") from None
         if not isinstance(content, dict):
             raise BadRequestError(400, "expected an object")
-        texts = content.get("texts", [content.get("text")])
         count, as_tokens = content.get("list_size", 1), content.get("tokens", False)
         if unknown := sorted(content.keys() - {"text", "texts", "list_size", "tokens"}):
             raise BadRequestError(400, f"expected text, texts, list_size, tokens; found {unknown}")
+        if type(count) is not int or not 1 <= count <= MOST_TRANSLATIONS:
+            raise BadRequestError(400, f"list_size: expected 1 to {MOST_TRANSLATIONS}")
+        if type(as_tokens) is not bool:
+            raise BadRequestError(400, "tokens: expected true or false")
+        return self._texts(content), count, as_tokens
+
+    def _texts(self, content: dict[str, Any]) -> list[str]:
+        """Return the texts of a request."""
+        if {"text", "texts"} <= content.keys():
+            raise BadRequestError(400, "expected text or texts, found both")
+        texts = content.get("texts", [content.get("text")])
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise BadRequestError(400, "expected text, a string, or texts, a list of strings")
         if len(texts) > self._limits.most_sentences:
             most = self._limits.most_sentences
             raise BadRequestError(413, f"expected {most} texts at most, found {len(texts)}")
-        if type(count) is not int or not 1 <= count <= MOST_TRANSLATIONS:
-            raise BadRequestError(400, f"list_size: expected 1 to {MOST_TRANSLATIONS}")
-        if type(as_tokens) is not bool:
-            raise BadRequestError(400, "tokens: expected true or false")
-        if any("\n" in text for text in texts):
+        if any(LINE_BREAKS.intersection(text) for text in texts):
             raise BadRequestError(400, "expected one sentence a text, found a line break")
         try:
             "".join(texts).encode()
         except UnicodeEncodeError:
             raise BadRequestError(400, "expected Unicode, found half of a character") from None
-        return texts, count, as_tokens
+        return texts
 
     async def _translated(
         self, texts: list[str], count: int, as_tokens: bool

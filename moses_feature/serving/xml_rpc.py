@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xmlrpc.client
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,10 @@ from moses_feature.moses.segmentation import read_segmentation
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.translation.translator import Translated, Translation
 
+LINE_BREAKS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+"""Characters that end a line somewhere: a sentence has none of them."""
+SHOWN = 80
+"""Characters of a bad value that are shown."""
 PARSE_ERROR, FAILED = -503, -500
 """Fault codes, as xmlrpc-c has them: a bad request, a failure here."""
 REFUSED = ["sg", "topt", "word-align", "add-score-breakdown", "lambda", "model_name", "context"]
@@ -47,9 +52,11 @@ def read_request(body: bytes, most_translations: int) -> RpcRequest:
     try:
         parameters, method = xmlrpc.client.loads(body)
     except Exception as error:  # expat and the converters of values raise many kinds
-        raise RpcError(f"expected an XML-RPC call, found other content ({error})") from None
+        raise RpcError(
+            f"expected an XML-RPC call, found other content ({str(error)[:SHOWN]})"
+        ) from None
     if method != "translate":
-        raise RpcError(f"expected the method translate, found {method}")
+        raise RpcError(f"expected the method translate, found {str(method)[:SHOWN]}")
     if len(parameters) != 1 or not isinstance(parameters[0], dict):
         raise RpcError("expected one parameter, a struct")
     given: dict[str, Any] = parameters[0]
@@ -59,9 +66,11 @@ def read_request(body: bytes, most_translations: int) -> RpcRequest:
     asked = [name for name in REFUSED if _is_set(given.get(name))]
     if asked:
         raise RpcError(f"not supported: {', '.join(asked)}")
-    if str(size).isdecimal() and 0 <= int(size) <= most_translations:
-        return RpcRequest(text, _is_set(given.get("align")), int(size))
-    raise RpcError(f"nbest: expected 0 to {most_translations}, found {size}")
+    if not re.fullmatch(r"[0-9]{1,6}", str(size)) or int(size) > most_translations:
+        raise RpcError(f"nbest: expected 0 to {most_translations}, found {str(size)[:SHOWN]}")
+    if LINE_BREAKS.intersection(text):
+        raise RpcError("expected one sentence, found a line break")
+    return RpcRequest(text, _is_set(given.get("align")), int(size))
 
 
 def _is_set(value: Any) -> bool:

@@ -20,6 +20,7 @@ import numpy as np
 
 from moses_feature.moses.lines import LineReader, parallel_lines
 from moses_feature.moses.phrase_table import (
+    NUMBER,
     SCORES,
     SOURCE,
     TARGET,
@@ -29,7 +30,7 @@ from moses_feature.moses.phrase_table import (
 )
 from moses_feature.runtime.arrays import Flags, Floats, Integers
 from moses_feature.runtime.compiled import compiler
-from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.runtime.files import open_output
 
 LEAST = 1e-12
@@ -41,7 +42,6 @@ MORE, LESS = "a+e", "a-e"
 LEAST_TOGETHER = 0.5
 """The least share of a table's pairs that stand together in the texts."""
 LINES_TOGETHER = 1 << 16
-LONGEST = 100
 DIRECT = 2
 """The place of p(target | source) among Moses' scores."""
 
@@ -75,7 +75,7 @@ class _Side:
 
     def add(self, phrase: Sequence[bytes]) -> int:
         """Return the number of a phrase."""
-        self._lengths.add(min(len(phrase), LONGEST))
+        self._lengths.add(len(phrase))
         return self._numbers.setdefault(b" ".join(phrase), len(self._numbers))
 
     def find(self, sentences: Sequence[Sequence[bytes]]) -> tuple[Integers, Integers]:
@@ -160,13 +160,9 @@ def threshold_of(significance: str, sentences: int) -> float:
     once = math.log(max(sentences, 1))  # of 1, 1, 1: p is 1 / sentences
     if significance in (MORE, LESS):
         return once + (EPSILON if significance == MORE else -EPSILON)
-    try:
-        threshold = float(significance)
-    except ValueError:
-        threshold = math.nan
-    if not 0 <= threshold < math.inf:
+    if not NUMBER.fullmatch(significance.encode()) or not 0 <= float(significance) < math.inf:
         raise UsageError(f"significance: expected a+e, a-e or a number, found {significance}")
-    return threshold
+    return float(significance)
 
 
 def filter_table(
@@ -193,6 +189,8 @@ def filter_table(
         UsageError: a bad significance.
     """
     threshold_of(significance, 1)
+    if Path(table).exists() and not Path(table).is_file():
+        raise UsageError(f"{table}: expected a file, which is read twice")
     sides = _Side(), _Side()
     numbers: list[list[int]] = [[], []]
     of_words: dict[int, tuple[float, int]] = {}
@@ -215,6 +213,8 @@ def filter_table(
     of_source, of_target = sides[0].find(read), sides[1].find(written)
     begins, sentences = (of_source[0], of_target[0]), (of_source[1], of_target[1])
     source_of, target_of = (np.array(of_side, dtype=np.int64) for of_side in numbers)
+    if not len(source_of):
+        raise MosesFeatureError(f"{table}: expected a phrase table, found an empty file")
     log_ps = _tests(source_of, target_of, begins, sentences, len(pairs))
     apart = int(np.count_nonzero(log_ps == 0))
     if apart > (1 - LEAST_TOGETHER) * len(log_ps):
@@ -239,6 +239,8 @@ def _lines(reader: LineReader) -> Iterator[tuple[Phrases, list[bytes]]]:
     for line in reader:
         fields = split_fields(line, reader.path, reader.line_number)
         count_scores(fields[SCORES], reader.path, reader.line_number)
+        if not (fields[SOURCE].strip() and fields[TARGET].strip()):
+            raise FormatError(reader.path, "two phrases", "an empty one", reader.line_number)
         yield (tokens(fields[SOURCE]), tokens(fields[TARGET])), fields[SCORES].split()
 
 

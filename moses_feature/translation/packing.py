@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 from moses_feature.build.preparation import preparation_of
 from moses_feature.moses.system_directory import INI, SYSTEM, WHAT, SystemDirectory
-from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import Json, whole_file, with_or_without_gz
 from moses_feature.runtime.json_files import read_json
 
 FILES, BUILT = "files", "built"
+FOLDER = re.compile(r"\w[\w.+-]*")
 COMPANIONS = (".features.json",)
 """What stands beside a file and belongs to it."""
 
@@ -41,6 +43,8 @@ class Packer:
         self.members: dict[str, Path | bytes] = {}
         self._names: dict[Path, str] = {}
         ini = self._of.moses_ini()
+        if not ini.features:
+            raise MosesFeatureError(f"{self._of.ini}: expected a moses.ini, found no feature in it")
         new = {path: self._add(with_or_without_gz(path)) for path in sorted(ini.named_files())}
         self.members[INI] = ini.with_files(new).content()
         self.members[SYSTEM] = (json.dumps(self._facts(directory), indent=1) + "\n").encode()
@@ -60,7 +64,10 @@ class Packer:
             name = f"{FILES}/{number}-{path.name}"
         self._names[path] = name
         if path.is_dir():
-            for file in sorted(file for file in path.rglob("*") if file.is_file()):
+            found = sorted(file for file in path.rglob("*") if file.is_file())
+            if not found:
+                raise MosesFeatureError(f"{path}: expected files of the system, found none")
+            for file in found:
                 self.members[f"{name}/{file.relative_to(path)}"] = file
             return name
         self.members[name] = path
@@ -91,8 +98,12 @@ class Packer:
     def _add_built(self) -> str | None:
         """Add what is needed of the system of `system build`, to prepare text as it did."""
         built = self._of.built
-        if built is None or not (built / SYSTEM).is_file():
+        if built is None:
             return None
+        if not (built / SYSTEM).is_file():
+            raise MosesFeatureError(
+                f"{built}: expected the system that this one was tuned from, found none"
+            )
         content = read_json(built / SYSTEM, WHAT)
         self.members[f"{BUILT}/{SYSTEM}"] = built / SYSTEM
         for side in ("source", "target"):
@@ -116,11 +127,16 @@ def pack(
         report: called with the name of each member.
 
     Raises:
+        UsageError: the name of the archive would not do for a folder.
         MosesFeatureError: a file is missing.
         OutputError: the archive cannot be written.
     """
     packer = Packer(directory)
     folder = output.name.removesuffix(".tar")
+    if not FOLDER.fullmatch(folder):
+        raise UsageError(
+            f"expected a name of letters, digits, - _ or . before .tar, found {folder}"
+        )
     sizes = {}
     with whole_file(output) as temporary, tarfile.open(temporary, "w") as archive:
         for name, source in sorted(packer.members.items()):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_feature.networks.pieces import (
+    NEVER,
     PIECES,
     PieceVocabulary,
     has_pieces,
@@ -51,8 +52,22 @@ def test_no_word_is_unknown_and_each_comes_back(word):
 
 @given(st.lists(st.binary(min_size=1, max_size=8), max_size=5))
 def test_any_bytes_come_back(words):
-    words = [w for w in (b"".join(word.split()) for word in words) if w]
+    words = [bytes(byte for byte in word if byte not in NEVER) for word in words]
+    words = [word for word in words if word]
     assert VOCABULARY.words(VOCABULARY.ids(words)) == words
+
+
+def test_a_word_never_holds_what_ends_it():
+    """A network may write any bytes; words stay words, and lines stay lines."""
+    mark = VOCABULARY.index["▁".encode()]
+    for byte in (*range(33), 127, ord("|")):
+        (word,) = VOCABULARY.words([mark, 2 + ord("a"), 2 + byte, 2 + ord("b")])
+        assert word == "a\N{REPLACEMENT CHARACTER}b".encode()
+
+
+def test_text_that_is_not_utf8_is_told(caplog):
+    learn_pieces([*TEXT * 20, b"caf\xe9"], 320, "text")
+    assert "text: 1 lines are not UTF-8" in caplog.text
 
 
 def test_pieces_on_disk(tmp_path: Path):

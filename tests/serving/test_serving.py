@@ -142,6 +142,9 @@ def test_a_client_of_moses(served, expected):
             ({"text": "a", "sg": "true"}, "not supported: sg"),
             ({"align": "true"}, "Missing source text"),
             ({"text": "a", "nbest": -1}, "nbest: expected 0 to 1000, found -1"),
+            ({"text": "a", "nbest": "9" * 5000}, "nbest: expected 0 to 1000, found 9{80}'>$"),
+            ({"text": "a", "nbest": "\u0663"}, "nbest: expected 0 to 1000"),
+            ({"text": "a\rb"}, "found a line break"),
             ({"text": "a|b"}, r"expected words without \|"),
         ):
             given: Any = bad
@@ -165,6 +168,8 @@ def test_a_client_of_moses(served, expected):
         ({"text": "a", "list_size": True}, 400, "list_size"),
         ({"text": "a", "tokens": 1}, 400, "true or false"),
         ({"text": "a\nb"}, 400, "one sentence a text"),
+        ({"text": "a\u2028b"}, 400, "one sentence a text"),
+        ({"text": "a", "texts": ["b"]}, 400, "found both"),
         (b'{"text": "\\ud800"}', 400, "half of a character"),
         ({"texts": ["a"] * 1001}, 413, "1000 texts at most"),
         (b'"' + b"a" * 30_000 + b'"', 413, "20,000 bytes at most"),
@@ -193,8 +198,11 @@ def test_other_ways_to_ask(served):
     assert served.ask("/../../etc/passwd")[0] == 404
     plain = {"Content-Type": "text/plain"}
     assert served.ask("/translate", {"text": "a"}, **plain)[0] == 415
-    status, answer = served.ask("/translate", {"text": "a"}, Host="evil.example")
-    assert (status, answer["error"][:24]) == (400, "expected a request for 1")
+    for host in ("evil.example", "evil.com:8080x", "localhost/x", "a@localhost", "[::1", ""):
+        status, answer = served.ask("/translate", {"text": "a"}, Host=host)
+        assert (status, answer["error"][:24]) == (400, "expected a request for 1")
+    for host in ("localhost", "localhost:80", "127.0.0.1:1", "[::1]:8080"):
+        assert served.ask("/health", Host=host)[0] == 200
     bomb = b'<!DOCTYPE x [<!ENTITY a "b">]><methodCall/>'
     assert "without a document type" in served.ask("/RPC2", bomb)[1]
     assert "expected an XML-RPC call" in served.ask("/RPC2", b"\xff<")[1]
@@ -291,7 +299,12 @@ def test_bad_starts(run, ini, tmp_path, served):
     (tmp_path / "empty").write_text("\n")
     for code, words, message in (
         (2, ("--host", "0.0.0.0"), "is open to others: give a --token"),  # noqa: S104
-        (1, ("--token", tmp_path / "empty"), "expected a token of ASCII characters"),
+        (
+            1,
+            ("--token", tmp_path / "empty"),
+            "expected a token of ASCII characters, found an empty file",
+        ),
+        (1, ("--token", tmp_path / "none"), "none: No such file or directory"),
         (1, ("--port", served.port), f"port {served.port}: Address already in use"),
     ):
         assert message in run("serve", ini, "--tokens", *words, exit_code=code).stderr

@@ -95,7 +95,7 @@ def test_what_stays(texts, run, tmp_path, significance):
 
 def test_the_threshold():
     assert threshold_of("a+e", 100) > math.log(100) > threshold_of("a-e", 100)
-    for bad in ("b", "-1", "nan", "inf"):
+    for bad in ("b", "-1", "nan", "inf", "1_0"):
         with pytest.raises(UsageError, match=r"expected a\+e, a-e or a number"):
             threshold_of(bad, 100)
 
@@ -110,6 +110,14 @@ def test_bad_input(texts, tmp_path):
     (tmp_path / "table").write_text("q ||| Q\n")
     with pytest.raises(FormatError, match="at line 1"):
         filter_table(*given, "a+e", output)
+    (tmp_path / "table").write_text("a |||  ||| 1\n")
+    with pytest.raises(FormatError, match="at line 1: expected two phrases, found an empty one"):
+        filter_table(*given, "a+e", output)
+    (tmp_path / "table").write_text("")
+    with pytest.raises(MosesFeatureError, match="found an empty file"):
+        filter_table(*given, "a+e", output)
+    with pytest.raises(UsageError, match="expected a file, which is read twice"):
+        filter_table("/dev/null", *given[1:], "a+e", output)
     (tmp_path / "table").write_text("a ||| A ||| 1\n")
     (tmp_path / "target").write_text("A\n")
     with pytest.raises(FormatError, match="both texts"):

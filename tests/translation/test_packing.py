@@ -70,6 +70,23 @@ def test_a_system_of_raw_text(run, tmp_path, monkeypatch):
 
 def test_what_cannot_be_packed(run, tmp_path):
     make_toy(tmp_path / "toy", options=3)
+    for name in ("...tar", "..tar", "a b.tar"):
+        assert (
+            "expected a name of" in run("system", "pack", "toy/moses.ini", name, exit_code=2).stderr
+        )
+    Path("empty").touch()
+    assert "found no feature in it" in run("system", "pack", "empty", "o.tar", exit_code=1).stderr
+    Path("tuned").mkdir()
+    Path("tuned/moses.ini").write_bytes(Path("toy/moses.ini").read_bytes())
+    write_tuned(Path("tuned"), tmp_path / "gone", [], None, 100, {})
+    refused = run("system", "pack", "tuned", "o.tar", exit_code=1).stderr
+    assert "gone: expected the system that this one was tuned from" in refused
+    write_tuned(Path("tuned"), None, [], None, 0, {})
+    assert "list_size: 1 at least" in run("system", "pack", "tuned", "o.tar", exit_code=1).stderr
+    Path("nothing").mkdir()
+    write_tuned(Path("tuned"), None, [("A", str(tmp_path / "nothing"))], "w", 1, {})
+    refused = run("system", "pack", "tuned", "o.tar", exit_code=1).stderr
+    assert "nothing: expected files of the system, found none" in refused
     assert "ends in .tar" in run("system", "pack", "toy/moses.ini", "o.zip", exit_code=2).stderr
     next((tmp_path / "toy").glob("*arpa*")).rename(tmp_path / "elsewhere")
     refused = run("system", "pack", "toy/moses.ini", "o.tar", exit_code=1).stderr
