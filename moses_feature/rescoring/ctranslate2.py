@@ -10,6 +10,7 @@ of sentencepiece beside it and a file that says how its text is made of tokens:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +35,8 @@ MOST_PIECES = 1000
 PIECES_TOGETHER = 4096
 """Pieces of a batch, padding included."""
 BEAM = 5
+_NEVER_IN_TEXT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_NEVER_IN_TOKENS = re.compile("[\x00-\x1f\x7f|]")
 
 
 @dataclass(frozen=True)
@@ -203,8 +206,11 @@ class _Side:
         return pieces
 
     def text(self, pieces: Sequence[str]) -> str:
-        """Return the text that pieces spell."""
-        return str(self._processor.decode(list(pieces)))
+        """Return the text that pieces spell; what would end a line or a word becomes U+FFFD."""
+        text = str(self._processor.decode(list(pieces)))
+        return (_NEVER_IN_TEXT if self._language else _NEVER_IN_TOKENS).sub(
+            "\N{REPLACEMENT CHARACTER}", text
+        )
 
 
 class CTranslate2Feature:

@@ -31,6 +31,8 @@ EPSILON = F(1e-5)
 """Added to variances; PyTorch's default."""
 SOURCES_TOGETHER = 64
 """Source sentences that a thread works on at a time."""
+FIRST_PLACES = 128
+"""Positions whose encoding is computed at first."""
 PARTS = "queries", "keys", "values"
 
 _exact = compiler(nogil=True, fastmath={"contract"}, error_model="numpy")
@@ -160,6 +162,7 @@ class TransformerNetwork:
         self._embeddings = weights["source_embedding.weight"], weights["output_words.weight"]
         output_bias = self._vectors["output_words.bias"]
         self.softmax = WordSoftmax(self._embeddings[1], output_bias, normalised)
+        self._waves = waves(FIRST_PLACES, sizes.units)
         self._matrices: dict[str, Matrix] = {}
         for name, array in weights.items():
             if name.endswith("in_proj_weight"):
@@ -265,7 +268,10 @@ class TransformerNetwork:
 
     def _placed(self, words: Integers, place: Integers, embedding: Floats32) -> Floats32:
         """Return the embeddings (n, D) of words, their places added."""
-        encoded = waves(int(place.max(initial=0)) + 1, self.sizes.units)
+        needed = int(place.max(initial=0)) + 1
+        encoded = self._waves
+        if len(encoded) < needed:  # replaced, not changed: other threads may read it
+            encoded = self._waves = waves(2 * needed, self.sizes.units)
         placed: Floats32 = embedding[words] * F(math.sqrt(self.sizes.units)) + encoded[place]
         return placed
 

@@ -52,12 +52,12 @@ def export_command(model: str, output: str) -> None:
 
 @click.command("export-ctranslate2", cls=Command, no_args_is_help=True)
 @click.argument("model", type=READ_MODEL)
-@click.argument("output", type=WRITE_DIRECTORY)
+@click.argument("directory", type=WRITE_DIRECTORY)
 @debug_option
-def export_ctranslate2_command(model: str, output: str) -> None:
+def export_ctranslate2_command(model: str, directory: str) -> None:
     """Write a Transformer for CTranslate2.
 
-    OUTPUT is a new directory, which `model translate` takes in place of MODEL, faster, and
+    DIRECTORY is new, which `model translate` takes in place of MODEL, faster, and
     `rescore`, slower. CTranslate2's own programs read it, too; text comes and goes as tokens.
 
     \b
@@ -82,7 +82,7 @@ def export_ctranslate2_command(model: str, output: str) -> None:
             f"{model}: expected a Transformer of subwords of {FORWARD}, found {read.architecture} "
             f"of {read.direction}"
         )
-    export_ctranslate2(Path(output), read.sizes, read.weights, source, target, {})
+    export_ctranslate2(Path(directory), read.sizes, read.weights, source, target, {})
 
 
 def _warn_of_log_norms(normalised: bool, training: Json) -> None:

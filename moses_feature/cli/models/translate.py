@@ -42,7 +42,7 @@ LARGEST_BEAM = 1000
 )
 @debug_option
 def translate_command(model: str, beam: int, alignment_out: str | None) -> None:
-    """Translate the standard input with a network for sentences alone.
+    """Translate the standard input with a sentence network alone.
 
     MODEL is an RNNsearch, a Transformer, or a model of CTranslate2. The translation has the best
     mean of log p over its words and its end. With a network of whole words, an unknown word is the
