@@ -18,7 +18,7 @@ from mert.cli.options import (
     TUNING,
     DecodingProgress,
     SearchOptions,
-    sentence_options,
+    search_options,
 )
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, debug_option
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     "The sentences are the text that this system was built from, with folds: each is translated by "
     "the system that has not seen it, with the weights of INI.",
 )
-@sentence_options
+@search_options
 @debug_option
 @click.version_option(__version__)
 def mert_decode(

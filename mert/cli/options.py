@@ -105,7 +105,7 @@ _search_options = options(
     ),
 )
 
-sentence_options = OptionGroup("Decoder", "search", SearchOptions.from_options, _search_options)
+search_options = OptionGroup("Decoder", "search", SearchOptions.from_options, _search_options)
 
 decoder_options = OptionGroup(
     "Decoder",

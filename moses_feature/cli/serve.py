@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mert.cli.options import SearchOptions, sentence_options
+from mert.cli.options import SearchOptions, search_options
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
 from moses_feature.cli.common.vocabulary import WholeRange, option
@@ -28,6 +28,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MOST_SENTENCES = 1000
 """The most sentences of a request."""
 MOST_CONNECTIONS = 1000
+"""Connections at a time; more are answered with 503."""
 
 
 @click.command("serve", cls=Command, no_args_is_help=True)
@@ -44,7 +45,7 @@ MOST_CONNECTIONS = 1000
 )
 @option("most-bytes", "Bytes of a request at most.", default=1 << 20)
 @option("time-limit", "Of a sentence, its waiting included.", default=60.0)
-@sentence_options
+@search_options
 @debug_option
 def serve_command(
     system: str,
@@ -79,7 +80,7 @@ def serve_command(
 
     jobs = search.jobs or cores()
     service = Service(Path(system), jobs, tokens, search.limits, most_waiting, time_limit)
-    hosts = frozenset(LOOPBACK) if _is_loopback(host) else None
+    hosts = frozenset((*LOOPBACK, host)) if _is_loopback(host) else None
     limits = Limits(most_bytes, MOST_SENTENCES, hosts, _secret(token))
     with _listening(host, port) as listener:
         try:
@@ -97,7 +98,7 @@ async def _serve(service: Service, limits: Limits, listener: socket.socket) -> N
     await service.start()
     config = Config(
         Application(service, limits).starlette,
-        lifespan="on",
+        lifespan="off",
         log_config=None,
         access_log=False,
         limit_concurrency=MOST_CONNECTIONS,

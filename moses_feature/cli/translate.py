@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import click
 
-from mert.cli.options import MOST_TRANSLATIONS, SearchOptions, sentence_options
+from mert.cli.options import MOST_TRANSLATIONS, SearchOptions, search_options
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
 from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.json_files import as_json
 from moses_feature.runtime.processes import cores
 
 AT_ONCE = 1 << 16
@@ -29,7 +29,7 @@ AT_ONCE = 1 << 16
 @option(
     "json",
     "Write an object a line: the tokens, and the translations with scores, features and phrases.",
-    to="as_json",
+    to="in_json",
 )
 @option(
     "list-size",
@@ -37,12 +37,12 @@ AT_ONCE = 1 << 16
     default=1,
     within=WholeRange(1, MOST_TRANSLATIONS),
 )
-@sentence_options
+@search_options
 @debug_option
 def translate_command(
     system: str,
     tokens: bool,
-    as_json: bool,
+    in_json: bool,
     list_size: int,
     search: SearchOptions,
 ) -> None:
@@ -65,7 +65,7 @@ def translate_command(
     from moses_feature.translation.stream import TranslationStream
     from moses_feature.translation.translator import Translated
 
-    if list_size > 1 and not as_json:
+    if list_size > 1 and not in_json:
         raise UsageError("--list-size is for --json")
     if sys.stdin is None:
         raise MosesFeatureError("the standard input is closed")
@@ -75,11 +75,11 @@ def translate_command(
         found = stream.translated(_lines(sys.stdin.buffer), list_size)
         for number, translated in enumerate(found, start=1):
             if isinstance(translated, Translated):
-                _write(_as_json(asdict(translated)) if as_json else translated.translations[0].text)
+                _write(as_json(asdict(translated)) if in_json else translated.translations[0].text)
                 continue
             failed += 1
             click.echo(f"line {number}: {translated}", err=True)
-            _write(_as_json({"error": str(translated)}) if as_json else "")
+            _write(as_json({"error": str(translated)}) if in_json else "")
     if failed:
         lines = "1 line has" if failed == 1 else f"{failed:,} lines have"
         raise MosesFeatureError(f"{lines} no translation")
@@ -101,12 +101,6 @@ def _lines(stream: BinaryIO) -> Iterator[str]:
 
 def _text(line: bytes) -> str:
     return line.rstrip(b"\r").decode(errors="surrogateescape")
-
-
-def _as_json(content: dict[str, Any]) -> str:
-    """Return an object as JSON, without bytes that are not UTF-8."""
-    text = json.dumps(content, ensure_ascii=False)
-    return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _write(line: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -125,30 +125,70 @@ def prefix_levels(phrases: Phrases, roots: Integers) -> Iterator[Level]:
         yield level
 
 
-def edges_below(levels: Sequence[Level], first: int, last: int) -> Iterator[tuple[slice, int]]:
-    """Yield the edges of each level below some roots, and the first node that they leave.
+@dataclass(frozen=True)
+class Step:
+    """The edges of a level below some roots.
 
-    Nodes and edges are in the order of their roots.
+    Attributes:
+        parent: (edges,) the node that each leaves, counted from the first node below these roots.
+        word: (edges,) the word of each.
+        found: (edges,) where to write the value of each.
     """
-    for level in levels:
-        begin, end = np.searchsorted(level.parent, (first, last)).tolist()
-        yield slice(begin, end), first
-        first = int(np.count_nonzero(level.word[:begin]))  # an edge of END (0) has no node
-        last = first + int(np.count_nonzero(level.word[begin:end]))
+
+    parent: Integers
+    word: Integers
+    found: Floats
 
 
-def of_phrases(levels: Sequence[Level], of_edges: Sequence[Floats], offsets: Integers) -> Floats:
-    """Return the values of edges by phrase: those of its words and END, phrase after phrase.
+ROOTS_TOGETHER = 64
+"""Roots, which are source sentences, that a thread works on at a time."""
+
+
+def values_along(
+    levels: Sequence[Level],
+    offsets: Integers,
+    roots: int,
+    score: Callable[[slice, list[Step]], None],
+    run: Callable[..., Iterable[Any]] = map,
+) -> Floats:
+    """Return a value of each word and END of phrases, phrase after phrase; one of each edge.
 
     Args:
         levels: the levels of a prefix tree.
-        of_edges: the value of each edge of each level.
         offsets: (phrases + 1,) where the words of each phrase begin, END counted.
+        roots: the number of roots.
+        score: given some roots and the steps below them, writes the values of the edges.
+        run: has the interface of `map`, perhaps with threads.
     """
+    of_edges = [np.empty(len(level.word)) for level in levels]
+
+    def work(first: int) -> None:
+        some = slice(first, min(first + ROOTS_TOGETHER, roots))
+        score(some, _steps_below(levels, of_edges, some))
+
+    for _ in run(work, range(0, roots, ROOTS_TOGETHER)):
+        pass
     found = np.empty(offsets[-1])
     for position, (level, values) in enumerate(zip(levels, of_edges, strict=True)):
         found[offsets[level.rows] + position] = values[level.edge_of_row]
     return found
+
+
+def _steps_below(levels: Sequence[Level], of_edges: Sequence[Floats], roots: slice) -> list[Step]:
+    """Return the edges below some roots, level by level as far as there are any.
+
+    Nodes and edges are in the order of their roots.
+    """
+    steps = []
+    first, last = roots.start, roots.stop
+    for level, found in zip(levels, of_edges, strict=True):
+        begin, end = np.searchsorted(level.parent, (first, last)).tolist()
+        if begin == end:
+            break  # the longest phrases are below other roots
+        steps.append(Step(level.parent[begin:end] - first, level.word[begin:end], found[begin:end]))
+        first = int(np.count_nonzero(level.word[:begin]))  # an edge of END (0) has no node
+        last = first + int(np.count_nonzero(level.word[begin:end]))
+    return steps
 
 
 def phrases_of(levels: Sequence[Level]) -> list[tuple[int, ...]]:

@@ -122,11 +122,6 @@ class PieceVocabulary(Vocabulary):
         return super().content() + self.model
 
 
-def has_pieces(vocabulary: Vocabulary) -> bool:
-    """Return whether a vocabulary splits words."""
-    return isinstance(vocabulary, PieceVocabulary)
-
-
 def learn_pieces(words: Iterable[bytes], count: int, path: str) -> PieceVocabulary:
     """Learn pieces from sentences.
 

@@ -25,7 +25,7 @@ from moses_feature.networks.files import (
     write_model_files,
 )
 from moses_feature.networks.pair_network import PairNetwork, network_of
-from moses_feature.networks.pieces import has_pieces
+from moses_feature.networks.pieces import PieceVocabulary
 from moses_feature.networks.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
 from moses_feature.runtime.errors import FormatError
 from moses_feature.runtime.files import Json
@@ -61,7 +61,9 @@ class PhraseModel:
         """What is shown of its loss: the factor on it, and the unit."""
         if "objective" in self.training:
             return -1, "expected BLEU"
-        return 1, "nats per subword" if has_pieces(self.target) else "nats per word"
+        return 1, "nats per subword" if isinstance(
+            self.target, PieceVocabulary
+        ) else "nats per word"
 
     def shown_loss(self, loss: float) -> str:
         """Return a loss of its training with its unit."""

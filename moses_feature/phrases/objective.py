@@ -18,7 +18,6 @@ from torch import Tensor
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.networks.pair_network import begin_with_frequencies, network_of
-from moses_feature.networks.pieces import has_pieces
 from moses_feature.networks.softmax import WordSample, WordSampler
 from moses_feature.networks.vocabulary import END, Vocabulary
 from moses_feature.phrases.model import PhraseModel, save_model
@@ -117,9 +116,6 @@ class PhraseObjective:
     def __init__(self, data: PhraseData, settings: TrainingSettings, device: torch.device) -> None:
         self._data = data
         self.norm_penalty = settings.self_normalisation
-        self._smoothing = settings.label_smoothing
-        if has_pieces(data.target):
-            self.loss_name, self.unit = "loss per target subword", " nats per subword"
         self.device = device
         pairs = data.pairs
         training_rows = np.flatnonzero(~pairs.held_out)
@@ -161,13 +157,8 @@ class PhraseObjective:
 
     def terms(self, network: torch.nn.Module, rows: Rows) -> Terms:
         """Return log p of all target words of some pairs."""
-        given = self.given(network, rows)
-        if not (self._smoothing and network.training):
-            log_probs, log_norms = network(*given)
-            return Terms(log_probs, log_norms if self.norm_penalty else None)
-        log_probs, log_norms, means = network(*given, smooth=True)
-        penalty = self._smoothing * (log_probs - means).sum()
-        return Terms(log_probs, log_norms if self.norm_penalty else None, penalty)
+        log_probs, log_norms = network(*self.given(network, rows))
+        return Terms(log_probs, log_norms if self.norm_penalty else None)
 
     def given(self, network: torch.nn.Module, rows: Rows) -> tuple[Tensor | WordSample | None, ...]:
         """Return the network's inputs: words and lengths of both sides, the sample."""

@@ -95,8 +95,6 @@ class TrainingSettings(RunSettings):
         self_normalisation: factor of (log Z)^2 in the loss; 0 for none (Devlin et al. 2014).
         sample: mean number of target words in the sample that estimates Z; None, or as many as
             there are words, for exact Z.
-        label_smoothing: the share of all words together in what a word should be (Szegedy et al.
-            2016); networks for sentences only.
     """
 
     rates: ClassVar[Mapping[str, float]] = {"adam": 2e-3, "adadelta": 1.0}
@@ -107,7 +105,6 @@ class TrainingSettings(RunSettings):
     held_out_limit: int = 10_000
     self_normalisation: float = 0.0
     sample: int | None = 2000
-    label_smoothing: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -115,9 +112,6 @@ class TrainingSettings(RunSettings):
             raise UsageError(
                 f"self-normalisation: expected 0 or more, found {self.self_normalisation}"
             )
-        if not 0 <= self.label_smoothing < 1:
-            found = self.label_smoothing
-            raise UsageError(f"label smoothing: expected 0 or more and below 1, found {found}")
         if self.sample is not None and self.sample < 1:
             raise UsageError(f"sample: expected a word at least, found {self.sample}")
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from moses_feature.networks.kernels import encoder_gates, encoder_state, softmax, sum_of, tanh
-from moses_feature.networks.phrases import Level, Phrases, edges_below, of_phrases, prefix_levels
+from moses_feature.networks.phrases import Level, Phrases, Step, prefix_levels, values_along
 from moses_feature.networks.products import Matrix
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_softmax import WordSoftmax
@@ -115,8 +115,6 @@ def states_along(
 
 
 SIDES = "forward", "backward"
-SOURCES_TOGETHER = 64
-"""Source sentences that a thread works on at a time."""
 
 Ids = Sequence[int]
 
@@ -209,39 +207,23 @@ class SearchNetwork:
             offsets: (pairs + 1,) where the words of each target begin, END counted.
             run: has the interface of `map`, perhaps with threads.
         """
-        of_edges = [np.empty(len(level.word)) for level in levels]
-        score = partial(self._score_some, sources, levels, of_edges)
-        for _ in run(score, range(0, len(sources), SOURCES_TOGETHER)):
-            pass
-        return of_phrases(levels, of_edges, offsets)
+        score = partial(self._score_some, sources)
+        return values_along(levels, offsets, len(sources), score, run)
 
-    def _score_some(
-        self,
-        sources: Sequence[Ids],
-        levels: Sequence[Level],
-        of_edges: Sequence[Floats],
-        begin: int,
-    ) -> None:
+    def _score_some(self, sources: Sequence[Ids], some: slice, steps: Sequence[Step]) -> None:
         """Write log p of the edges below some roots."""
-        mine = sources[begin : begin + SOURCES_TOGETHER]
-        edges = list(edges_below(levels, begin, begin + len(mine)))
-        words = [level.word[some] for level, (some, _) in zip(levels, edges, strict=True)]
-        inputs = Inputs(self, np.concatenate(words))
+        inputs = Inputs(self, np.concatenate([step.word for step in steps]))
+        mine = sources[some]
         read = self.encode(mine)
         state, last = np.arange(len(mine)), np.full(len(mine), END)
         states = self.align(read.start, state, read)
-        for (some, first), word, level, log_probs in zip(
-            edges, words, levels, of_edges, strict=True
-        ):
-            if not len(word):
-                break  # the longest targets are of other sources
+        for step in steps:
             features = self.features(states, state, inputs, last)
-            parent = level.parent[some] - first
-            log_probs[some] = self.softmax.at(features, parent, word)
-            grows = word != END
-            going_on, state_of_next = np.unique(parent[grows], return_inverse=True)
+            step.found[:] = self.softmax.at(features, step.parent, step.word)
+            grows = step.word != END
+            going_on, state_of_next = np.unique(step.parent[grows], return_inverse=True)
             states = self.next_states(states, state[going_on], inputs, last[going_on], read)
-            state, last = state_of_next, word[grows]
+            state, last = state_of_next, step.word[grows]
 
     def encode(self, sentences: Sequence[Ids]) -> EncodedSources:
         """Encode source sentences; common prefixes and suffixes are encoded once."""

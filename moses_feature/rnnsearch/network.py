@@ -161,9 +161,9 @@ class RnnSearch(PairNetwork):
     ) -> tuple[Tensor, ...]:
         """Return log p and log Z of every target word, END included; see `EncoderDecoder`.
 
-        Given links (3, L), each a pair, a target and a source position, also return the log
-        probability (L,) of each link in the alignment of its target word; with `smooth` in place
-        of them, the mean of log p over all words of the vocabulary.
+        With `smooth`, also return the mean of log p over all words of the vocabulary. Given links
+        (3, L), each a pair, a target and a source position, return last the log probability (L,)
+        of each link in the alignment of its target word.
         """
         annotations = self.annotations(source, source_lengths)
         previous = functional.pad(target[:, :-1], (1, 0), value=END)
@@ -172,9 +172,10 @@ class RnnSearch(PairNetwork):
         real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
         before = features.transpose(0, 1)[real]  # (words, S)
         of_words = log_probs_and_norms(before, self.output_words, target[real], sample)
+        found = list(of_words)
         if smooth:
-            return *of_words, mean_log_probs(before, self.output_words, of_words[1])
-        if links is None:
-            return of_words
-        pair, written, read = links
-        return *of_words, torch.log(alignments[written, pair, read].clamp_min(SMALLEST))
+            found.append(mean_log_probs(before, self.output_words, of_words[1]))
+        if links is not None:
+            pair, written, read = links
+            found.append(torch.log(alignments[written, pair, read].clamp_min(SMALLEST)))
+        return tuple(found)

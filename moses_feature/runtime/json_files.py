@@ -32,6 +32,12 @@ def read_json(path: Path, what: str) -> Json:
     return parse_json(path.read_bytes(), path, what)
 
 
+def as_json(content: Any) -> str:
+    """Return content as JSON in one line; bytes that are not UTF-8 become U+FFFD."""
+    text = json.dumps(content, ensure_ascii=False)
+    return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
 def parse_json(content: bytes | str, path: Path, what: str) -> Json:
     """Return the object that a text holds; the errors are those of `read_json`."""
     try:

@@ -49,8 +49,6 @@ class SentenceModel:
         digest: SHA-256 of everything that determines the scores.
         normalised: whether log Z is subtracted; if not, it is near 0 by training.
         architecture: its name in the registry.
-        sizes: its layer sizes.
-        weights: arrays by their names in the network.
         network: computes the scores.
 
     Raises:
@@ -81,7 +79,6 @@ class SentenceModel:
         self.training: Json = files.config["training"]
         self.digest = pair_model_digest(files)
         self.normalised = not trained_self_normalised(self.training)
-        self.sizes, self.weights = sizes, files.weights
         self.network: Any = parts.load("inference")(sizes, files.weights, self.normalised)
 
     @property

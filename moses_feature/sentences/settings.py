@@ -10,12 +10,18 @@ from moses_feature.networks.architectures import PairSizes
 from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.phrases.settings import TrainingSettings
 from moses_feature.rnnsearch.settings import SEARCH_PRESETS
+from moses_feature.runtime.errors import UsageError
 from moses_feature.training.settings import LEARNING_RATES
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceSettings(TrainingSettings):
-    """How to train a network for sentences (RNNsearch: Bahdanau et al. 2015, appendix B.2)."""
+    """How to train a network for sentences (RNNsearch: Bahdanau et al. 2015, appendix B.2).
+
+    Attributes:
+        label_smoothing: the share of all words together in what a word should be (Szegedy et al.
+            2016).
+    """
 
     rates: ClassVar[Mapping[str, float]] = LEARNING_RATES
 
@@ -25,6 +31,13 @@ class SentenceSettings(TrainingSettings):
     pool: int = 20
     patience: int = 3
     held_out_limit: int = 2_000
+    label_smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.label_smoothing < 1:
+            found = self.label_smoothing
+            raise UsageError(f"label smoothing: expected 0 or more and below 1, found {found}")
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,23 @@
 Guided alignment (Chen et al. 2016): the network's alignments are compared with links found by an
 aligner. The loss contains, beside log p of the words, the cross-entropy of each written word's
 alignment, given its links.
+
+Smoothed labels (Szegedy et al. 2016): the loss contains a share of the mean of -log p over all
+words, in place of as much of that of the word itself.
 """
 
 from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from moses_feature import __version__
 from moses_feature.moses.words import WordOptions
+from moses_feature.networks.pieces import PieceVocabulary
 from moses_feature.networks.vocabulary import Shortlists
 from moses_feature.phrases.objective import PhraseData, PhraseObjective
 from moses_feature.phrases.pairs import PairCollection
@@ -32,36 +37,49 @@ GUIDANCE = 0.5
 """The weight of the alignments' cross-entropy (nats per word) in the loss."""
 
 
-class GuidedObjective(PhraseObjective):
-    """log p of the target words, and the guided alignment; see `PhraseObjective`.
+class SentenceObjective(PhraseObjective):
+    """log p of the target words, smoothed labels and guided alignment; see `PhraseObjective`.
 
     Args:
         data: sentence pairs.
-        links: the links of all pairs, including those of END.
+        links: the links of all pairs, including those of END; None without guidance.
         settings: how to train.
         device: the device of the network.
     """
 
     def __init__(
-        self, data: PhraseData, links: Links, settings: SentenceSettings, device: torch.device
+        self,
+        data: PhraseData,
+        links: Links | None,
+        settings: SentenceSettings,
+        device: torch.device,
     ) -> None:
         super().__init__(data, settings, device)
         self._links = links
+        self._smoothing = settings.label_smoothing
+        if isinstance(data.target, PieceVocabulary):
+            self.loss_name, self.unit = "loss per target subword", " nats per subword"
 
     def terms(self, network: torch.nn.Module, rows: Rows) -> Terms:
-        """Return log p of the words of some pairs, and the loss of their alignments."""
-        links = self._links.of(rows)
-        shares = torch.from_numpy(shares_of(links)).to(self.device)
-        given = *self.given(network, rows), torch.from_numpy(links).to(self.device)
-        log_probs, log_norms, of_links = network(*given)
-        return Terms(
-            log_probs,
-            log_norms if self.norm_penalty else None,
-            -GUIDANCE * (shares * of_links).sum(),
-        )
+        """Return log p of the words of some pairs; in the penalty, smoothing and alignments."""
+        given: dict[str, Any] = {"smooth": True} if self._smoothing and network.training else {}
+        links = None if self._links is None else self._links.of(rows)
+        if links is not None:
+            given["links"] = torch.from_numpy(links).to(self.device)
+        log_probs, log_norms, *more = network(*self.given(network, rows), **given)
+        penalties = []
+        if links is not None:
+            shares = torch.from_numpy(shares_of(links)).to(self.device)
+            penalties.append(-GUIDANCE * (shares * more.pop()).sum())
+        if more:
+            penalties.append(self._smoothing * (log_probs - more.pop()).sum())
+        penalty = torch.stack(penalties).sum() if penalties else None
+        return Terms(log_probs, log_norms if self.norm_penalty else None, penalty)
 
     def shown(self, held_out: dict[str, float]) -> str:
         """Return the held-out loss, and the cross-entropy of the alignments."""
+        if self._links is None:
+            return super().shown(held_out)
         of_alignments = held_out.get("held_out_penalty", 0.0) / GUIDANCE
         return f"{super().shown(held_out)}, alignments {of_alignments:.4f}"
 
@@ -86,7 +104,7 @@ def train_sentences(
     return train_network(
         [path for path in (data.source, data.target, data.word_alignment) if path is not None],
         lambda: _read(data, settings, control.command),
-        lambda linked: _objective(linked, settings, device),
+        lambda linked: SentenceObjective(*linked, settings, device),
         settings,
         directory,
         device,
@@ -95,15 +113,6 @@ def train_sentences(
 
 
 LinkedPairs = tuple[PhraseData, Links | None]
-
-
-def _objective(
-    linked: LinkedPairs, settings: SentenceSettings, device: torch.device
-) -> PhraseObjective:
-    data, links = linked
-    if links is None:
-        return PhraseObjective(data, settings, device)
-    return GuidedObjective(data, links, settings, device)
 
 
 def _read(data: SentenceData, settings: SentenceSettings, command: str) -> Material[LinkedPairs]:

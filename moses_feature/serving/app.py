@@ -7,19 +7,19 @@ import hmac
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from moses_feature import __version__
 from moses_feature.runtime.errors import LostProcessError, MosesFeatureError
+from moses_feature.runtime.json_files import as_json
 from moses_feature.serving.service import BusyError, Service, TooLongError
 from moses_feature.serving.xml_rpc import (
     FAILED,
@@ -110,14 +110,7 @@ class Application:
             self._route("/metrics", self._metrics, "GET"),
         ]
         routes += [self._route(path, _page(*of), "GET") for path, of in PAGE.items()]
-        self.starlette = Starlette(routes=routes, lifespan=self._lifespan)
-
-    @asynccontextmanager
-    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        try:
-            yield
-        finally:
-            await asyncio.to_thread(self._service.close)
+        self.starlette = Starlette(routes=routes)
 
     def _route(self, path: str, handler: Handler, method: str) -> Route:
         async def answer(request: Request) -> Response:
@@ -174,7 +167,7 @@ class Application:
             raise BadRequestError(415, "expected the content type application/json")
         texts, count, as_tokens = self._read(await self._body(request))
         answers = await self._translated(texts, count, as_tokens)
-        return JSONResponse({"translations": [_content(answer) for answer in answers]})
+        return _json({"translations": [_content(answer) for answer in answers]})
 
     def _read(self, body: bytes) -> tuple[list[str], int, bool]:
         """Return the texts of a request, how many translations, and whether they are tokens."""
@@ -241,7 +234,7 @@ class Application:
             "processes": counts.workers,
             "waiting": counts.waiting,
         }
-        return JSONResponse(content, 200 if counts.workers else 503)
+        return _json(content, 200 if counts.workers else 503)
 
     async def _metrics(self, _: Request) -> Response:
         return Response(self._service.counts.text(), media_type="text/plain; version=0.0.4")
@@ -250,20 +243,17 @@ class Application:
 def _content(answer: Translated | MosesFeatureError) -> dict[str, Any]:
     if isinstance(answer, Translated):
         best = answer.translations[0]
-        return _clean({"text": best.text, **asdict(answer)})
+        return {"text": best.text, **asdict(answer)}
     kind = {TooLongError: "too long", LostProcessError: "lost"}.get(type(answer), "bad sentence")
     return {"error": f"{answer}", "kind": kind}
 
 
-def _clean(content: dict[str, Any]) -> dict[str, Any]:
-    """Return an object without bytes that are not UTF-8."""
-    text = json.dumps(content, ensure_ascii=False)
-    cleaned: dict[str, Any] = json.loads(text.encode(errors="replace"))
-    return cleaned
-
-
 def _error(status: int, message: str) -> Response:
-    return JSONResponse({"error": message}, status)
+    return _json({"error": message}, status)
+
+
+def _json(content: dict[str, Any], status: int = 200) -> Response:
+    return Response(as_json(content), status, media_type="application/json")
 
 
 def _page(name: str, kind: str) -> Handler:

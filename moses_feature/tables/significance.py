@@ -171,7 +171,7 @@ def filter_table(
     target: str,
     significance: str,
     output: Path,
-    report: Callable[[str, float], None] = lambda *_: None,
+    report: Callable[[str, float | None], None] = lambda *_: None,
 ) -> Filtered:
     """Write the lines of a table whose phrases belong together; all else of a line stays.
 
@@ -203,7 +203,7 @@ def filter_table(
                 word = numbers[0][-1]
                 of_words[word] = max(of_words.get(word, found), found)
             if reader.line_number % LINES_TOGETHER == 0:
-                report("reading the table", reader.fraction() or 0.0)
+                report("reading the table", reader.fraction())
     with LineReader(source) as one, LineReader(target) as two:
         pairs = [tuple(map(tokens, lines)) for lines in parallel_lines([one, two], "both texts")]
     if not pairs:
@@ -249,14 +249,16 @@ def _likelihood(scores: list[bytes]) -> float:
     return float(scores[DIRECT] if len(scores) > DIRECT else scores[0])
 
 
-def _write(table: str, kept: Flags, output: Path, report: Callable[[str, float], None]) -> None:
+def _write(
+    table: str, kept: Flags, output: Path, report: Callable[[str, float | None], None]
+) -> None:
     with LineReader(table) as reader, open_output(output) as file:
         keep = iter(kept.tolist())
         for line in reader:
             if next(keep, False):
                 file.write(line)
             if reader.line_number % LINES_TOGETHER == 0:
-                report("writing", reader.fraction() or 0.0)
+                report("writing", reader.fraction())
         if reader.line_number != len(kept):
             found = f"{reader.line_number:,} lines"
             raise MosesFeatureError(f"{table}: expected {len(kept):,} lines again, found {found}")

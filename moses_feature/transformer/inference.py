@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from moses_feature.networks.kernels import softmax, sum_of
-from moses_feature.networks.phrases import Level, Phrases, edges_below, of_phrases
+from moses_feature.networks.phrases import Level, Phrases, Step, values_along
 from moses_feature.networks.products import Matrix
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_softmax import WordSoftmax
@@ -29,8 +29,6 @@ from moses_feature.transformer.settings import TransformerSizes, waves
 F = np.float32
 EPSILON = F(1e-5)
 """Added to variances; PyTorch's default."""
-SOURCES_TOGETHER = 64
-"""Source sentences that a thread works on at a time."""
 FIRST_PLACES = 128
 """Positions whose encoding is computed at first."""
 PARTS = "queries", "keys", "values"
@@ -184,30 +182,16 @@ class TransformerNetwork:
         run: Callable[..., Iterable[Any]] = map,
     ) -> Floats:
         """Return log p of every target word and END, pair after pair; see `SearchNetwork`."""
-        of_edges = [np.empty(len(level.word)) for level in levels]
-        score = partial(self._score_some, sources, levels, of_edges)
-        for _ in run(score, range(0, len(sources), SOURCES_TOGETHER)):
-            pass
-        return of_phrases(levels, of_edges, offsets)
+        score = partial(self._score_some, sources)
+        return values_along(levels, offsets, len(sources), score, run)
 
-    def _score_some(
-        self,
-        sources: Sequence[Ids],
-        levels: Sequence[Level],
-        of_edges: Sequence[Floats],
-        begin: int,
-    ) -> None:
+    def _score_some(self, sources: Sequence[Ids], some: slice, steps: Sequence[Step]) -> None:
         """Write log p of the edges below some roots."""
-        mine = sources[begin : begin + SOURCES_TOGETHER]
-        prefixes = TransformerPrefixes.empty(self, mine)
-        edges = edges_below(levels, begin, begin + len(mine))
-        for (some, first), level, log_probs in zip(edges, levels, of_edges, strict=True):
-            word, parent = level.word[some], level.parent[some] - first
-            if not len(word):
-                break  # the longest targets are of other sources
-            log_probs[some] = self.softmax.at(prefixes.features, parent, word)
-            grows = word != END
-            prefixes = prefixes.grown(parent[grows], word[grows])
+        prefixes = TransformerPrefixes.empty(self, sources[some])
+        for step in steps:
+            step.found[:] = self.softmax.at(prefixes.features, step.parent, step.word)
+            grows = step.word != END
+            prefixes = prefixes.grown(step.parent[grows], step.word[grows])
 
     def encode(self, sentences: Sequence[Ids]) -> ReadSources:
         """Encode source sentences, END behind each."""

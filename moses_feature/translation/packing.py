@@ -21,8 +21,8 @@ from moses_feature.runtime.json_files import read_json
 
 FILES, BUILT = "files", "built"
 FOLDER = re.compile(r"\w[\w.+-]*")
-COMPANIONS = (".features.json",)
-"""What stands beside a file and belongs to it."""
+FEATURES = ".features.json"
+"""What stands beside an augmented table and belongs to it."""
 
 
 class Packer:
@@ -71,10 +71,9 @@ class Packer:
                 self.members[f"{name}/{file.relative_to(path)}"] = file
             return name
         self.members[name] = path
-        for suffix in COMPANIONS:
-            beside = path.with_name(path.name + suffix)
-            if beside.is_file():
-                self.members[name + suffix] = beside
+        beside = path.with_name(path.name + FEATURES)
+        if beside.is_file():
+            self.members[name + FEATURES] = beside
         return name
 
     def _facts(self, directory: Path) -> Json:

@@ -9,6 +9,7 @@ from moses_feature.networks.pair_network import PairNetwork
 from moses_feature.networks.phrases import Phrases
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import PhraseModel
+from moses_feature.sentences.scorer import SentenceModel
 
 
 def sigmoid(x):
@@ -252,3 +253,14 @@ def _attention(
 def _inner(p: dict[str, np.ndarray], of: str, x: np.ndarray) -> np.ndarray:
     inner = np.maximum(x @ p[f"{of}linear1.weight"].T + p[f"{of}linear1.bias"], 0)
     return inner @ p[f"{of}linear2.weight"].T + p[f"{of}linear2.bias"]
+
+
+def assert_scored_alone(scorer: SentenceModel, pairs: list[tuple[list[int], list[int]]]) -> None:
+    """Check that a score does not depend on the pairs beside it, to the bit."""
+    pairs = pairs + [(pairs[0][0], target) for _, target in pairs]
+    whole = scorer.word_log_probs(pairs)
+    count = len(pairs) // 2
+    for first, last in ((0, 1), (3, 20), (count, 2 * count), (count + 9, count + 10)):
+        alone = scorer.word_log_probs(pairs[first:last])
+        for one, other in zip(alone, whole[first:last], strict=True):
+            assert np.array_equal(one, other)

@@ -12,7 +12,6 @@ from moses_feature.networks.pieces import (
     NEVER,
     PIECES,
     PieceVocabulary,
-    has_pieces,
     learn_pieces,
     load_vocabulary,
 )
@@ -75,12 +74,11 @@ def test_pieces_on_disk(tmp_path: Path):
     VOCABULARY.save(path)
     loaded = load_vocabulary(path)
     assert isinstance(loaded, PieceVocabulary)
-    assert has_pieces(loaded)
     assert loaded == VOCABULARY
     assert loaded.digest() == VOCABULARY.digest()
     assert loaded.digest() != Vocabulary(VOCABULARY.shortlist).digest()
     Vocabulary((b"man",)).save(tmp_path / "plain.vocab")
-    assert not has_pieces(load_vocabulary(tmp_path / "plain.vocab"))
+    assert not isinstance(load_vocabulary(tmp_path / "plain.vocab"), PieceVocabulary)
 
 
 def test_pieces_of_another_text(tmp_path: Path):

@@ -11,12 +11,12 @@ from helpers.equations import random_pairs, search_log_probs
 from helpers.models import SEARCH_SIZES, random_model
 from helpers.tables import LONG_TABLE
 
+from moses_feature.networks import phrases
 from moses_feature.networks.direction import Direction
 from moses_feature.networks.phrases import Phrases
 from moses_feature.phrases.model import save_model
 from moses_feature.phrases.packing import pack_ids
 from moses_feature.phrases.scorer import scorer_of
-from moses_feature.rnnsearch import inference as search_network
 from moses_feature.runtime.errors import UsageError
 from moses_feature.sentences.scorer import SentenceModel
 
@@ -44,7 +44,7 @@ def test_scorer_follows_the_equations(monkeypatch):
         of_words = found.word_log_probs[found.offsets[row] : found.offsets[row + 1]]
         np.testing.assert_allclose(of_words, expected, atol=2e-5)
     for together, threads in ((1, 1), (7, 3), (1000, 2)):
-        monkeypatch.setattr(search_network, "SOURCES_TOGETHER", together)
+        monkeypatch.setattr(phrases, "ROOTS_TOGETHER", together)
         other = scorer_of(model, CPU, threads=threads).score_packed(packed)
         assert np.array_equal(other.word_log_probs, found.word_log_probs)
 

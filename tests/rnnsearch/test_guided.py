@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import load_model
 from moses_feature.rnnsearch.settings import SearchSizes
 from moses_feature.sentences.settings import SentenceData, SentenceSettings
-from moses_feature.sentences.training import GUIDANCE, _objective, _read
+from moses_feature.sentences.training import GUIDANCE, SentenceObjective, _read
 
 SIZES = ("--hidden", 24, "--embedding", 12, "--alignment-units", 16, "--maxout", 16)
 QUICK = ("--batch-size", 20, "--learning-rate", 0.01, "--held-out", 0.05)
@@ -57,8 +58,8 @@ def test_the_loss_of_alignments(texts, reverse, right_to_left):
     settings = SentenceSettings(sizes=SearchSizes(6, 5, 4, 3), held_out=0.1)
     source, target, links = (str(texts / name) for name in ("source", "target", "links"))
     data = SentenceData(source, target, min_count=1, direction=direction, word_alignment=links)
-    linked = _read(data, settings, "").data
-    objective = _objective(linked, settings, CPU)
+    material = linked = _read(data, settings, "").data
+    objective = SentenceObjective(*linked, settings, CPU)
     network = objective.network
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter)
@@ -83,6 +84,11 @@ def test_the_loss_of_alignments(texts, reverse, right_to_left):
         linked /= np.maximum(linked.sum(1, keepdims=True), 1)
         expected -= GUIDANCE * (linked * np.log(alignment)).sum()
     assert penalty == pytest.approx(expected, rel=1e-5)
+    smoothed = SentenceObjective(*material, replace(settings, label_smoothing=0.2), CPU)
+    terms = smoothed.terms(network, rows)
+    means = network(*smoothed.given(network, rows), smooth=True)[2]
+    expected += 0.2 * (terms.rewards - means).sum().item()  # both are in the loss
+    assert terms.penalty.item() == pytest.approx(expected, rel=1e-5)
     assert objective.shown({"held_out_loss": 2.0, "held_out_penalty": 3 * GUIDANCE}) == (
         "2.0000, alignments 3.0000"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers.equations import random_pairs, transformer_log_probs
+from helpers.equations import assert_scored_alone, random_pairs, transformer_log_probs
 from helpers.models import TRANSFORMER_SIZES, random_model
 
 from moses_feature.networks.direction import Direction
@@ -59,15 +59,7 @@ def test_numpy_follows_the_equations(model, scorer):
 
 
 def test_a_score_does_not_depend_on_the_pairs_beside_it(model, scorer):
-    """To the bit."""
-    pairs = random_pairs(model, 61, 9)
-    pairs += [(pairs[0][0], target) for _, target in pairs]
-    whole = scorer.word_log_probs(pairs)
-    for first, last in ((0, 1), (3, 20), (61, 122), (100, 101)):
-        for one, other in zip(
-            scorer.word_log_probs(pairs[first:last]), whole[first:last], strict=True
-        ):
-            assert np.array_equal(one, other)
+    assert_scored_alone(scorer, random_pairs(model, 61, 9))
 
 
 def test_as_a_scorer_of_packed_pairs(model, scorer):

@@ -87,7 +87,7 @@ def _lm_description(
 
 def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, Any]]:
     from moses_feature.networks.architectures import architecture_with
-    from moses_feature.networks.pieces import has_pieces
+    from moses_feature.networks.pieces import PieceVocabulary
     from moses_feature.phrases.model import PhraseModel
 
     networks = (model,) if isinstance(model, PhraseModel) else model.networks
@@ -101,7 +101,10 @@ def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, A
     if isinstance(model, PhraseModel):
         yield "direction", model.direction
     for side, of in ("source", model.source), ("target", model.target):
-        yield f"{side} {'subwords' if has_pieces(of) else 'words'}", f"{len(of.shortlist):,}"
+        yield (
+            f"{side} {'subwords' if isinstance(of, PieceVocabulary) else 'words'}",
+            f"{len(of.shortlist):,}",
+        )
     yield "escaped", "yes" if model.escaped else "no"
     yield "self-normalised", _self_normalised(networks[0])
     yield "weights SHA-256", model.digest

@@ -57,32 +57,34 @@ def export_command(model: str, output: str) -> None:
 def export_ctranslate2_command(model: str, directory: str) -> None:
     """Write a Transformer for CTranslate2.
 
-    DIRECTORY is new, which `model translate` takes in place of MODEL, faster, and
-    `rescore`, slower. CTranslate2's own programs read it, too; text comes and goes as tokens.
+    DIRECTORY is made; `model translate` takes it in place of MODEL and is faster, `rescore` is
+    slower. CTranslate2's own programs read it, too; text comes and goes as tokens.
 
     \b
     Example:
       moses-feature model export-ctranslate2 en-fr.transformer en-fr.ct2
     """
-    from moses_feature.networks.architectures import TRANSFORMER
+    from moses_feature.networks.architectures import architecture_with
     from moses_feature.networks.direction import FORWARD
     from moses_feature.networks.pieces import PieceVocabulary
-    from moses_feature.sentences.scorer import SentenceModel
-    from moses_feature.transformer.export import export_ctranslate2
+    from moses_feature.phrases.model import load_model
+    from moses_feature.rescoring.ctranslate2_export import export_ctranslate2
+    from moses_feature.transformer.settings import TransformerSizes
 
-    read = SentenceModel(Path(model))
-    source, target = read.source, read.target
+    read = load_model(Path(model))
+    sizes, source, target = read.network.sizes, read.source, read.target
     if (
-        read.architecture != TRANSFORMER
+        not isinstance(sizes, TransformerSizes)
         or not isinstance(source, PieceVocabulary)
         or not isinstance(target, PieceVocabulary)
         or read.direction != FORWARD
     ):
         raise MosesFeatureError(
-            f"{model}: expected a Transformer of subwords of {FORWARD}, found {read.architecture} "
-            f"of {read.direction}"
+            f"{model}: expected a Transformer of subwords, {FORWARD}, found "
+            f"{architecture_with(read.network.sizes)}, {read.direction}"
         )
-    export_ctranslate2(Path(directory), read.sizes, read.weights, source, target, {})
+    weights = {name: tensor.numpy() for name, tensor in read.network.state_dict().items()}
+    export_ctranslate2(Path(directory), sizes, weights, source, target)
 
 
 def _warn_of_log_norms(normalised: bool, training: Json) -> None:

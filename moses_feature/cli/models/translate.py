@@ -77,11 +77,13 @@ def _together(count: int) -> Iterator[list[list[bytes]]]:
 
 def _translate(model: str, beam: int, alignment_out: str | None) -> None:
     """Translate the standard input with a network of ours."""
-    from moses_feature.networks.pieces import has_pieces
+    from moses_feature.networks.pieces import PieceVocabulary
     from moses_feature.sentences.translate import translate, words_of, writer
 
     scorer, empty = writer(Path(model))
-    if alignment_out and (scorer.architecture != RNNSEARCH or has_pieces(scorer.source)):
+    if alignment_out and (
+        scorer.architecture != RNNSEARCH or isinstance(scorer.source, PieceVocabulary)
+    ):
         raise UsageError(f"--alignment-out: {model} does not align words")
     known = KnownWords(model, "the text to translate", scorer.source, scorer.target)
     with ExitStack() as stack:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ_TABLE, WRITE
+from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM
@@ -41,7 +41,8 @@ def filter_command(table: str, output: str, source: str, target: str, significan
 
     if output == STANDARD_STREAM or STANDARD_STREAM in (table, source, target):
         raise UsageError("expected file names, found -")
-    done = filter_table(table, source, target, significance, Path(output), _report)
+    with Progress(has_end=False) as bar:
+        done = filter_table(table, source, target, significance, Path(output), bar.show)
     lines = done.kept + done.dropped
     click.echo(
         f"{output}: {done.kept:,} of {lines:,} lines, those with -log p of {done.threshold:.3f} or "
@@ -49,9 +50,3 @@ def filter_command(table: str, output: str, source: str, target: str, significan
         f"{done.apart:,} never stand together",
         err=True,
     )
-
-
-def _report(what: str, share: float) -> None:
-    """Say at a terminal what is being done."""
-    if sys.stderr.isatty():
-        click.echo(f"\r{what}, {share:.0%}   ", err=True, nl=False)

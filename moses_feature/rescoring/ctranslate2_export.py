@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import numpy as np
 
 from moses_feature.networks.pieces import PieceVocabulary
 from moses_feature.networks.vocabulary import SYMBOLS
+from moses_feature.rescoring.ctranslate2 import TEXT, TextOptions
 from moses_feature.runtime.arrays import Floats32
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
-from moses_feature.runtime.files import write_whole
+from moses_feature.runtime.files import write_json, write_whole
 from moses_feature.transformer.settings import TransformerSizes, waves
 
 PLACES = 2048
@@ -22,10 +24,9 @@ PLACES = 2048
 def export_ctranslate2(
     directory: Path,
     sizes: TransformerSizes,
-    weights: dict[str, Floats32],
+    weights: Mapping[str, Floats32],
     source: PieceVocabulary,
     target: PieceVocabulary,
-    text: dict[str, Any],
 ) -> None:
     """Write a directory that CTranslate2 reads, with the pieces and how its text is made.
 
@@ -35,7 +36,6 @@ def export_ctranslate2(
         weights: arrays by their names in `Transformer`.
         source: the pieces of the source side.
         target: the pieces of the target side.
-        text: the content of moses-feature.json without the names of the pieces.
 
     Raises:
         UsageError: CTranslate2 is not installed.
@@ -66,14 +66,13 @@ def export_ctranslate2(
         register([word.decode() for word in (*SYMBOLS, *of.shortlist)])
     spec.validate()
     spec.save(str(directory))
-    names = {"source_pieces": "source.spm", "target_pieces": "target.spm"}
-    write_whole(directory / names["source_pieces"], source.model)
-    write_whole(directory / names["target_pieces"], target.model)
-    content = json.dumps(names | text, indent=2) + "\n"
-    write_whole(directory / "moses-feature.json", content.encode())
+    options = TextOptions("source.spm", "target.spm")
+    write_whole(directory / options.source_pieces, source.model)
+    write_whole(directory / options.target_pieces, target.model)
+    write_json(directory / TEXT, asdict(options))
 
 
-def _fill(spec: Any, sizes: TransformerSizes, weights: dict[str, Floats32]) -> None:
+def _fill(spec: Any, sizes: TransformerSizes, weights: Mapping[str, Floats32]) -> None:
     """Put the weights into a specification, by its names."""
 
     def linear(layer: Any, weight: Floats32, bias: Floats32) -> None:
