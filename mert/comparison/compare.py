@@ -23,7 +23,8 @@ from mert.comparison.candidate import (
     FinishedOutput,
     check_names,
 )
-from mert.comparison.page import write_page
+from mert.comparison.page import ComparedTexts, write_page
+from mert.comparison.phrases import text_tables
 from mert.comparison.results import (
     Comparison,
     Run,
@@ -36,7 +37,6 @@ from mert.comparison.results import (
 )
 from mert.comparison.significance import approximate_randomisation, paired_bootstrap
 from mert.comparison.system_runs import ComparisonTask, Report, SystemRuns
-from mert.comparison.translations import ComparedTexts
 from mert.settings import DecoderSettings, TuningSettings
 from mert.tuning.corpus import Corpus, check_chain
 from moses_feature.doctor.examine import check_kept_phrases
@@ -113,7 +113,8 @@ def compare(
     comparison = Comparison(systems, task.test_scorer.signature(), task.metric)
     write_json(directory / RESULTS, as_json(comparison, command))
     settings = {"command": command, **asdict(tuning), **decoder.identity()}
-    write_page(comparison, ComparedTexts(dev, test), directory / PAGE, settings)
+    tables = {candidate.name: text_tables(candidate.ini) for candidate in candidates}
+    write_page(comparison, ComparedTexts(dev, test, tables), directory / PAGE, settings)
     return comparison
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +11,32 @@ import plotly.graph_objects as graph
 from markupsafe import Markup
 from plotly.subplots import make_subplots
 
+from mert.comparison.groups import group_sections
+from mert.comparison.phrases import phrase_sections
 from mert.comparison.report import notes, number_of_runs, table
 from mert.comparison.results import Comparison, SystemResult
-from mert.comparison.translations import ComparedTexts, text_sections
+from mert.comparison.translations import changes_section
+from mert.tuning.corpus import Corpus
 from moses_feature.report import page
 from moses_feature.report.page import Section
 
 SCRIPT = Path(__file__).with_name("changes.js")
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#b8860b", "#3399bb", "#aa3377", "#777777")
+
+
+@dataclass(frozen=True)
+class ComparedTexts:
+    """What the systems were compared on.
+
+    Attributes:
+        dev: the development text; None if nothing was tuned.
+        test: the test text.
+        tables: the phrase tables of each system that was tuned; none unless all are text.
+    """
+
+    dev: Corpus | None
+    test: Corpus
+    tables: Mapping[str, Sequence[str]]
 
 
 def write_page(
@@ -62,7 +81,7 @@ def _sections(
             page.plot(_scores(comparison), f"{label} of each run by system"),
         ),
         *(_of_tuning(comparison) if tuned else []),
-        *text_sections(comparison, texts),
+        *_of_texts(comparison, texts),
         *([_time(comparison)] if tuned else []),
         Section(
             "Settings",
@@ -75,6 +94,15 @@ def _sections(
             ),
         ),
     ]
+
+
+def _of_texts(comparison: Comparison, texts: ComparedTexts) -> Iterator[Section]:
+    """Yield who translates which words, phrases and sentences of the test set better."""
+    yield from group_sections(comparison, texts.dev, texts.test)
+    yield from phrase_sections(comparison, texts.test, texts.tables)
+    baseline, *others = comparison.systems
+    for system in others:
+        yield changes_section(baseline, system, texts.test, comparison.metric.label)
 
 
 def _of_tuning(comparison: Comparison) -> list[Section]:

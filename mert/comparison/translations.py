@@ -1,9 +1,7 @@
-"""The systems' translations of the test set: their lists, read again, and how they differ."""
+"""The sentences that a system of a comparison translates otherwise than the baseline."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -13,21 +11,19 @@ from pathlib import Path
 import numpy as np
 from markupsafe import Markup
 
-from mert.comparison.results import Comparison, SystemResult
+from mert.comparison.results import SystemResult
 from mert.tuning.corpus import Corpus
-from moses_feature.metrics.metric import corpus_quality, sentence_quality
+from moses_feature.metrics.metric import sentence_quality
 from moses_feature.moses.nbest_formats.reader import NbestReader
-from moses_feature.moses.nbest_lists import NbestLine, first_translations, nbest_lines
+from moses_feature.moses.nbest_lists import NbestLine, nbest_lines
 from moses_feature.moses.segmentation import PhrasePlace
 from moses_feature.report.page import (
     NOTHING,
     Section,
     rendered,
     shown_text,
-    table,
     template_of,
 )
-from moses_feature.runtime.arrays import Floats, Integers
 
 Words = tuple[bytes, ...]
 
@@ -121,59 +117,6 @@ def _translation(
     return WeightedTranslation(tuple(line.words), tuple(line.phrases(len(source))), values)
 
 
-def by_length(
-    sentences: Sequence[Words], statistics: Sequence[np.ndarray], bounds: Sequence[int]
-) -> list[tuple[int, Integers]]:
-    """Return the number of sentences in each group of lengths, and their summed statistics.
-
-    Args:
-        sentences: the source text.
-        statistics: (sentences, 9) of each run.
-        bounds: the lengths at which a group begins, ascending; the first is 0.
-
-    Returns:
-        For each group, its size and the sums (runs, 9).
-    """
-    groups = np.searchsorted(bounds, [len(s) for s in sentences], side="right") - 1
-    found = []
-    for group in range(len(bounds)):
-        chosen = groups == group
-        found.append((int(chosen.sum()), np.stack([of[chosen].sum(axis=0) for of in statistics])))
-    return found
-
-
-def words_found(
-    translations: Sequence[Words],
-    references: Sequence[Sequence[Words]],
-    frequency: Mapping[bytes, int],
-    bounds: Sequence[int],
-) -> tuple[Integers, Floats]:
-    """Return how well words are translated, by their frequency.
-
-    Args:
-        translations: of each sentence.
-        references: of each sentence, one or several.
-        frequency: of the words; 0 for words not in it.
-        bounds: the frequencies at which a group begins, ascending; the first is 0.
-
-    Returns:
-        Words of the references (groups,): of several, the reference that has a word most often;
-        and F1 (groups,), 0 to 100, of the words of the translations; nan for empty groups.
-    """
-    right, written, wanted = (np.zeros(len(bounds), np.int64) for _ in range(3))
-    for words, of_sentence in zip(translations, references, strict=True):
-        for word in {*words, *(w for reference in of_sentence for w in reference)}:
-            group = bisect_right(bounds, frequency.get(word, 0)) - 1
-            most = max(reference.count(word) for reference in of_sentence)
-            wanted[group] += most
-            written[group] += words.count(word)
-            right[group] += min(words.count(word), most)
-    with np.errstate(invalid="ignore"):
-        return wanted, 200 * right / (written + wanted)
-
-
-LENGTHS = (1, 6, 11, 16, 21, 31, 41)
-FREQUENCIES = (0, 1, 2, 5, 20, 100)
 MOST_SHOWN = 50
 """Sentences on either side."""
 TEMPLATE = template_of(Path(__file__).parent / "templates" / "changes.html")
@@ -181,95 +124,16 @@ MOST_FEATURES = 4
 """The number of deciding features that are shown."""
 
 
-@dataclass(frozen=True)
-class ComparedTexts:
-    """The texts of a comparison.
-
-    Attributes:
-        dev: the development text; None if nothing was tuned.
-        test: the test text.
-    """
-
-    dev: Corpus | None
-    test: Corpus
-
-
-def text_sections(comparison: Comparison, texts: ComparedTexts) -> Iterator[Section]:
-    """Yield the metric by length, words by frequency, and the changes by each system."""
-    yield _lengths(comparison, texts)
-    if texts.dev is not None:
-        yield _frequencies(comparison, texts.dev, texts.test)
-    baseline, *others = comparison.systems
-    for system in others:
-        yield _changes(baseline, system, texts, comparison.metric.label)
-
-
-def _lengths(comparison: Comparison, texts: ComparedTexts) -> Section:
-    systems, metric = comparison.systems, comparison.metric
-    groups = [
-        by_length(texts.test.sentences, [run.test_statistics for run in system.runs], LENGTHS)
-        for system in systems
-    ]
-    rows = [("source words", "sentences", *(system.name for system in systems))]
-    for label, of_systems in zip(_labels(LENGTHS), zip(*groups, strict=True), strict=True):
-        if size := of_systems[0][0]:
-            means = [
-                metric.shown(float(np.mean([corpus_quality(row) for row in sums])))
-                for _, sums in of_systems
-            ]
-            rows.append((label, f"{size:,}", *(f"{mean:.2f}" for mean in means)))
-    return Section(
-        f"{metric.label} by length",
-        "Of the sentences of the test set that are so long, mean over the runs. Groups of "
-        "a few sentences say little.",
-        table(rows),
-    )
-
-
-def _frequencies(comparison: Comparison, dev: Corpus, test: Corpus) -> Section:
-    frequency = Counter(
-        word for references in dev.references for reference in references for word in reference
-    )
-    columns, sizes = [], np.zeros(len(FREQUENCIES), np.int64)
-    for system in comparison.systems:
-        found = []
-        for run in system.runs:
-            words = first_translations(run.test_lists, len(test))
-            sizes, f1 = words_found(words, test.references, frequency, FREQUENCIES)
-            found.append(f1)
-        columns.append(np.mean(found, axis=0))
-    rows = [("times in dev", "words", *(system.name for system in comparison.systems))]
-    for group, label in enumerate(_labels(FREQUENCIES)):
-        if sizes[group]:
-            rows.append(
-                (label, f"{sizes[group]:,}", *(f"{column[group]:.2f}" for column in columns))
-            )
-    return Section(
-        "Rare and frequent words",
-        "F1 of the words of the translations, mean over the runs: of a hundred words that "
-        "a system writes or should have written, so many are right. Words are grouped by how "
-        "often the references of the development set have them; 0 are those that it has not.",
-        table(rows),
-    )
-
-
-def _labels(bounds: Sequence[int]) -> list[str]:
-    ends = [*(end - 1 for end in bounds[1:]), None]
-    return [
-        f"{first}+" if end is None else f"{first}" if first == end else f"{first}–{end}"
-        for first, end in zip(bounds, ends, strict=True)
-    ]
-
-
-def _changes(
-    baseline: SystemResult, system: SystemResult, texts: ComparedTexts, label: str
+def changes_section(
+    baseline: SystemResult, system: SystemResult, test: Corpus, label: str
 ) -> Section:
+    """Return the sentences of the test text that gained and lost most."""
     run, other = system.runs[0], baseline.runs[0]
     found = sorted(
         changes(
             (other.test_lists, other.weights, other.test_statistics),
             (run.test_lists, run.weights, run.test_statistics),
-            texts.test.sentences,
+            test.sentences,
         ),
         key=lambda change: -change.gain,
     )
@@ -279,7 +143,7 @@ def _changes(
     names = baseline.name, system.name
     return Section(
         f"What {system.name} changes",
-        f"{len(found):,} of {len(texts.test):,} sentences are translated otherwise than by "
+        f"{len(found):,} of {len(test):,} sentences are translated otherwise than by "
         f"{baseline.name} (run {run.seed} of either): {len(gains):,} with a better {label} of the "
         f"sentence, {len(losses):,} with a worse one. Up to {MOST_SHOWN} of either are here, "
         "those that changed most first; words that only one of both has are marked. Below each "
@@ -288,16 +152,16 @@ def _changes(
         rendered(
             TEMPLATE,
             system=system.name,
-            changes=[_shown(change, names, texts) for change in shown],
+            changes=[_shown(change, names, test) for change in shown],
         )
         if shown
         else Markup(),
     )
 
 
-def _shown(change: Change, names: tuple[str, str], texts: ComparedTexts) -> Mapping[str, object]:
+def _shown(change: Change, names: tuple[str, str], test: Corpus) -> Mapping[str, object]:
     """Return what the template shows of a change."""
-    source = texts.test.sentences[change.sentence]
+    source = test.sentences[change.sentence]
     both = change.before, change.after
     marked = _marked(change.before.words, change.after.words)
     return {
@@ -306,7 +170,7 @@ def _shown(change: Change, names: tuple[str, str], texts: ComparedTexts) -> Mapp
         "gain": f"{change.gain:+.1f}",
         "rows": [
             ("source", _plain(source)),
-            *(("reference", _plain(words)) for words in texts.test.references[change.sentence]),
+            *(("reference", _plain(words)) for words in test.references[change.sentence]),
             *zip(names, marked, strict=True),
             ("decided", _decided(change, names)),
         ],
