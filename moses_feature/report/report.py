@@ -10,6 +10,7 @@ from moses_feature.phrases.generation.generator import generator_of
 from moses_feature.report.facts import Facts, ReadNetwork, summarise
 from moses_feature.report.maps import INSTALL, can_make_maps, map_section, maps_of, write_exports
 from moses_feature.report.page import Section, write_page
+from moses_feature.report.refining import refining
 from moses_feature.report.sections import (
     agreement,
     attention,
@@ -68,6 +69,7 @@ def write_report(
     sections = [
         what_was_done(table_path, facts, first, loss, summary, folds, _averaged(table_path)),
         *training(first),
+        *refining(first, facts.words),
         agreement(summary, facts),
         disagreement(summary, facts),
         long_phrases(summary, network, facts, settings.seed),

@@ -366,6 +366,7 @@ def _read(data: RefineData, model: PhraseModel, command: str) -> Material[Phrase
         "command": command,
         "version": __version__,
         "inputs": reader.inputs,
+        "refined_from": str(data.model),
         "refined_model": model.digest,
         "before": model.training,
     }
