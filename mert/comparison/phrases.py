@@ -19,8 +19,9 @@ from moses_feature.moses.ini import TABLE_CLASS, MosesIni
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import nbest_lines
-from moses_feature.moses.phrase_table import COUNTS, SEPARATOR, TARGET, tokens
+from moses_feature.moses.phrase_table import COUNTS, NUMBER, SEPARATOR, TARGET, split_fields, tokens
 from moses_feature.report.page import Section, table
+from moses_feature.runtime.errors import FormatError, shown
 from moses_feature.runtime.files import with_or_without_gz
 
 Words = tuple[bytes, ...]
@@ -91,6 +92,9 @@ def joint_counts(tables: Sequence[str], wanted: Set[Pair]) -> dict[Pair, float]:
     Args:
         tables: text tables; the one with the most counts.
         wanted: the pairs; those that no table has are left out.
+
+    Raises:
+        FormatError: a bad line of one of their source phrases.
     """
     sources = {source for source, _ in wanted}
     found: dict[Pair, float] = {}
@@ -103,11 +107,13 @@ def joint_counts(tables: Sequence[str], wanted: Set[Pair]) -> dict[Pair, float]:
                     before, source = field, tuple(tokens(field))
                 if source not in sources:
                     continue
-                fields = line.split(SEPARATOR)
+                fields = split_fields(line, path, reader.line_number)
                 pair = source, tuple(tokens(fields[TARGET]))
                 counts = tokens(fields[COUNTS]) if len(fields) > COUNTS else []
                 if pair in wanted and len(counts) > JOINT_COUNT:
-                    found[pair] = max(found.get(pair, 1.0), float(counts[JOINT_COUNT]))
+                    if not NUMBER.fullmatch(count := counts[JOINT_COUNT]):
+                        raise FormatError(path, "a count", shown(count), reader.line_number)
+                    found[pair] = max(found.get(pair, 1.0), float(count))
     return found
 
 

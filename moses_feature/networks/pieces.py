@@ -206,7 +206,7 @@ def load_vocabulary(path: Path) -> Vocabulary:
         if not content:
             raise FormatError(beside, "a model of sentencepiece", "an empty file")
         found = of_model(content)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise FormatError(beside, "a model of sentencepiece", f"{error}") from error
     if found.shortlist != plain.shortlist:
         raise FormatError(beside, f"the pieces of {path.name}", "others")

@@ -183,7 +183,7 @@ class _Side:
             raise MosesFeatureError(f"{path}: expected a model of sentencepiece, found none")
         try:
             self._processor = SentencePieceProcessor(model_file=str(path))
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             raise FormatError(path, "a model of sentencepiece", f"{error}") from error
         self._language = language
 

@@ -213,6 +213,22 @@ def building_commands(folder: Path, lines: int) -> dict[str, Callable[[], Comman
         arguments += ["--alignment-units", "8", *SIZES]
         return Command(folder, MAIN, arguments, None, [model], "m/checkpoint.safetensors")
 
+    def trained_transformer() -> Command:
+        anew("m")
+        arguments = ["model", "train-sentences", "in", "reference", "m", "--updates", "60"]
+        arguments += ["--architecture", "transformer", "--batch-size", "16"]
+        arguments += ["--units", "8", "--heads", "2", "--inner", "16", "--evaluate-every", "20"]
+        return Command(folder, MAIN, arguments, None, [model], "m/checkpoint.safetensors")
+
+    def filtered() -> Command:
+        anew("f.gz")
+        arguments = ["table", "filter", table, "f.gz", "--source", "in", "--target", "reference"]
+        return Command(folder, MAIN, arguments, None, ["f.gz"])
+
+    def packed() -> Command:
+        anew("p.tar")
+        return Command(folder, MAIN, ["system", "pack", "s", "p.tar"], None, ["p.tar"])
+
     def augmented() -> Command:
         anew("o.work", "o.model", "o.gz", "o.gz.journal", "o.gz.partial", "o.features.json")
         arguments = [table, "o.gz", "--system", "s", "--rank", "8", "--updates", "60", *SIZES]
@@ -222,6 +238,9 @@ def building_commands(folder: Path, lines: int) -> dict[str, Callable[[], Comman
         "build": built,
         "train": trained,
         "train RNNsearch": trained_rnnsearch,
+        "train a Transformer": trained_transformer,
+        "filter": filtered,
+        "pack": packed,
         "augment with the text": augmented,
     }
 

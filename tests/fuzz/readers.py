@@ -26,9 +26,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+import torch
 from xopen import xopen
 
 from mert.comparison.candidate import IDENTITY
+from mert.comparison.phrases import joint_counts, used_phrases
 from mert.optimisers.moses_files import read_candidates, read_init
 from mert.tuning.state import STATE, Iteration, TuningState, read_state
 from moses_feature.build.held_out import AlignedText, Part, hold_out
@@ -49,6 +51,7 @@ from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import NbestLine, read_nbest
 from moses_feature.moses.system_directory import SystemDirectory
 from moses_feature.moses.words import WordOptions
+from moses_feature.networks.pieces import PieceVocabulary, load_vocabulary
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.cross_fitting import load_any_model
 from moses_feature.phrases.packing import Packer
@@ -56,6 +59,7 @@ from moses_feature.phrases.pairs import PairCollection, read_pairs
 from moses_feature.rescoring.nbest import read_weights, rescore
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.json_files import read_json
+from moses_feature.sentences.scorer import SentenceModel
 from moses_feature.tables.add_to_ini import first_line_scores
 from moses_feature.tables.check import check_table
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns
@@ -67,7 +71,9 @@ from moses_feature.tables.settings import (
     UNKNOWN_TARGET_COLUMN,
 )
 from moses_feature.tables.shards import PartReader, merge
+from moses_feature.tables.significance import filter_table
 from moses_feature.tables.writer import TableWriter
+from moses_feature.translation.packing import pack
 
 FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 SECONDS = 20
@@ -220,6 +226,7 @@ class Readers:
         self._model = models / "phrases"
         self._lm = models / "lm"
         self._folds = models / "folds"
+        self._sentences = models / "sentences"
         self._packer = Packer(Vocabulary((b"a", b"b")), Vocabulary((b"A", b"B")))
 
     def all(self) -> dict[str, Callable[[Path, random.Random], None]]:
@@ -372,6 +379,17 @@ class Readers:
         (folder / "v").write_bytes(mutated(b"</s>\n<unk>\na\nb\nc\n", random_))
         Vocabulary.load(folder / "v")
 
+    def read_subwords(self, folder: Path, random_: random.Random) -> None:
+        """A shortlist of subwords, and sentencepiece's model beside it."""
+        damaged = random_.choice(("source.vocab", "source.pieces"))
+        for name in ("source.vocab", "source.pieces"):
+            content = (self._sentences / name).read_bytes()
+            (folder / name).write_bytes(mutated(content, random_) if name == damaged else content)
+        vocabulary = load_vocabulary(folder / "source.vocab")
+        if isinstance(vocabulary, PieceVocabulary):
+            words = [b"walking", b"caf\xe9", b"x-N"]
+            assert vocabulary.words(vocabulary.ids(words)) == words
+
     def read_nplm_file(self, folder: Path, random_: random.Random) -> None:
         """A language model in NPLM's format."""
         (folder / "m").write_bytes(mutated(NPLM, random_))
@@ -379,7 +397,7 @@ class Readers:
 
     def read_model(self, folder: Path, random_: random.Random) -> None:
         """A model directory, of one network, of folds, or of a language model."""
-        source = random_.choice((self._model, self._folds, self._lm))
+        source = random_.choice((self._model, self._folds, self._lm, self._sentences))
         files = sorted(path for path in source.rglob("*") if path.is_file())
         damaged = random_.choice(files)
         for path in files:
@@ -394,7 +412,11 @@ class Readers:
             copy = folder / "m" / path.relative_to(source)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(content)
-        load_neural_lm(folder / "m") if source == self._lm else load_any_model(folder / "m")
+        if source == self._sentences:
+            model = SentenceModel(folder / "m")
+            model.log_probs([model.ids([b"walking"], [b"x"])])
+        else:
+            load_neural_lm(folder / "m") if source == self._lm else load_any_model(folder / "m")
 
     def read_features_json(self, folder: Path, random_: random.Random) -> None:
         """The description of a table, and of shards."""
@@ -437,6 +459,39 @@ class Readers:
         of_system = random_.choice((tuned, {"format_version": 1, "inputs": []}))
         (folder / "system.json").write_text(json.dumps(mutated_json(of_system, random_)))
         SystemDirectory.read(folder)
+
+    def read_packed_system(self, folder: Path, random_: random.Random) -> None:
+        """What is put into one file: an ini, and what it names."""
+        (folder / "table").write_bytes(TABLE)
+        content = INI.replace(b"path=table", f"path={folder}/table".encode())
+        (folder / "moses.ini").write_bytes(mutated(content, random_))
+        facts = {"format_version": 1, "ini": "moses.ini", "built": None, "weights": None}
+        facts |= {"rescoring": [["N0", str(self._model)]], "list_size": 100, "tuned": {}}
+        if random_.random() < 0.5:
+            (folder / "system.json").write_text(json.dumps(mutated_json(facts, random_)))
+        pack(folder, folder / "s.tar")
+
+    def read_significance(self, folder: Path, random_: random.Random) -> None:
+        """A table and its texts, for the significance filter."""
+        files = {"table": TABLE, "en": b"a b\na b\nc\n", "fr": b"A B\nA\nC &apos;\n"}
+        damaged = random_.choice([*files])
+        for name, content in files.items():
+            (folder / name).write_bytes(mutated(content, random_) if name == damaged else content)
+        of = (str(folder / name) for name in files)
+        filter_table(*of, random_.choice(("a+e", "a-e", "2")), folder / "out")
+
+    def read_compared_phrases(self, folder: Path, random_: random.Random) -> None:
+        """The phrases of lists, and their counts in a table."""
+        lists = b"0 ||| A B ||| T= 1 ||| 1 ||| 0-1=0-1\n1 ||| C ||| T= 1 ||| 1 ||| 0=0\n"
+        (folder / "lists").write_bytes(mutated(lists, random_))
+        sentences = [(b"a", b"b"), (b"c",)]
+        references = [[(b"A", b"B")], [(b"C",)]]
+        pairs = {((b"a", b"b"), (b"A", b"B"))}
+        with suppress(MosesFeatureError):
+            used = used_phrases(folder / "lists", sentences, references)
+            pairs = {of.pair for phrases in used for of in phrases}
+        (folder / "table").write_bytes(mutated(TABLE, random_))
+        joint_counts([str(folder / "table")], pairs)
 
     def read_index(self, folder: Path, random_: random.Random) -> None:
         """A table that is looked up, with an index that may be damaged."""
@@ -483,18 +538,24 @@ class Readers:
 def make_models(folder: Path) -> Path:
     """Write small models of all kinds."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from helpers.models import random_model
+    from helpers.models import TRANSFORMER_SIZES, random_model
     from helpers.toy import random_neural_lm
 
     from moses_feature.cslm.settings import LM_ARCHITECTURE
     from moses_feature.networks.files import write_model_files
+    from moses_feature.networks.pair_network import network_of
+    from moses_feature.networks.pieces import learn_pieces
     from moses_feature.phrases.cross_fitting import fold_directory, save_folds
-    from moses_feature.phrases.model import save_model
+    from moses_feature.phrases.model import PhraseModel, save_model
     from moses_feature.phrases.pairs import Folds
 
     save_model(folder / "phrases", random_model())
     for fold in range(2):
         save_model(fold_directory(folder / "folds", fold), random_model(seed=fold))
+    pieces = learn_pieces([b"walking talking", b"quickly over lazy dogs"] * 20, 300, "text")
+    network = network_of(TRANSFORMER_SIZES, len(pieces), len(pieces))
+    network.initialise(torch.Generator().manual_seed(1))
+    save_model(folder / "sentences", PhraseModel(network, pieces, pieces, WordOptions(), {}))
     save_folds(folder / "folds", Folds(2, 1), np.array([1, 2, 3], dtype=np.uint64))
     write_model_files(folder / "lm", LM_ARCHITECTURE, random_neural_lm(np.random.default_rng(1)))
     return folder

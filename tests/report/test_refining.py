@@ -25,13 +25,16 @@ FILES = {
 
 
 @pytest.fixture
-def refined(tmp_path):
-    save_model(tmp_path / "before", random_model(seed=1))
-    inputs = []
+def paths(tmp_path):
     for role, content in FILES.items():
-        path = tmp_path / role
-        path.write_bytes(content)
-        inputs.append({"role": role, "path": str(path), "sha256": digest_of(path)})
+        (tmp_path / role).write_bytes(content)
+    return {role: str(tmp_path / role) for role in FILES}
+
+
+@pytest.fixture
+def refined(tmp_path, paths):
+    save_model(tmp_path / "before", random_model(seed=1))
+    inputs = [{"role": r, "path": path, "sha256": digest_of(path)} for r, path in paths.items()]
     training = {
         "inputs": inputs,
         "refined_from": str(tmp_path / "before"),
@@ -40,9 +43,9 @@ def refined(tmp_path):
     return replace(random_model(seed=2), training=training)
 
 
-def test_what_is_offered(refined, tmp_path):
-    texts = [read_text(tmp_path / role)[0] for role in ("source text", "reference")]
-    offered = offered_pairs(str(tmp_path / "n-best lists"), *texts)
+def test_what_is_offered(paths):
+    texts = [read_text(paths[role])[0] for role in ("source text", "reference")]
+    offered = offered_pairs(paths["n-best lists"], *texts)
     found = {
         (b" ".join(s), b" ".join(t)): (of.sentence, of.right, of.sentences)
         for (s, t), of in offered.items()
