@@ -216,7 +216,7 @@ def building_commands(folder: Path, lines: int) -> dict[str, Callable[[], Comman
     def trained_transformer() -> Command:
         anew("m")
         arguments = ["model", "train-sentences", "in", "reference", "m", "--updates", "60"]
-        arguments += ["--architecture", "transformer", "--batch-size", "16"]
+        arguments += ["--architecture", "transformer", "--batch-size", "16", "--subwords", "0"]
         arguments += ["--units", "8", "--heads", "2", "--inner", "16", "--evaluate-every", "20"]
         return Command(folder, MAIN, arguments, None, [model], "m/checkpoint.safetensors")
 

@@ -13,6 +13,7 @@ import faulthandler
 import gzip
 import io
 import json
+import logging
 import lzma
 import random
 import sys
@@ -588,6 +589,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     warnings.simplefilter("error")
+    logging.disable(logging.WARNING)
     with tempfile.TemporaryDirectory() as models:
         readers = Readers(make_models(Path(models))).all()
         failures = 0
