@@ -171,7 +171,7 @@ class EmbeddedDecoder:
         The search has the usual limits, but keeps only hypotheses that begin the translation.
         """
         reference = self._options.word_numbers(words)
-        options = self._options.only_from(self._weighted, reference)
+        options = self._options.only_from(sentence, self._weighted, reference)
         graph = self._search(sentence, options, reference, forced=True)
         return self._best(sentence, graph, options, 1, distinct=True)
 

@@ -336,18 +336,21 @@ class PhraseOptions:
         """Return the number of a target phrase, -1 if no option has it."""
         return self._targets.phrases.number(b" ".join(words))
 
-    def only_from(self, options: Options, reference: Integers) -> Options:
-        """Return the options whose words occur consecutively in a reference."""
+    def only_from(self, sentence: int, options: Options, reference: Integers) -> Options:
+        """Return a sentence's options whose words occur consecutively in a reference."""
         joined = _joined(reference)
-        texts = [
-            _joined(self._words[first:last]) in joined
-            for first, last in itertools.pairwise(self.word_offsets.tolist())
-        ]
-        kept = np.array(texts)[self.target[options.order]]
-        phrase = np.repeat(np.arange(len(options.size)), options.size)[kept]
-        size = np.bincount(phrase, minlength=len(options.size))
-        first = np.concatenate([[0], np.cumsum(size)])[:-1]
-        return options._replace(order=options.order[kept], first=first, size=size)
+        order: list[int] = []
+        all_first, all_size = np.zeros_like(options.first), np.zeros_like(options.size)
+        for phrase in np.unique(self.spans[sentence][self.spans[sentence] >= 0]):
+            first = options.first[phrase]
+            all_first[phrase] = len(order)
+            for option in options.order[first : first + options.size[phrase]].tolist():
+                begin, end = self.word_offsets[self.target[option] :][:2]
+                if _joined(self._words[begin:end]) in joined:
+                    order.append(option)
+            all_size[phrase] = len(order) - all_first[phrase]
+        found = np.array(order, dtype=np.int64)
+        return options._replace(order=found, first=all_first, size=all_size)
 
     def word_numbers(self, words: Sequence[bytes]) -> Integers:
         """Return the numbers of target words, -1 for words of no option."""

@@ -221,9 +221,9 @@ def building_commands(folder: Path, lines: int) -> dict[str, Callable[[], Comman
         return Command(folder, MAIN, arguments, None, [model], "m/checkpoint.safetensors")
 
     def filtered() -> Command:
-        anew("f.gz")
-        arguments = ["table", "filter", table, "f.gz", "--source", "in", "--target", "reference"]
-        return Command(folder, MAIN, arguments, None, ["f.gz"])
+        anew("filtered.gz")
+        arguments = ["table", "filter", table, "filtered.gz", "--source", "in", "--target", "reference"]
+        return Command(folder, MAIN, arguments, None, ["filtered.gz"])
 
     def packed() -> Command:
         anew("p.tar")
