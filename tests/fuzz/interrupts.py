@@ -222,7 +222,8 @@ def building_commands(folder: Path, lines: int) -> dict[str, Callable[[], Comman
 
     def filtered() -> Command:
         anew("filtered.gz")
-        arguments = ["table", "filter", table, "filtered.gz", "--source", "in", "--target", "reference"]
+        texts = ["--source", "in", "--target", "reference"]
+        arguments = ["table", "filter", table, "filtered.gz", *texts]
         return Command(folder, MAIN, arguments, None, ["filtered.gz"])
 
     def packed() -> Command:
