@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import logging
 import socket
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import click
 
 from mert.cli.options import SearchOptions, search_options
 from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.options import xml_option
 from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
 from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
@@ -45,6 +47,7 @@ MOST_CONNECTIONS = 1000
 )
 @option("most-bytes", "Bytes of a request at most.", default=1 << 20)
 @option("time-limit", "Of a sentence, its waiting included.", default=60.0)
+@xml_option
 @search_options
 @debug_option
 def serve_command(
@@ -56,6 +59,7 @@ def serve_command(
     most_waiting: int,
     most_bytes: int,
     time_limit: float,
+    xml_input: str | None,
     search: SearchOptions,
 ) -> None:
     """Translate for others by HTTP, XML-RPC and a page.
@@ -77,9 +81,11 @@ def serve_command(
     _check_installed()
     from moses_feature.serving.app import Limits
     from moses_feature.serving.service import Service
+    from moses_feature.translation.translator import Translator
 
     jobs = search.jobs or cores()
-    service = Service(Path(system), jobs, tokens, search.limits, most_waiting, time_limit)
+    make = partial(Translator, Path(system), tokens, search.limits, xml_input)
+    service = Service(make, jobs, most_waiting, time_limit)
     hosts = frozenset((*LOOPBACK, host)) if _is_loopback(host) else None
     limits = Limits(most_bytes, MOST_SENTENCES, hosts, _secret(token))
     with _listening(host, port) as listener:

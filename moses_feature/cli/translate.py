@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,6 +14,7 @@ import click
 
 from mert.cli.options import MOST_TRANSLATIONS, SearchOptions, search_options
 from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.options import xml_option
 from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
 from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
@@ -37,6 +39,7 @@ AT_ONCE = 1 << 16
     default=1,
     within=WholeRange(1, MOST_TRANSLATIONS),
 )
+@xml_option
 @search_options
 @debug_option
 def translate_command(
@@ -44,6 +47,7 @@ def translate_command(
     tokens: bool,
     in_json: bool,
     list_size: int,
+    xml_input: str | None,
     search: SearchOptions,
 ) -> None:
     """Translate text with a tuned system, a line at a time.
@@ -63,7 +67,7 @@ def translate_command(
       moses-feature translate tuned --tokens --json --list-size 5 < new.tok.en
     """
     from moses_feature.translation.stream import TranslationStream
-    from moses_feature.translation.translator import Translated
+    from moses_feature.translation.translator import Translated, Translator
 
     if list_size > 1 and not in_json:
         raise UsageError("--list-size is for --json")
@@ -71,7 +75,8 @@ def translate_command(
         raise MosesFeatureError("the standard input is closed")
     failed = 0
     jobs = search.jobs or cores()
-    with closing(TranslationStream(Path(system), jobs, tokens, search.limits)) as stream:
+    make = partial(Translator, Path(system), tokens, search.limits, xml_input)
+    with closing(TranslationStream(make, jobs)) as stream:
         found = stream.translated(_lines(sys.stdin.buffer), list_size)
         for number, translated in enumerate(found, start=1):
             if isinstance(translated, Translated):

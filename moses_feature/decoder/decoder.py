@@ -25,6 +25,7 @@ from moses_feature.decoder.links import shifted
 from moses_feature.decoder.path_features import features_of_paths, words_of_paths
 from moses_feature.decoder.phrase_options import PhraseOptions
 from moses_feature.decoder.records import Graph, Options, SearchLimits, Task
+from moses_feature.decoder.reordering_constraints import NONE, constraints_of
 from moses_feature.decoder.resources import Resources
 from moses_feature.decoder.search import most_hypotheses, room_for, search
 from moses_feature.decoder.source_phrases import Sentence, surface
@@ -32,6 +33,7 @@ from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.nbest_lists import Hypothesis, format_nbest
 from moses_feature.moses.segmentation import PhrasePlace, write_segmentation
+from moses_feature.moses.xml_input import Marks
 from moses_feature.runtime.arrays import Integers, Record
 from moses_feature.runtime.files import whole_file
 from moses_feature.runtime.processes import ObjectProcess, cores
@@ -67,6 +69,7 @@ class EmbeddedDecoder:
             subtracted from the tables; the system must read counts then.
         buffer: n-grams that a neural model scores in one batch, at most; 0 scores each by itself.
         resources: the models of the system, if they are loaded already.
+        marks: what the input says of the translation of the sentences.
     """
 
     def __init__(
@@ -78,9 +81,11 @@ class EmbeddedDecoder:
         references: Sequence[Sentence] | None = None,
         buffer: int = BUFFER,
         resources: Resources | None = None,
+        marks: Marks | None = None,
     ) -> None:
         surfaces = [surface(sentence) for sentence in sentences]
-        self._options = PhraseOptions(system, surfaces, buffer, resources)
+        self._options = PhraseOptions(system, surfaces, buffer, resources, marks)
+        self._constraints = [constraints_of(of) for of in marks.sentences] if marks else None
         self._leave_one_out = LeaveOneOut(self._options, references) if references else None
         self._limits = (limits or SearchLimits()).of(system)
         self._first = first
@@ -209,6 +214,7 @@ class EmbeddedDecoder:
             self._limits,
             reference,
             forced,
+            self._constraints[sentence] if self._constraints else NONE,
         )
         most = most_hypotheses(len(task.phrases), self._limits)
         if most > len(self._room.records):

@@ -17,6 +17,7 @@ import numpy as np
 from moses_feature.decoder.language_model import BUFFER, LanguageModels
 from moses_feature.decoder.links import affiliations_of, links_error
 from moses_feature.decoder.lookups import score_word
+from moses_feature.decoder.marked_options import GIVEN, UNKNOWN, MarkedOptions
 from moses_feature.decoder.records import WINDOW, Layout, Lookups, Options
 from moses_feature.decoder.resources import Resources
 from moses_feature.decoder.source_phrases import Sentence, SourcePhrases
@@ -25,6 +26,7 @@ from moses_feature.decoder.table_cache import TableCache
 from moses_feature.decoder.tables import Rows, TargetPhrases, read_reordering, read_table
 from moses_feature.joint.scorer import JointModel
 from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
+from moses_feature.moses.xml_input import Marks
 from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.compiled import compiled
 from moses_feature.runtime.hash_table import first_place, mixed, next_place, size_for
@@ -70,6 +72,7 @@ class PhraseOptions:
         sentences: the sentences to translate, as tokens.
         buffer: n-grams that a neural model scores in one batch, at most.
         resources: the models, if they are loaded already.
+        marks: what the input says of the translation of the sentences.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class PhraseOptions:
         sentences: Sequence[Sentence],
         buffer: int = BUFFER,
         resources: Resources | None = None,
+        marks: Marks | None = None,
     ) -> None:
         self._system = system
         self._resources = resources or Resources.of(system)
@@ -88,18 +92,23 @@ class PhraseOptions:
         self._cache = TableCache(system.cache, sentences, longest)
         rows = [self._rows(table, sources) for table in system.tables]
         rows.append(self._unknown_words(sentences, sources, rows))
+        self._marked = self._given(marks, sources)
+        rows.append(self._marked.rows)
         self._sources_of = [part.source for part in rows]
         source = np.concatenate([part.source for part in rows])
         order = np.argsort(source, kind="stable")  # in the order of the tables
-        table = np.repeat([*range(len(system.tables)), -1], [len(part.source) for part in rows])
+        lengths = [len(part.source) for part in rows[:-1]]
+        table = np.repeat([*range(len(system.tables)), UNKNOWN], lengths)
+        table = np.concatenate([table, self._marked.tables])
         self._source = source[order]
         self.target = np.concatenate([part.target for part in rows])[order]
         self.table = table[order]
-        self.offsets = np.searchsorted(self._source, np.arange(len(sources) + 1))
+        phrases = len(sources) + len(self._marked.lengths)
+        self.offsets = np.searchsorted(self._source, np.arange(phrases + 1))
         self._words, self.word_offsets = self._targets.split()
         words = self._targets.words
         self.target_words = [words.of(number) for number in range(words.used[0])]
-        self.spans = sources.spans()
+        self.spans = self._marked.spans
         self.layout = self._layout([part.scores for part in rows], sources)
         self._forward_class = _classes(self.layout.forward)
         self.links = np.concatenate([part.links for part in rows])[order]
@@ -146,6 +155,13 @@ class PhraseOptions:
             np.zeros((len(unknown), 3 if self._system.counts else 0)),
         )
 
+    def _given(self, marks: Marks | None, sources: SourcePhrases) -> MarkedOptions:
+        """Return the options that the input gives."""
+        if marks is None:
+            return MarkedOptions((), "ignore", sources, self._targets)
+        sources.gather(sources.longest)  # so that no table adds phrases behind the new ones
+        return MarkedOptions(marks.sentences, marks.policy, sources, self._targets)
+
     def _affiliate(self, sources: SourcePhrases) -> None:
         """Find the source word affiliated to each target word of all options.
 
@@ -156,7 +172,7 @@ class PhraseOptions:
         if not self._system.reads_links:
             return
         of_phrase = [sources.phrase(n).count(b" ") + 1 for n in range(len(sources))]
-        words = np.array(of_phrase, dtype=np.int64)[self._source]
+        words = np.array([*of_phrase, *self._marked.lengths], dtype=np.int64)[self._source]
         offsets, found, bad = affiliations_of(self.links, words, self.target, self.word_offsets)
         if bad >= 0:
             pair = sources.phrase(self._source[bad]), self._targets.phrases.of(self.target[bad])
@@ -205,7 +221,7 @@ class PhraseOptions:
         for kind, values in (
             ("WordPenalty", -words),
             ("PhrasePenalty", 1.0),
-            ("UnknownWordPenalty", np.where(self.table < 0, LOWEST_LOG_SCORE, 0.0)),
+            ("UnknownWordPenalty", np.where(self.table == UNKNOWN, LOWEST_LOG_SCORE, 0.0)),
         ):
             if kind in system.names:
                 fixed[:, features.columns(system.names[kind])[0]] = values
@@ -215,6 +231,9 @@ class PhraseOptions:
             fixed[self.table == number, columns] = scores[number][
                 np.argsort(self._sources_of[number], kind="stable")
             ]
+            if number == 0:
+                of_each = self._marked.log_probs[:, None] / len(of_table)
+                fixed[self.table == GIVEN, columns] = of_each
         return fixed
 
     def _reordering_scores(self, model: ReorderingTable, sources: SourcePhrases) -> Floats:
@@ -227,7 +246,8 @@ class PhraseOptions:
         if not len(rows.source):
             return scores
         # Of several lines for a pair the last one counts.
-        mine, theirs = self._source, rows.source
+        mine = np.append(np.arange(len(sources)), self._marked.phrases)[self._source]
+        theirs = rows.source
         if model.on_target:
             count = len(self.word_offsets)
             mine, theirs = mine * count + self.target, theirs * count + rows.target
@@ -276,13 +296,8 @@ class PhraseOptions:
         lm_weights = weights[layout.lm_columns]
         plain = len(self._alone)
         estimate = fixed + (lm_weights[:plain] @ self._alone)[self.target]
-        order, first, count = _ranked(
-            estimate,
-            self.offsets,
-            self.table,
-            self._limits,
-            MOST_OPTIONS,
-        )
+        ranked = _ranked(estimate, self.offsets, self.table, self._limits, MOST_OPTIONS)
+        order, first, count = self._marked.merged(ranked, estimate, self.target, self.table)
         return Options(
             order=order,
             first=first,

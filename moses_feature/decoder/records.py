@@ -201,6 +201,19 @@ class Groups(NamedTuple):
     of_stack: Integers
 
 
+class Constraints(NamedTuple):
+    """What limits the order of a sentence; see `reordering_constraints`.
+
+    Attributes:
+        walls: (n,) for each word whether there is a wall behind it, and in which zone; empty if
+            there are neither walls nor zones.
+        zones: (zones, 2) first and last word.
+    """
+
+    walls: Integers
+    zones: Integers
+
+
 class Task(NamedTuple):
     """The sentence to translate, and how.
 
@@ -212,6 +225,7 @@ class Task(NamedTuple):
         limits: the limits of the search.
         reference: the words of the reference, if `forced`.
         forced: whether the reference is the only translation allowed.
+        constraints: walls and zones.
     """
 
     phrases: Integers
@@ -220,6 +234,7 @@ class Task(NamedTuple):
     limits: Limits
     reference: Integers
     forced: bool
+    constraints: Constraints
 
 
 class Contexts(NamedTuple):

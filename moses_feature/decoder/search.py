@@ -43,6 +43,7 @@ from moses_feature.decoder.records import (
     Problem,
     Task,
 )
+from moses_feature.decoder.reordering_constraints import is_allowed
 from moses_feature.decoder.stacks import (
     add_groups,
     best_first,
@@ -187,6 +188,7 @@ def _cubes_into(
     task, options = problem.task, problem.options
     size, width = task.phrases.shape
     limit = task.limits.distortion
+    constrained = len(task.constraints.walls) > 0
     count = 0
     for length in range(1, min(width, stack) + 1):
         first, last = groups.of_stack[stack - length], groups.of_stack[stack - length + 1]
@@ -208,6 +210,8 @@ def _cubes_into(
                     or phrase < 0
                     or options.size[phrase] == 0
                 ):
+                    continue
+                if constrained and not is_allowed(task, gap, mask, start, length):
                     continue
                 if count == len(cubes):
                     cubes = grown(cubes, 2 * count)

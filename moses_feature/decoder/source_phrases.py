@@ -53,12 +53,15 @@ class SourcePhrases:
     Args:
         sentences: the sentences, as tokens.
         longest: the longest phrase in words.
+
+    Attributes:
+        longest: as given.
     """
 
     def __init__(self, sentences: Sequence[Sentence], longest: int) -> None:
         words = list(itertools.chain.from_iterable(sentences))
         text = np.frombuffer(b" ".join(words), dtype=np.uint8)
-        self._longest = longest
+        self.longest = longest
         self._word_ends = np.cumsum([len(word) + 1 for word in words], dtype=np.int64) - 1
         self._word_begins = self._word_ends - np.array([len(word) for word in words], np.int64)
         self._sentences = np.cumsum([0, *(len(sentence) for sentence in sentences)])
@@ -91,7 +94,7 @@ class SourcePhrases:
         if b"\t" in phrase or b"  " in phrase or b"|" in phrase:
             phrase = b" ".join(surface_words(phrase))
         length = phrase.count(b" ") + 1
-        if length > self._longest:
+        if length > self.longest:
             return -1
         self.gather(length)
         return self.number_of(phrase)

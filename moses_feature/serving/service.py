@@ -6,11 +6,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
-from moses_feature.decoder.records import SearchLimits
 from moses_feature.runtime.errors import LostProcessError, MosesFeatureError
 from moses_feature.runtime.processes import ObjectProcess
 from moses_feature.translation.translator import Translated, Translator
@@ -74,24 +71,20 @@ class Service:
     process whose sentence takes too long.
 
     Args:
-        directory: the system; see `Translator`.
+        make: makes a translator.
         jobs: the number of processes.
-        as_tokens: whether the system takes and gives tokens alone.
-        limits: of the search.
         most_waiting: the most sentences that may wait for a process.
         time_limit: the most seconds of a sentence, the waiting included.
     """
 
     def __init__(
         self,
-        directory: Path,
+        make: Callable[[], Translator],
         jobs: int,
-        as_tokens: bool,
-        limits: SearchLimits | None,
         most_waiting: int,
         time_limit: float,
     ) -> None:
-        self._make: Callable[[], Translator] = partial(Translator, directory, as_tokens, limits)
+        self._make = make
         self._jobs = jobs
         self._most_waiting = most_waiting
         self._time_limit = time_limit

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from functools import partial
-from pathlib import Path
 
-from moses_feature.decoder.records import SearchLimits
 from moses_feature.runtime.errors import DataError, LostProcessError, MosesFeatureError
 from moses_feature.runtime.processes import ObjectProcess
 from moses_feature.translation.translator import Translated, Translator
@@ -22,19 +19,14 @@ class TranslationStream:
     """Translators in processes of their own.
 
     Args:
-        directory: the system; see `Translator`.
+        make: makes a translator.
         jobs: the number of processes.
-        as_tokens: whether text comes in and goes out as tokens.
-        limits: of the search.
 
     Raises:
         MosesFeatureError: the system cannot be read.
     """
 
-    def __init__(
-        self, directory: Path, jobs: int, as_tokens: bool, limits: SearchLimits | None = None
-    ) -> None:
-        make = partial(Translator, directory, as_tokens, limits)
+    def __init__(self, make: Callable[[], Translator], jobs: int) -> None:
         self._workers = [ObjectProcess(make, "a translating process")]
         try:
             self._workers[0].ready.result()  # it makes the indexes, which the others only read

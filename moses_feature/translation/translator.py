@@ -24,6 +24,7 @@ from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.nbest_lists import Hypothesis, reranked
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.system_directory import SYSTEM, WHAT, SystemDirectory
+from moses_feature.moses.xml_input import Marks, parse_marked
 from moses_feature.rescoring.features import scorers_of
 from moses_feature.rescoring.nbest import FEWEST_RESCORED, SentenceScorer, read_weights
 from moses_feature.rescoring.source import SourceText
@@ -72,6 +73,8 @@ class Translator:
         directory: the system: a directory of `system build` or of tuning, or a moses.ini.
         as_tokens: whether text comes in and goes out as tokens, as it is in the system's texts.
         limits: of the search.
+        xml_input: what translations that the input gives are for, one of `POLICIES`; None if there
+            are no tags in it.
 
     Raises:
         MosesFeatureError: the system cannot be read, or was not built of raw text and `as_tokens`
@@ -79,12 +82,16 @@ class Translator:
     """
 
     def __init__(
-        self, directory: Path, as_tokens: bool = False, limits: SearchLimits | None = None
+        self,
+        directory: Path,
+        as_tokens: bool = False,
+        limits: SearchLimits | None = None,
+        xml_input: str | None = None,
     ) -> None:
         of = SystemDirectory.read(directory)
         self._words = None if as_tokens else _RawText(of.built, directory)
         self._system = replace(System.of_ini(of.moses_ini()), segmentation=True)
-        self._limits = limits
+        self._limits, self._xml_input = limits, xml_input
         self._resources = Resources.of(self._system, indexed=True)
         self._features = self._system.features
         self._rescorer = _Rescorer(of, self._features) if of.rescoring else None
@@ -98,22 +105,29 @@ class Translator:
             as_tokens: whether this sentence is tokens, and its translation, too.
 
         Raises:
-            MosesFeatureError: the sentence is too long, cannot be tokenised, or has no translation
-                within the distortion limit.
+            MosesFeatureError: the sentence is too long, cannot be tokenised, has wrong tags, or no
+                translation within the distortion limit.
         """
         begun = time.monotonic()
         if "\0" in line:
             raise MosesFeatureError("expected text, found a NUL")
         words = None if as_tokens else self._words
-        if words is None and "|" in line:
+        words_of = words.tokens if words else tokens
+        text, marks = line.encode(errors="surrogateescape"), None
+        if self._xml_input is None:
+            sentence = words_of(text)
+        else:
+            marked = parse_marked(text, words_of)
+            sentence, marks = list(marked.words), Marks((marked,), self._xml_input)
+        if words is None and any(b"|" in word for word in sentence):
             raise MosesFeatureError("expected words without | (escaped: &#124;)")
-        prepared = words.tokens(line) if words else line
-        sentence = tokens(prepared.encode(errors="surrogateescape"))
         if len(sentence) > LONGEST_SENTENCE:
             raise MosesFeatureError(
                 f"expected {LONGEST_SENTENCE} words at most, found {len(sentence)}"
             )
-        decoder = EmbeddedDecoder(self._system, [sentence], self._limits, resources=self._resources)
+        decoder = EmbeddedDecoder(
+            self._system, [sentence], self._limits, resources=self._resources, marks=marks
+        )
         if self._rescorer is None:
             found, features = decoder.translate(0, count), self._features
         else:
@@ -167,11 +181,12 @@ class _RawText:
         self._detokenizer: Any = MosesDetokenizer(lang=target.language)
         self._detruecaser: Any = MosesDetruecaser() if target.case == "truecase" else None
 
-    def tokens(self, line: str) -> str:
-        """Return the tokens of a line, as the system reads them."""
+    def tokens(self, text: bytes) -> list[bytes]:
+        """Return the tokens of a text, as the system reads them."""
+        line = text.decode(errors="surrogateescape")
         if not line.isprintable() and any("\udc80" <= character <= "\udcff" for character in line):
             raise MosesFeatureError("expected UTF-8, found bytes that are not")
-        return self._preparer(line)
+        return tokens(self._preparer(line).encode())
 
     def text(self, words: str) -> str:
         """Return a translation as text."""

@@ -39,6 +39,7 @@ from moses_feature.build.settings import BuildSettings
 from moses_feature.build.system import BuildData, build
 from moses_feature.cslm.nplm import load_neural_lm, read_nplm
 from moses_feature.decoder.reordering import ReorderingType
+from moses_feature.decoder.reordering_constraints import constraints_of
 from moses_feature.decoder.source_phrases import SourcePhrases
 from moses_feature.decoder.system import PhraseTable, ReorderingTable, System
 from moses_feature.decoder.table_index import TableIndex
@@ -52,6 +53,7 @@ from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import NbestLine, read_nbest
 from moses_feature.moses.system_directory import SystemDirectory
 from moses_feature.moses.words import WordOptions
+from moses_feature.moses.xml_input import parse_marked
 from moses_feature.networks.pieces import PieceVocabulary, load_vocabulary
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.cross_fitting import load_any_model
@@ -493,6 +495,13 @@ class Readers:
             pairs = {of.pair for phrases in used for of in phrases}
         (folder / "table").write_bytes(mutated(TABLE, random_))
         joint_counts([str(folder / "table")], pairs)
+
+    def read_marked_input(self, _: Path, random_: random.Random) -> None:
+        """A line with tags."""
+        line = b'a <n translation="A||B" prob="0.5||1" span="0-1">b</n> <wall/> <zone>c</zone>'
+        marked = parse_marked(mutated(line, random_))
+        assert all(0 <= of.start < of.end <= len(marked.words) for of in marked.given)
+        constraints_of(marked)
 
     def read_index(self, folder: Path, random_: random.Random) -> None:
         """A table that is looked up, with an index that may be damaged."""

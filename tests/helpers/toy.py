@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -347,20 +347,50 @@ def _ini(toy: Toy, generator) -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """A phrase of a derivation: its span, target and the table it is from (-1: unknown word)."""
+    """A phrase of a derivation.
+
+    Attributes:
+        start, end: its first and last source word.
+        target: its words.
+        table: the table it is from; -1 of an unknown word, -2 of a translation that was given.
+        log_prob: of a given translation.
+    """
 
     start: int
     end: int
     target: str
     table: int
+    log_prob: float = 0.0
 
 
-def all_derivations(toy: Toy, sentence: list[str]) -> Iterator[list[Step]]:
-    """Yield every derivation that the distortion limit allows (`SearchCubePruning.cpp`)."""
-    yield from _go_on(toy, sentence, [], frozenset())
+Steps = Callable[[int, int], list[Step]]
+Allowed = Callable[[frozenset[int], int, int], bool]
 
 
-def _go_on(toy: Toy, sentence, steps: list[Step], covered: frozenset) -> Iterator[list[Step]]:
+def all_derivations(
+    toy: Toy,
+    sentence: list[str],
+    options: Steps | None = None,
+    allowed: Allowed = lambda *_: True,
+) -> Iterator[list[Step]]:
+    """Yield every derivation that the distortion limit allows (`SearchCubePruning.cpp`).
+
+    Args:
+        toy: the system.
+        sentence: the sentence.
+        options: the phrases of a span, first and last word; those of the tables by default.
+        allowed: whether a span may follow when some words are covered.
+    """
+
+    def of_tables(start: int, end: int) -> list[Step]:
+        return options_of(toy, sentence, start, end)
+
+    yield from _go_on(toy, sentence, [], frozenset(), options or of_tables, allowed)
+
+
+def _go_on(
+    toy: Toy, sentence, steps: list[Step], covered: frozenset, options: Steps, allowed: Allowed
+) -> Iterator[list[Step]]:
     if len(covered) == len(sentence):
         yield steps
         return
@@ -373,15 +403,19 @@ def _go_on(toy: Toy, sentence, steps: list[Step], covered: frozenset) -> Iterato
                 continue
             if start != gap and abs(end + 1 - gap) > toy.limit:
                 continue
-            for target, table in _options(toy, sentence[start : end + 1]):
-                step = Step(start, end, target, table)
-                yield from _go_on(toy, sentence, [*steps, step], covered | span)
+            if not allowed(covered, start, end):
+                continue
+            for step in options(start, end):
+                made = [*steps, step]
+                yield from _go_on(toy, sentence, made, covered | span, options, allowed)
 
 
-def _options(toy: Toy, words: list[str]) -> list[tuple[str, int]]:
-    phrase = " ".join(words)
+def options_of(toy: Toy, sentence: list[str], start: int, end: int) -> list[Step]:
+    """Return what the tables have for a span; an unknown word is copied."""
+    phrase = " ".join(sentence[start : end + 1])
     found = [(target, n) for n, table in enumerate(toy.tables) for target in table.get(phrase, {})]
-    return found or ([(phrase, -1)] if len(words) == 1 else [])
+    found = found or ([(phrase, -1)] if start == end else [])
+    return [Step(start, end, target, table) for target, table in found]
 
 
 def features_of(toy: Toy, sentence: list[str], steps: list[Step]) -> np.ndarray:
@@ -397,11 +431,8 @@ def features_of(toy: Toy, sentence: list[str], steps: list[Step]) -> np.ndarray:
         source = " ".join(sentence[step.start : step.end + 1])
         add("WordPenalty0", 0, -len(step.target.split()))
         add("PhrasePenalty0", 0, 1)
-        if step.table < 0:
-            add("UnknownWordPenalty0", 0, -100)
-        else:
-            for index, log in enumerate(toy.tables[step.table][source][step.target]):
-                add(f"TM{step.table}", index, log)
+        for name, index, log in _table_scores(toy, source, step):
+            add(name, index, log)
         add("Distortion0", 0, -abs((before.end if before else -1) + 1 - step.start))
         for name, column, log in _reordering_of(toy, sentence, before, step):
             add(name, column, log)
@@ -465,6 +496,15 @@ def affiliated(toy: Toy, sentence: list[str], steps: list[Step]) -> list[int]:
         of_phrase = plain_affiliations(links, len(step.target.split()))
         places += [step.start + place for place in of_phrase]
     return places
+
+
+def _table_scores(toy: Toy, source: str, step: Step) -> list[tuple[str, int, float]]:
+    if step.table == -1:
+        return [("UnknownWordPenalty0", 0, -100)]
+    if step.table == -2:
+        return [("TM0", index, step.log_prob / 2) for index in range(2)]
+    logs = toy.tables[step.table][source][step.target]
+    return [(f"TM{step.table}", index, log) for index, log in enumerate(logs)]
 
 
 def _reordering_of(

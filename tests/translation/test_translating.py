@@ -64,6 +64,18 @@ def test_the_same_as_mert_decode(run, ini):
         assert not number or of["phrases"] or not of["tokens"]
 
 
+def test_given_translations(run, ini):
+    marked = b'a <n translation="X Y">b c</n>\nd\na <n>b\n'
+    found = run("translate", ini, "--tokens", "--xml-input", "exclusive", stdin=marked, exit_code=1)
+    first, second, third = found.stdout.split("\n")[:3]
+    assert "X Y" in first
+    assert second == decoded(ini, text=b"d\n")[0]
+    assert third == ""
+    assert "line 3: <n> is never closed" in found.stderr
+    ignored = run("translate", ini, "--tokens", "--xml-input", "ignore", stdin=marked[:33])
+    assert ignored.stdout.splitlines()[0] == decoded(ini, text=b"a b c\n")[0]
+
+
 def test_rescored_as_by_the_steps(run, ini, tmp_path):
     files = random_neural_lm(np.random.default_rng(1))
     write_model_files(tmp_path / "lm", LM_ARCHITECTURE, files)

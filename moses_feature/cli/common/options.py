@@ -8,6 +8,7 @@ from moses_feature.cli.common.groups import OptionGroup, options, taking
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.nbest_formats.reader import FORMATS, MOSES
 from moses_feature.moses.words import WordOptions
+from moses_feature.moses.xml_input import POLICIES
 from moses_feature.networks.architectures import Dtype
 from moses_feature.phrases.table_words import TableWords
 
@@ -64,4 +65,13 @@ scoring_dtype_option = option(
     "has it; measured: scores change by 0.005 on average, 0.1 at most.",
     default="float32",
     within=get_args(Dtype),
+)
+
+
+xml_option = option(
+    "xml-input",
+    'Lines are marked as for Moses, such as <n translation="chien">dog</n>: given translations '
+    "alone (exclusive), beside those of the table (inclusive), as what the latter must have "
+    "(constraint), or not at all (ignore). Without it, tags are words.",
+    within=POLICIES,
 )

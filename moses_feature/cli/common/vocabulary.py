@@ -99,7 +99,7 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     click.STRING: "algorithm aligner architecture bound case decoder device dtype escaped fixed "
     "format frequency heuristic host kind metric moses moses-options optimizer phrase preset prune "
     "ray reordering scoring-dtype shard side significance smoothing source-language "
-    "table-name target-language unit",
+    "table-name target-language unit xml-input",
 }
 """The options of all commands, without their dashes, by the type of their values."""
 TYPES = {word: kind for kind, words in WORDS.items() for word in words.split()}
