@@ -54,11 +54,12 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "system": (
-        "Systems: build one from texts, add a feature to a moses.ini, find what is wrong. "
+        "Systems: build one from texts, look at it, add a feature, find what is wrong. "
         "(mert-tune and mert-compare tune and compare.)",
         {
             "build": "moses_feature.cli.systems.build:build_command",
             "add": "moses_feature.cli.systems.add:add_command",
+            "describe": "moses_feature.cli.systems.describe:describe_command",
             "pack": "moses_feature.cli.systems.pack:pack_command",
             "doctor": "moses_feature.cli.systems.doctor:doctor_command",
             "what-if": "mert.cli.what_if:what_if_command",

@@ -21,18 +21,21 @@ from moses_feature.doctor.texts import (
     is_factored,
     known_share,
 )
+from moses_feature.doctor.tuned_system import check_tuned
 from moses_feature.moses.ini import TABLE_CLASS, Feature, MosesIni
+from moses_feature.moses.system_directory import SystemDirectory
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.tables.features_json import features_json, read_columns, texts_of
 
 Texts = dict[str, list[Sentence]]
 """Sentences by the path of their text."""
+NOTHING_SEEN = "nothing can be looked at"
 FAST_LINES = 5_000
 """Lines of a table that tuning itself checks: a fraction of a second."""
 
 
 def examine(
-    ini_path: str | Path,
+    system: str | Path,
     text: str | None = None,
     references: Sequence[str] = (),
     *,
@@ -43,7 +46,7 @@ def examine(
     """Yield the findings.
 
     Args:
-        ini_path: the system.
+        system: a moses.ini, or the directory of a system.
         text: the text to translate.
         references: reference translations of the text.
         most_lines: lines to read of each table; None for all. Texts are compared only with tables
@@ -53,9 +56,16 @@ def examine(
     """
     if programs is not None:
         yield from check_programs(programs)
-    ini = yield from _read(ini_path)
+    try:
+        directory = SystemDirectory.read(Path(system))
+    except MosesFeatureError as error:
+        remedy = "give the path of a moses.ini, or of a system"
+        yield Finding("problem", str(system), _told(system, error), NOTHING_SEEN, remedy)
+        return
+    ini = yield from _read(directory)
     if ini is None:
         return
+    yield from check_tuned(directory, ini)
     yield from check_names(ini)
     yield from check_weights(ini)
     yield from check_files(ini)
@@ -75,7 +85,7 @@ def examine(
     elif text is not None:
         yield Finding(
             "note",
-            str(ini_path),
+            str(ini.path),
             "not all of its tables are text that was read to the end",
             "the words of the texts were not compared with the tables",
             "give --most-lines 0 to read all of a text table"
@@ -86,14 +96,15 @@ def examine(
     yield from check_neural_models(ini, _all(of_input), _all(of_references), say)
 
 
-def _read(path: str | Path) -> Generator[Finding, None, MosesIni | None]:
+def _read(system: SystemDirectory) -> Generator[Finding, None, MosesIni | None]:
     """Read an ini and yield its faults; return None if nothing else can be looked at."""
     faults: list[FormatError] = []
+    path = system.ini
     try:
-        ini = MosesIni.read(path, faults)
+        ini = system.moses_ini(faults)
     except MosesFeatureError as error:
         what, remedy = _told(path, error), "give the path of a moses.ini"
-        yield Finding("problem", str(path), what, "nothing can be looked at", remedy)
+        yield Finding("problem", str(path), what, NOTHING_SEEN, remedy)
         return None
     ini.check_names()
     for fault in faults:

@@ -82,9 +82,12 @@ class SystemDirectory:
             member({"packed": False, **content}, "packed", bool, facts, WHAT),
         )
 
-    def moses_ini(self) -> MosesIni:
-        """Read its ini; of a packed one, files are named by where they are now."""
-        ini = MosesIni.read(self.ini)
+    def moses_ini(self, faults: list[FormatError] | None = None) -> MosesIni:
+        """Read its ini; of a packed one, files are named by where they are now.
+
+        See `MosesIni` about `faults`.
+        """
+        ini = MosesIni.read(self.ini, faults)
         if not self.packed:
             return ini
         return ini.with_files({path: str(self.ini.parent / path) for path in ini.named_files()})

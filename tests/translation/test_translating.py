@@ -96,6 +96,27 @@ def test_rescored_as_by_the_steps(run, ini, tmp_path):
     found = run("translate", "tuned", "--tokens", stdin=TEXT).stdout
     assert found == Path("best").read_text()
     assert found.splitlines() != decoded(ini)
+    check_what_is_told_of_it(run, model)
+
+
+def check_what_is_told_of_it(run, model: str) -> None:
+    """The directory `tuned`, described and examined, whole and damaged."""
+    told = run("system", "describe", "tuned").stdout.splitlines()
+    assert f"rescoring              {model.replace('=', ': ')}" in told
+    assert "weights of its lists   tuned/rescoring.weights, lists of 100" in told
+    assert told[1].startswith("UnknownWordPenalty0    1")
+    assert "problem" not in run("system", "doctor", "tuned").stdout
+    weights = Path("tuned/rescoring.weights")
+    whole = weights.read_text()
+    weights.write_text(whole.replace("CSLM9= 3\n", ""))
+    found = run("system", "doctor", "tuned", exit_code=1).stdout
+    assert "problem: tuned/rescoring.weights: expected 1 weights of CSLM9, found 0" in found
+    weights.write_text(whole)
+    Path(model.partition("=")[2]).rename("elsewhere")
+    found = run("system", "doctor", "tuned", exit_code=1).stdout
+    assert "problem: tuned/system.json" in found
+    found = run("system", "doctor", "nothing", exit_code=1).stdout
+    assert "problem: nothing: expected a system of moses-feature" in found
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.paths import READ_INI
+from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.doctor.finding import MOST_LINES
 from moses_feature.moses.programs import find_program
@@ -17,18 +17,18 @@ from moses_feature.runtime.errors import UsageError, printable
 
 
 @click.command("doctor", cls=Command, no_args_is_help=True)
-@click.argument("ini", type=READ_INI)
+@click.argument("system", type=READ_SYSTEM_DIRECTORY)
 @option("source", "A text that it is to translate, tokenised.")
 @option("reference", "A translation of that text. Repeatable.", to="references", many=True)
 @option("most-lines", "Of each text table, to read at most; 0 for all.", default=MOST_LINES)
 @option("moses", "The moses binary, or a folder of Moses, to be looked at, too.")
 @debug_option
 def doctor_command(
-    ini: str, source: str | None, references: tuple[str, ...], most_lines: int, moses: str | None
+    system: str, source: str | None, references: tuple[str, ...], most_lines: int, moses: str | None
 ) -> None:
     """Find what would spoil hours of tuning, in seconds.
 
-    Looks at a moses.ini, its models, and texts.
+    Looks at a moses.ini, or at a system that was built, tuned or packed, its models, and texts.
 
     Each finding says what is the case and where, what it will cause, and how to mend it. The exit
     code is 1 if there is a problem; warnings and notes do not change it.
@@ -44,7 +44,7 @@ def doctor_command(
     looked_at: list[str] = []
     findings = list(
         examine(
-            ini,
+            system,
             source,
             references,
             most_lines=most_lines or None,
@@ -60,7 +60,7 @@ def doctor_command(
     for said in looked_at:
         click.echo(printable(f"looked at {said}"))
     told = [f"{count} {name}{'s' if count > 1 else ''}" for name, count in sorted(counts.items())]
-    click.echo(f"{ini}: {', '.join(told) or 'nothing found'}")
+    click.echo(f"{system}: {', '.join(told) or 'nothing found'}")
     if counts["problem"]:
         sys.exit(1)
 

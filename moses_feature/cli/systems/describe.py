@@ -1,0 +1,88 @@
+"""The command `moses-feature system describe`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
+from moses_feature.runtime.errors import MosesFeatureError, printable
+from moses_feature.runtime.files import Json
+
+if TYPE_CHECKING:
+    from moses_feature.moses.system_directory import SystemDirectory
+
+
+@click.command("describe", cls=Command, no_args_is_help=True)
+@click.argument("system", type=READ_SYSTEM_DIRECTORY)
+@debug_option
+def describe_command(system: str) -> None:
+    """Say what a system is made of, what it was tuned on, and how good it was there.
+
+    \b
+    Example:
+      moses-feature system describe table1/RNN/seed-1
+    """
+    from moses_feature.moses.system_directory import SYSTEM, WHAT, SystemDirectory
+    from moses_feature.runtime.json_files import read_json
+
+    of = SystemDirectory.read(Path(system))
+    facts = of.ini.parent / SYSTEM
+    content = read_json(facts, WHAT) if Path(system).is_dir() and facts.is_file() else {}
+    for name, value in [*_of_ini(of), *_of_tuning(of, content), *_of_building(of)]:
+        click.echo(printable(f"{name:<22} {value}"))
+
+
+def _of_ini(system: SystemDirectory) -> Iterator[tuple[str, str]]:
+    """Yield the features with their weights."""
+    ini = system.moses_ini()
+    yield "ini", str(ini.path)
+    for feature in ini.features:
+        weights = ini.weights.get(feature.name)
+        values = " ".join(f"{value:.4g}" for value in weights.values) if weights else "no weights"
+        file = f" of {feature.path}" if feature.path else ""
+        yield feature.name, f"{values}{file}"
+
+
+def _of_tuning(system: SystemDirectory, content: Json) -> Iterator[tuple[str, str]]:
+    from moses_feature.metrics.metric import METRICS
+
+    for name, path in system.rescoring:
+        yield "rescoring", f"{name}: {path}"
+    if system.rescoring:
+        yield "weights of its lists", f"{system.weights}, lists of {system.list_size}"
+    tuned = content.get("tuned")
+    if not isinstance(tuned, dict):
+        yield "tuned", "no"
+        return
+    yield "tuned on", ", ".join(map(str, tuned.get("texts", ())))
+    metric, quality = METRICS.get(str(tuned.get("metric"))), tuned.get("quality")
+    if metric is not None and isinstance(quality, float):
+        yield f"{metric.label} there", f"{metric.shown(quality):.2f}"
+
+
+def _of_building(system: SystemDirectory) -> Iterator[tuple[str, str]]:
+    """Yield the texts that it was built of, and how they were prepared."""
+    from moses_feature.build.preparation import preparation_of
+    from moses_feature.moses.system_directory import SYSTEM, WHAT
+    from moses_feature.runtime.json_files import read_json
+
+    built = system.built
+    if built is None or not (built / SYSTEM).is_file():
+        return
+    content = read_json(built / SYSTEM, WHAT)
+    inputs = content.get("inputs")
+    for entry in inputs if isinstance(inputs, list) else []:
+        if isinstance(entry, dict):
+            yield "built of", f"{entry.get('path')} ({entry.get('lines')} lines)"
+    for side in ("source", "target"):
+        try:
+            of = preparation_of(content, side, built)
+        except MosesFeatureError:
+            yield side, "tokens, as they are"
+            continue
+        yield side, f"raw text, {of.language}, {of.case}"

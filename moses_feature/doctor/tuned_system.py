@@ -1,0 +1,46 @@
+"""What a tuned system has beside its ini: models that rescore its lists, and their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moses_feature.doctor.finding import Finding
+from moses_feature.moses.features import FeatureSet
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.system_directory import SYSTEM, SystemDirectory
+from moses_feature.rescoring.features import scorers_of
+from moses_feature.rescoring.nbest import read_weights
+from moses_feature.rescoring.source import SourceText
+from moses_feature.runtime.errors import MosesFeatureError
+
+EFFECT = "moses-feature translate and serve stop"
+AGAIN = "tune the system again, or bring back what it was tuned with"
+
+
+def check_tuned(system: SystemDirectory, ini: MosesIni) -> Iterator[Finding]:
+    """Yield what keeps a tuned system from translating."""
+    where = str(system.ini.parent / SYSTEM)
+    if system.built is not None and not (system.built / SYSTEM).is_file():
+        yield Finding(
+            "warning",
+            where,
+            f"the system that it was tuned from, {system.built}, is not there",
+            "raw text cannot be translated",
+            "give --tokens, or bring it back",
+        )
+    if not system.rescoring:
+        return
+    try:
+        scorers = scorers_of(system.rescoring, SourceText([b""], "no text"))
+        weights = read_weights(system.weights or "")
+    except MosesFeatureError as error:
+        yield Finding("problem", where, f"{error}", EFFECT, AGAIN)
+        return
+    functions = FeatureSet.of_ini(ini).functions
+    wanted = {of.name: len(of.weights) for of in functions if any(of.tuneable)}
+    wanted |= {scorer.name: 1 for scorer in scorers}
+    for name, count in wanted.items():
+        if len(weights.get(name, ())) != count:
+            found = len(weights.get(name, ()))
+            what = f"expected {count} weights of {name}, found {found}"
+            yield Finding("problem", str(system.weights), what, EFFECT, AGAIN)
