@@ -30,6 +30,8 @@ class BuildSettings:
         phrase_length: words of a phrase, at most.
         smoothing: of p(target | source) and p(source | target).
         pair_count: phrase pairs that occur less often are left out.
+        significance: phrase pairs that stand together by chance are left out; see
+            `moses_feature.tables.significance`. Empty to keep all.
         reordering: classes of the lexicalised reordering model; `none` for no model.
         order: words of an n-gram of the language model, at most.
         prune: n-grams that occur so often or less are left out, by their order.
@@ -46,6 +48,7 @@ class BuildSettings:
     phrase_length: int = 7
     smoothing: Smoothing = "none"
     pair_count: int = 1
+    significance: str = ""
     reordering: Reordering = "msd"
     order: int = 5
     prune: tuple[int, ...] = ()

@@ -50,10 +50,13 @@ from moses_feature.runtime.files import (
 )
 from moses_feature.runtime.json_files import difference, read_json
 from moses_feature.runtime.processes import ObjectProcess, cores
+from moses_feature.tables.significance import filter_table, threshold_of
 
 logger = logging.getLogger(__name__)
 
 BUILD = "build.json"
+WHOLE_PHRASES = "phrase-table.all.gz"
+"""Before it is filtered."""
 PHRASES, LEXICAL, MODEL = "phrase-table.gz", ("lex.f2e", "lex.e2f"), "lm.arpa.gz"
 PREPARED, TRUECASER, PREPARATION = "text.{}.gz", "truecase.{}", "preparation.json"
 SIDES = ("source", "target")
@@ -136,6 +139,10 @@ def build(
     """
     if STANDARD_STREAM in (data.source, data.target, data.alignment):
         raise UsageError("building reads from files: expected a file name, found -")
+    if settings.significance:
+        threshold_of(settings.significance, 1)
+        if data.folds:
+            raise UsageError("--significance counts in the whole text: not with --folds")
     with locked_directory(directory, "building"):
         return _Build(data, settings, directory, report).run(command)
 
@@ -204,10 +211,16 @@ class _Build:
         source, target = self._prepare(data.languages)
         return read_texts(str(source), str(target), longest, self.settings.ratio)
 
+    @property
+    def _tokenised(self) -> list[Path]:
+        """The files of both texts as the tables have them."""
+        if self.data.languages is None:
+            return [Path(self.data.source), Path(self.data.target)]
+        return [self.directory / PREPARED.format(side) for side in SIDES]
+
     def _prepare(self, languages: tuple[str, str]) -> list[Path]:
         """Prepare both raw texts at the same time; return the prepared ones."""
-        files = [self.directory / PREPARED.format(side) for side in SIDES]
-        facts = self.directory / PREPARATION
+        files, facts = self._tokenised, self.directory / PREPARATION
         if not facts.exists():
             check_available()
             self.report("preparing the texts", None)
@@ -295,6 +308,8 @@ class _Build:
         files = [directory / PHRASES, *([reordering] if reordering else [])]
         if all(file.exists() for file in files):
             return
+        if self.settings.significance:
+            files[0] = directory / WHOLE_PHRASES
         ended = self._timed(name)
         extraction = self._extraction
         self.report(f"{name}: counting", None)
@@ -312,6 +327,11 @@ class _Build:
                     output.write(content)
                 written += part.lines
                 self.report(f"{name}: {written:,} lines", part.share)
+        if self.settings.significance:
+            source, target = map(str, self._tokenised)
+            kept = self.settings.significance, directory / PHRASES
+            filter_table(str(files[0]), source, target, *kept, self.report)
+            files[0].unlink()
         ended()
 
     def _reordering_path(self, directory: Path) -> Path | None:

@@ -62,6 +62,24 @@ def test_a_system_translates_and_nothing_is_wrong_with_it(run):
 
 
 @pytest.mark.usefixtures("texts")
+def test_a_system_without_pairs_that_may_be_chance(run):
+    words = ("--alignment", "links", "--order", 2, "--reordering", "none")
+    run("system", "build", "en", "fr", "whole", *words)
+    run("system", "build", "en", "fr", "small", *words, "--significance", "a+e")
+    texts = ("--source", "en", "--target", "fr")
+    run("table", "filter", "whole/phrase-table.gz", "filtered.gz", *texts)
+    assert read_gz(Path("small/phrase-table.gz")) == read_gz(Path("filtered.gz"))
+    assert len(read_gz(Path("filtered.gz"))) < len(read_gz(Path("whole/phrase-table.gz")))
+    assert not Path("small/phrase-table.all.gz").exists()
+    assert (decode("small/moses.ini", text="en")) == Path("fr").read_text().splitlines()
+    folds = ("--folds", 2, "--significance", "a-e")
+    refused = run("system", "build", "en", "fr", "f", *words, *folds, exit_code=2)
+    assert "not with --folds" in refused.stderr
+    refused = run("system", "build", "en", "fr", "f", "--significance", "x", exit_code=2)
+    assert "expected a+e, a-e or a number, found x" in refused.stderr
+
+
+@pytest.mark.usefixtures("texts")
 def test_a_sentence_is_translated_by_a_system_that_has_not_seen_it(run):
     names = [f"document{n // 9}" for n in range(90)]
     Path("documents").write_text("".join(f"{name}\n" for name in names))

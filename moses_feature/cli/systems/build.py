@@ -74,6 +74,12 @@ build_options = OptionGroup(
         default=DEFAULTS.pair_count,
     ),
     option(
+        "significance",
+        "Leave out phrase pairs that may stand together by chance (see table filter): a+e, a-e or "
+        "the least -log p.",
+        default=DEFAULTS.significance,
+    ),
+    option(
         "reordering",
         "Classes of the lexicalised reordering model (wbe, bidirectional, fe); none for no model.",
         default=DEFAULTS.reordering,
