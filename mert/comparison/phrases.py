@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +17,7 @@ from mert.comparison.results import Comparison
 from mert.tuning.corpus import Corpus
 from moses_feature.moses.ini import TABLE_CLASS, MosesIni
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.nbest_formats.reader import NbestReader
-from moses_feature.moses.nbest_lists import nbest_lines
+from moses_feature.moses.nbest_lists import first_lines
 from moses_feature.moses.phrase_table import COUNTS, NUMBER, SEPARATOR, TARGET, split_fields, tokens
 from moses_feature.report.page import Section, table
 from moses_feature.runtime.errors import FormatError, shown
@@ -68,21 +67,19 @@ def used_phrases(
             sentence.
     """
     found: list[list[UsedPhrase]] = [[] for _ in sentences]
-    with NbestReader(lists) as reader:
-        lines = nbest_lines(reader, len(sentences))
-        for number, of_sentence in groupby(lines, key=lambda line: line.sentence):
-            line, source = next(of_sentence), sentences[number]
-            left: Counter[bytes] = Counter()
-            for reference in references[number]:
-                left |= Counter(reference)
-            for place in line.phrases(len(source)):
-                target = tuple(line.words[place.target : place.target_end])
-                right = 0
-                for word in target:
-                    right += left[word] > 0
-                    left[word] -= 1
-                pair = source[place.source : place.source_end], target
-                found[number].append(UsedPhrase(pair, right))
+    for line in first_lines(lists, len(sentences)):
+        source = sentences[line.sentence]
+        left: Counter[bytes] = Counter()
+        for reference in references[line.sentence]:
+            left |= Counter(reference)
+        for place in line.phrases(len(source)):
+            target = tuple(line.words[place.target : place.target_end])
+            right = 0
+            for word in target:
+                right += left[word] > 0
+                left[word] -= 1
+            pair = source[place.source : place.source_end], target
+            found[line.sentence].append(UsedPhrase(pair, right))
     return found
 
 
@@ -152,10 +149,9 @@ def phrase_sections(
         f"The phrases of the translations, by the number of their source words. {how}",
         _phrases("source words", used, LENGTHS, lambda _, pair: len(pair[0])),
     )
-    counts = {
-        name: joint_counts(tables[name], {of.pair for of in _all(runs)})
-        for name, runs in used.items()
-    }
+    wanted = {of.pair for runs in used.values() for of in _all(runs)}
+    of_tables = {paths: joint_counts(paths, wanted) for paths in {*map(tuple, tables.values())}}
+    counts = {name: of_tables[tuple(tables[name])] for name in used}
     if all(tables[name] for name in used) and any(counts.values()):
         yield Section(
             "Rare and frequent phrases",

@@ -283,15 +283,14 @@ def read_nbest(
         sentence, hypotheses = sentence + 1, []
 
 
-def first_translations(path: str | Path, sentences: int) -> list[tuple[bytes, ...]]:
-    """Return the words of each sentence's first translation, empty without translations.
+def first_lines(path: str | Path, sentences: int) -> Iterator[NbestLine]:
+    """Yield the line of each sentence's first translation.
 
     Only the sentence number is read of the other lines.
 
     Raises:
         FormatError: a line that is not one of an n-best list of so many sentences.
     """
-    first: list[tuple[bytes, ...]] = [()] * sentences
     last = None
     with LineReader(path) as reader:
         for line in reader:
@@ -302,5 +301,15 @@ def first_translations(path: str | Path, sentences: int) -> list[tuple[bytes, ..
             if not 0 <= parsed.sentence < sentences:
                 expected = f"a sentence from 0 to {sentences - 1}"
                 raise parsed.error(expected, f"{parsed.sentence}")
-            first[parsed.sentence] = tuple(parsed.words)
+            yield parsed
+
+
+def first_translations(path: str | Path, sentences: int) -> list[tuple[bytes, ...]]:
+    """Return the words of each sentence's first translation, empty without translations.
+
+    See `first_lines`.
+    """
+    first: list[tuple[bytes, ...]] = [()] * sentences
+    for line in first_lines(path, sentences):
+        first[line.sentence] = tuple(line.words)
     return first
