@@ -198,7 +198,7 @@ class Trainer:
         if settings.epochs is not None and epochs >= settings.epochs:
             return f"{_counted(settings.epochs, 'epoch')} done"
         if settings.minutes is not None and state.seconds >= 60 * settings.minutes:
-            return f"{_counted(round(settings.minutes, 1), 'minute')} spent"
+            return f"{settings.minutes:.3g} minutes spent"
         return None
 
     def _step(self) -> None:
