@@ -51,6 +51,7 @@ class MarkedOptions:
         policy: one of `moses_feature.moses.xml_input.POLICIES`.
         sources: the source phrases of the sentences, all numbered.
         targets: the target phrases; those of the new options are added.
+        counts: the number of counts of an option, which are 0 here.
 
     Attributes:
         rows: the options that no table has, without scores.
@@ -67,6 +68,7 @@ class MarkedOptions:
         policy: str,
         sources: SourcePhrases,
         targets: TargetPhrases,
+        counts: int = 0,
     ) -> None:
         self.spans = sources.spans()
         self._first, self._targets = len(sources), targets
@@ -90,7 +92,7 @@ class MarkedOptions:
             np.array([targets.number(b" ".join(words)) for _, words, _ in options], np.int64),
             np.empty((len(options), 0)),
             np.array([_diagonal(lengths[n], len(words)) for n, words, _ in options], object),
-            np.zeros((len(options), 0)),
+            np.zeros((len(options), counts)),
         )
 
     @staticmethod

@@ -86,6 +86,7 @@ class PhraseOptions:
         self._system = system
         self._resources = resources or Resources.of(system)
         self.tables = system.tables
+        self._count_columns = 3 if system.counts else 0
         longest = min(system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE), WINDOW)
         sources = SourcePhrases(sentences, longest)
         self._targets = TargetPhrases()
@@ -152,15 +153,16 @@ class PhraseOptions:
             np.empty((len(unknown), 0)),
             # A token may be empty, as the first factor of `|` is: it has no word to align.
             np.array([b"0-0" if words[number] else b"" for number in unknown], dtype=object),
-            np.zeros((len(unknown), 3 if self._system.counts else 0)),
+            np.zeros((len(unknown), self._count_columns)),
         )
 
     def _given(self, marks: Marks | None, sources: SourcePhrases) -> MarkedOptions:
         """Return the options that the input gives."""
+        counts = self._count_columns
         if marks is None:
-            return MarkedOptions((), "ignore", sources, self._targets)
+            return MarkedOptions((), "ignore", sources, self._targets, counts)
         sources.gather(sources.longest)  # so that no table adds phrases behind the new ones
-        return MarkedOptions(marks.sentences, marks.policy, sources, self._targets)
+        return MarkedOptions(marks.sentences, marks.policy, sources, self._targets, counts)
 
     def _affiliate(self, sources: SourcePhrases) -> None:
         """Find the source word affiliated to each target word of all options.
