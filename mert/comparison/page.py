@@ -70,7 +70,8 @@ def _sections(
         Section(
             "Table 1",
             f"{label} {where}: mean and standard deviation over the runs. A difference counts if "
-            "its p-values are small; below 0.05 is usual.",
+            "its p-values are small; below 0.05 is usual. Both are two-sided. The bootstrap of "
+            "sacreBLEU is in effect one-sided: its p-value may be half as large.",
             page.table(table(comparison))
             + Markup().join(Markup("<p>{}</p>").format(note) for note in notes(comparison)),
         ),

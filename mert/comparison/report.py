@@ -50,12 +50,13 @@ def notes(comparison: Comparison) -> list[str]:
     """Return what should be known before the table is believed."""
     systems = comparison.systems
     found = []
+    tuned = [system for system in systems if any(run.weights for run in system.runs)]
     if min(len(system.runs) for system in systems) == 1:
         found.append(
             "One run of a system cannot tell a better system from a luckier one: the variance of "
             "tuning and training is not known. Use three runs or more."
         )
-    elif any(len(different(system.runs)) < 2 for system in systems):
+    elif any(len(different(system.runs)) < 2 for system in tuned):
         found.append(
             "Runs that are equal count once: there is no p-value without two different runs of "
             "either system."

@@ -17,6 +17,7 @@ from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.options import xml_option
 from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
 from moses_feature.cli.common.vocabulary import WholeRange, option
+from moses_feature.cli.translate import warn_of_kept_phrases
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.processes import cores
 
@@ -83,6 +84,7 @@ def serve_command(
     from moses_feature.serving.service import Service
     from moses_feature.translation.translator import Translator
 
+    warn_of_kept_phrases(system)
     jobs = search.jobs or cores()
     make = partial(Translator, Path(system), tokens, search.limits, xml_input)
     service = Service(make, jobs, most_waiting, time_limit)

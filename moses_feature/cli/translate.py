@@ -73,6 +73,7 @@ def translate_command(
         raise UsageError("--list-size is for --json")
     if sys.stdin is None:
         raise MosesFeatureError("the standard input is closed")
+    warn_of_kept_phrases(system)
     failed = 0
     jobs = search.jobs or cores()
     make = partial(Translator, Path(system), tokens, search.limits, xml_input)
@@ -88,6 +89,16 @@ def translate_command(
     if failed:
         lines = "1 line has" if failed == 1 else f"{failed:,} lines have"
         raise MosesFeatureError(f"{lines} no translation")
+
+
+def warn_of_kept_phrases(system: str) -> None:
+    """Say which tables of a system were filtered for other texts."""
+    from moses_feature.doctor.examine import check_kept_phrases
+    from moses_feature.moses.system_directory import SystemDirectory
+
+    ini = SystemDirectory.read(Path(system)).moses_ini()
+    for finding in check_kept_phrases(ini, "what is translated", ""):
+        click.echo(str(finding), err=True)
 
 
 def _lines(stream: BinaryIO) -> Iterator[str]:

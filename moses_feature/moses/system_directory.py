@@ -14,6 +14,22 @@ from moses_feature.runtime.json_files import member, read_json
 
 SYSTEM, INI, FOLDS = "system.json", "moses.ini", "folds.txt"
 """What the system is, the ini, and the fold of each line of its text, counted from 1."""
+SYSTEM_FILES = (
+    "*.json",
+    INI,
+    FOLDS,
+    "aligned.*",
+    "lex.*",
+    "lm.arpa.gz",
+    "phrase-table.gz",
+    "reordering-table.*",
+    "rescoring.weights",
+    "text.*",
+    "truecase.*",
+    "files/**/*",
+    "fold-*/*",
+)
+"""Patterns of the files that systems have, packed ones too."""
 WHAT = "a system of moses-feature"
 FORMAT_VERSION = 1
 

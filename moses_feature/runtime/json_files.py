@@ -155,7 +155,7 @@ def _shown(expected: Any, found: Any) -> tuple[str, str]:
     if not (isinstance(expected, dict) and isinstance(found, dict)):
         return _text(expected), _text(found)
     names = [name for name in {**expected, **found} if expected.get(name) != found.get(name)]
-    return _members(expected, names), _members(found, names)
+    return _members(expected, names, "as it is now"), _members(found, names, "as it was then")
 
 
 def _without_nulls(value: Any) -> Any:
@@ -164,9 +164,14 @@ def _without_nulls(value: Any) -> Any:
     return {name: _without_nulls(one) for name, one in value.items() if one is not None}
 
 
-def _members(content: Json, names: list[str]) -> str:
+def _members(content: Json, names: list[str], when: str) -> str:
+    """Return members as text; of a file, whose content is known by its SHA-256, when it was so."""
+
+    def text(value: Any) -> str:
+        return when if _DIGEST.fullmatch(json.dumps(value)) else _text(value)
+
     return ", ".join(
-        f"{name} {_text(content[name])}" if name in content else f"no {name}" for name in names
+        f"{name} {text(content[name])}" if name in content else f"no {name}" for name in names
     )
 
 

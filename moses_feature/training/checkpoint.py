@@ -15,6 +15,12 @@ from moses_feature.runtime.files import Json, whole_file
 from moses_feature.runtime.json_files import difference, member, parse_json
 
 CHECKPOINT = "checkpoint.safetensors"
+STEP = "step"
+KEPT = {
+    torch.optim.Adam: {STEP, "exp_avg", "exp_avg_sq"},
+    torch.optim.Adadelta: {STEP, "square_avg", "acc_delta"},
+}
+"""What optimisers keep of a parameter: the number of steps, and tensors of its shape."""
 
 
 def save_checkpoint(
@@ -82,7 +88,7 @@ def load_checkpoint(
     state = parse_json(texts["state"], path, what)
     try:
         restore(network, optimizer, tensors, float(texts["learning_rate"]))
-        if state.get("update"):
+        if state.get("update") or optimizer.state:
             _check_shapes(network, optimizer)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:200]
@@ -94,8 +100,11 @@ def _check_shapes(network: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Check that the optimiser knows of each parameter what it keeps, with its shape."""
     states = optimizer.state_dict()["state"]
     for number, parameter in enumerate(network.parameters()):
-        for name, tensor in states[number].items():
-            if tensor.dim() and tensor.shape != parameter.shape:
+        kept = states[number]
+        if kept.keys() != KEPT[type(optimizer)]:
+            raise ValueError(f"parameter {number}: {', '.join(kept)}")
+        for name, tensor in kept.items():
+            if tensor.shape != (() if name == STEP else parameter.shape):
                 raise ValueError(f"{name} of parameter {number}: shape {tuple(tensor.shape)}")
 
 

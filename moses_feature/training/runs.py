@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 import torch
 
+from moses_feature.networks.files import is_cross_fitted
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, Json, locked_directory
 from moses_feature.training.objective import Objective
@@ -81,6 +82,10 @@ def train_networks(
     def check() -> None:
         if STANDARD_STREAM in files:
             raise UsageError("training reads from files: expected a file name, found -")
+        if len(networks) == 1 and is_cross_fitted(directory):
+            raise UsageError(
+                f"{directory} holds a network for each fold: name another directory, or one of them"
+            )
         if any(holds_model(network.directory) for network in networks) and not control.resume:
             raise UsageError(f"{directory} holds a model already: --resume goes on with it")
 

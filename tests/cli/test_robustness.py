@@ -186,6 +186,22 @@ def test_what_an_ini_names_is_not_overwritten(run, tmp_path, model_directory):
         ((*add, "lm", "--model", "x"), "lm would be overwritten: write to another file"),
         ((*add, "in.gz", "--model", "x"), "in.gz would be overwritten"),
         ((*add, "networks/new.ini", "--model", "x"), "a model directory: write to another one"),
+        (
+            ("list", "tune", "in.gz", "lm", "--reference", "x", "--start", "moses.ini"),
+            "lm would be overwritten",
+        ),
+        (
+            ("list", "rescore", "in.gz", "lm", "--weights", "moses.ini"),
+            "lm would be overwritten",
+        ),
+        (
+            ("table", "report", "in.gz", "x", "--exports", "networks"),
+            "networks is in",
+        ),
+        (
+            ("model", "train-sentences", "in.gz", "lm", "networks", "--updates", "1"),
+            "networks holds a network for each fold",
+        ),
     ):
         assert message in run(*arguments, exit_code=2).stderr
     arguments = "in.gz", "out", "--model", model_directory, "--ini", "moses.ini", "--ini-out", "lm"
@@ -197,6 +213,28 @@ def test_what_an_ini_names_is_not_overwritten(run, tmp_path, model_directory):
         done = subprocess.run(command, stdin=text, cwd=tmp_path, capture_output=True, check=False)
     assert (done.returncode, done.stderr.count(b"lm is the standard input")) == (2, 1)
     assert (tmp_path / "lm").read_bytes() == TABLE
+
+
+def test_the_files_of_a_system_are_not_overwritten(run, tmp_path):
+    for name in ("s/moses.ini", "s/phrase-table.gz", "s/fold-1/lm.arpa.gz", "s/aligned.given.gz"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    for name in ("phrase-table.gz", "fold-1/lm.arpa.gz", "aligned.given.gz"):
+        words = "augment-phrase-table", "s/phrase-table.gz", f"s/{name}", "--system", "s"
+        assert f"s/{name} would be overwritten" in run(*words, exit_code=2).stderr
+    assert "s/new.gz" not in run(*words[:2], "s/new.gz", "--system", "s", exit_code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("system", "doctor", "x", "--dev", "y"), "--source"),
+        (("list", "tune", "x", "y", "--target", "z"), "--reference"),
+        (("table", "propose", "x", "y", "z", "--input", "t"), "--phrases-of"),
+    ],
+)
+def test_options_that_have_another_name_here(run, words, meant):
+    assert f"Did you mean {meant}?" in run(*words, exit_code=2).stderr
 
 
 def test_nothing_of_the_user_is_overwritten(run, tmp_path, model_directory):

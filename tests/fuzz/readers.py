@@ -28,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import save_file
 from xopen import xopen
 
 from mert.comparison.candidate import IDENTITY
@@ -76,6 +77,7 @@ from moses_feature.tables.settings import (
 from moses_feature.tables.shards import PartReader, merge
 from moses_feature.tables.significance import filter_table
 from moses_feature.tables.writer import TableWriter
+from moses_feature.training.checkpoint import CHECKPOINT, load_checkpoint, saved_tensors
 from moses_feature.translation.packing import pack
 
 FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
@@ -420,6 +422,27 @@ class Readers:
             model.log_probs([model.ids([b"walking"], [b"x"])])
         else:
             load_neural_lm(folder / "m") if source == self._lm else load_any_model(folder / "m")
+
+    def read_checkpoint(self, folder: Path, random_: random.Random) -> None:
+        """The state of a training run."""
+        network = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.Adam(network.parameters())
+        network(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+        tensors = saved_tensors(network, optimizer)
+        name = random_.choice(list(tensors))
+        shape = random_.choice([(), (1,), (2,), (2, 2), (4,), None])
+        del tensors[name]
+        if shape is not None:
+            tensors[name] = torch.zeros(shape)
+        state = mutated_json({"state": '{"update": 1}', "identity": "{}"}, random_)
+        metadata = {"learning_rate": "0.1", **(state if isinstance(state, dict) else {})}
+        save_file(tensors, folder / CHECKPOINT, {n: str(v) for n, v in metadata.items()})
+        if random_.random() < 0.3:
+            content = (folder / CHECKPOINT).read_bytes()
+            (folder / CHECKPOINT).write_bytes(mutated(content, random_))
+        load_checkpoint(folder, network, optimizer, {})
+        optimizer.step()
 
     def read_features_json(self, folder: Path, random_: random.Random) -> None:
         """The description of a table, and of shards."""

@@ -52,6 +52,11 @@ class Command(click.Command):
         Of another option the last value counts, so that a script's own can be overridden.
         """
         words = list(args)
+        known = {name for parameter in self.params for name in parameter.opts}
+        for word in words:
+            meant = [other for other in MEANT.get(word, ()) if other in known]
+            if word not in known and meant:
+                ctx.fail(f"No such option: {word}. Did you mean {meant[0]}?")
         rest = super().parse_args(ctx, args)
         _, _, order = self.make_parser(ctx).parse_args(words)
         for parameter, times in Counter(order).items():
@@ -88,6 +93,18 @@ class Command(click.Command):
                 raise
             click.echo(f"Error: {printable(str(error))}", err=True)
             ctx.exit(error.exit_code if isinstance(error, MosesFeatureError) else 1)
+
+
+MEANT = {
+    "--input": ("--dev", "--source", "--phrases-of"),
+    "--dev": ("--source",),
+    "--source": ("--dev",),
+    "--target": ("--dev-reference", "--reference"),
+    "--reference": ("--dev-reference", "--target"),
+    "--n-best": ("--lists", "--list-size"),
+    "--seeds": ("--seed",),
+}
+"""Options that users may try, and those that mean it, the likeliest first."""
 
 
 class _Printable(logging.Formatter):

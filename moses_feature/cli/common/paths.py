@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import NAME
+from moses_feature.moses.system_directory import INI, SYSTEM_FILES
 from moses_feature.networks.files import is_cross_fitted, is_model_directory
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, is_compressed, with_or_without_gz
@@ -33,7 +34,8 @@ class InputPath(click.Path):
         endings: suffixes appended to the value, each giving a file.
         table: it is a phrase table, which may be named without its .gz, as in Moses' own tools and
             EMS; the output then gets a .gz, too.
-        ini: it is a moses.ini, and the files that it names are read, too.
+        ini: it is or may be a moses.ini, and the files that it names are read, too.
+        system: it is the directory of a system, all of whose own files are read, or its ini.
     """
 
     def __init__(
@@ -45,11 +47,13 @@ class InputPath(click.Path):
         endings: tuple[str, ...] = ("",),
         table: bool = False,
         ini: bool = False,
+        system: bool = False,
     ) -> None:
         super().__init__()
         self.name = metavar
         self._named = named
-        self._ini = ini
+        self._ini = ini or system
+        self._system = system
         self._described = described
         self._endings = endings
         self._table = table
@@ -81,6 +85,9 @@ class InputPath(click.Path):
         if value in (STANDARD_STREAM, ""):
             return []
         files = [Path(value + ending) for ending in self._endings]
+        if self._system and Path(value).is_dir():
+            own = (found for pattern in SYSTEM_FILES for found in Path(value).glob(pattern))
+            files = [Path(value) / INI, *own]
         if self._described:
             files.append(features_json(value))
         if self._ini:
@@ -154,9 +161,7 @@ READ_LEXICAL = InputPath("PREFIX", endings=(".f2e", ".e2f"))
 READ_MODEL = InputPath("MODEL")
 READ_NAMED_MODEL = InputPath("[NAME=]MODEL", named=True)
 READ_SYSTEM = InputPath("NAME=INI", named=True, ini=True)
-READ_SYSTEM_DIRECTORY = InputPath(
-    "SYSTEM", endings=("/moses.ini", "/system.json", "/folds.txt"), ini=True
-)
+READ_SYSTEM_DIRECTORY = InputPath("SYSTEM", system=True)
 READ_TRANSLATIONS = InputPath("NAME=FILE", named=True)
 WRITE = OutputPath("FILE")
 WRITE_INI = OutputPath("FILE", in_place="ini")
@@ -203,7 +208,8 @@ def check_outputs(context: click.Context) -> None:
             written += [(name, kind, value, path) for path in kind.files(value)]
     for number, (name, kind, value, path) in enumerate(written):
         _check_not_read(kind, value, path, read)
-        _check_no_model(value, path.absolute().parent)
+        folder = path.absolute()
+        _check_no_model(value, folder if kind is WRITE_DIRECTORY else folder.parent)
         for other_name, _, other_value, other in written[:number]:
             if name != other_name and _same(path, other):
                 raise UsageError(f"{value} would overwrite what is written to {other_value}")

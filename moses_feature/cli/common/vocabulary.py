@@ -70,9 +70,9 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     "resume reverse right-to-left same-table source-unknown tokens with-alignment "
     "with-segmentation",
     READ: "alignment binary-path constraint dev dev-reference documents general held-out-text "
-    "in-domain init leave-one-out lists lm lm-text phrases-of reference source source-text start "
-    "target target-text test test-reference token weights",
-    READ_INI: "ini",
+    "in-domain init leave-one-out lists lm lm-text phrases-of reference source source-text "
+    "target target-text test test-reference token",
+    READ_INI: "ini start weights",
     READ_TABLE: "table",
     READ_LEXICAL: "lexical",
     READ_SYSTEM_DIRECTORY: "system unseen",
