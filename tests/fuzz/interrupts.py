@@ -185,65 +185,69 @@ def commands(folder: Path) -> dict[str, Callable[[], Command]]:
 
 def building_commands(folder: Path, lines: int) -> dict[str, Callable[[], Command]]:
     """Return what makes each command that builds or trains, of texts of so many lines."""
-
-    def anew(*names: str) -> None:
-        for name in names:
-            shutil.rmtree(folder / name, ignore_errors=True)
-            (folder / name).unlink(missing_ok=True)
-
     links = " ".join(f"{n}-{n}" for n in range(9))
     (folder / "links").write_text(f"{links}\n" * lines)
-    anything = ["system", "build", "in", "reference", "s", "--alignment", "links", "--order", "2"]
-    Command(folder, MAIN, anything, None, []).run()
-    table, model = "s/phrase-table.gz", "m/model.safetensors"
+    built = ["--alignment", "links", "--order", "2"]
+    Command(folder, MAIN, ["system", "build", "in", "reference", "s", *built], None, []).run()
+    table, texts = "s/phrase-table.gz", ["in", "reference"]
+    budget = ["--updates", "60"]
+    phrases = ["--rank", "8", *budget, *SIZES]
+    small = ["--batch-size", "16", "--subwords", "0", "--evaluate-every", "20", *budget]
+    transformer = ["--architecture", "transformer", "--units", "8", "--heads", "2", "--inner", "16"]
+    layers = ["--projection", "8", "--first", "8", "--second", "8", "--order", "3"]
+    ngrams = [*layers, *budget, "--evaluate-every", "20"]
 
-    def built() -> Command:
-        anew("b")
-        arguments = ["b" if word == "s" else word for word in anything]
-        return Command(folder, MAIN, arguments, None, ["b/phrase-table.gz", "b/lm.arpa.gz"])
+    def trained(kind: str, *words: str) -> Callable[[], Command]:
+        arguments = ["model", kind, *words]
+        return _anew(folder, MAIN, arguments, ["m/model.safetensors"], "m/checkpoint.safetensors")
 
-    def trained() -> Command:
-        anew("m")
-        arguments = ["model", "train", table, "m", "--rank", "8", "--updates", "150", *SIZES]
-        return Command(folder, MAIN, arguments, None, [model], "m/checkpoint.safetensors")
-
-    def trained_rnnsearch() -> Command:
-        anew("m")
-        arguments = ["model", "train-sentences", "in", "reference", "m", "--updates", "60"]
-        arguments += ["--alignment-units", "8", *SIZES]
-        return Command(folder, MAIN, arguments, None, [model], "m/checkpoint.safetensors")
-
-    def trained_transformer() -> Command:
-        anew("m")
-        arguments = ["model", "train-sentences", "in", "reference", "m", "--updates", "60"]
-        arguments += ["--architecture", "transformer", "--batch-size", "16", "--subwords", "0"]
-        arguments += ["--units", "8", "--heads", "2", "--inner", "16", "--evaluate-every", "20"]
-        return Command(folder, MAIN, arguments, None, [model], "m/checkpoint.safetensors")
-
-    def filtered() -> Command:
-        anew("filtered.gz")
-        texts = ["--source", "in", "--target", "reference"]
-        arguments = ["table", "filter", table, "filtered.gz", *texts]
-        return Command(folder, MAIN, arguments, None, ["filtered.gz"])
-
-    def packed() -> Command:
-        anew("p.tar")
-        return Command(folder, MAIN, ["system", "pack", "s", "p.tar"], None, ["p.tar"])
-
-    def augmented() -> Command:
-        anew("o.work", "o.model", "o.gz", "o.gz.journal", "o.gz.partial", "o.features.json")
-        arguments = [table, "o.gz", "--system", "s", "--rank", "8", "--updates", "60", *SIZES]
-        return Command(folder, AUGMENT, arguments, None, ["o.gz"], "o.work/stages.json")
-
+    folds = [f"m/fold-{fold}/model.safetensors" for fold in (1, 2)]
+    fold = "m/fold-1/checkpoint.safetensors"
+    augmented = [table, "o.gz", "--system", "s", *phrases]
     return {
-        "build": built,
-        "train": trained,
-        "train RNNsearch": trained_rnnsearch,
-        "train a Transformer": trained_transformer,
-        "filter": filtered,
-        "pack": packed,
-        "augment with the text": augmented,
+        "build": _anew(
+            folder,
+            MAIN,
+            ["system", "build", *texts, "b", *built],
+            ["b/phrase-table.gz", "b/lm.arpa.gz"],
+        ),
+        "train": trained("train", table, "m", *phrases),
+        "train for folds": _anew(
+            folder, MAIN, ["model", "train", table, "m", *phrases, "--folds", "2"], folds, fold
+        ),
+        "train RNNsearch": trained(
+            "train-sentences", *texts, "m", "--alignment-units", "8", *budget, *SIZES
+        ),
+        "train a Transformer": trained("train-sentences", *texts, "m", *transformer, *small),
+        "train a language model": trained("train-cslm", "reference", "m", *ngrams),
+        "train a joint model": trained("train-joint", *texts, "m", "--alignment", "links", *ngrams),
+        "filter": _anew(
+            folder,
+            MAIN,
+            ["table", "filter", table, "f.out.gz", "--source", "in", "--target", "reference"],
+            ["f.out.gz"],
+        ),
+        "pack": _anew(folder, MAIN, ["system", "pack", "s", "p.tar"], ["p.tar"]),
+        "augment with the text": _anew(folder, AUGMENT, augmented, ["o.gz"], "o.work/stages.json"),
     }
+
+
+def _anew(
+    folder: Path, program: str, arguments: list[str], output: list[str], begun: str | None = None
+) -> Callable[[], Command]:
+    """Return what removes all that a command has made, and makes the command."""
+    made = {name.split("/")[0] for name in (*output, begun or output[0])}
+
+    def make() -> Command:
+        for name in made:
+            for path in (folder / name, *folder.glob(f"{name.removesuffix('.gz')}.*")):
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
+        return Command(folder, program, arguments, None, output, begun)
+
+    return make
 
 
 if __name__ == "__main__":
