@@ -18,9 +18,8 @@ from mert.tuning.corpus import Corpus
 from moses_feature.moses.ini import TABLE_CLASS, MosesIni
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest_lists import first_lines
-from moses_feature.moses.phrase_table import COUNTS, NUMBER, SEPARATOR, TARGET, split_fields, tokens
+from moses_feature.moses.phrase_table import COUNTS, NUMBER, SEPARATOR, TARGET, tokens
 from moses_feature.report.page import Section, table
-from moses_feature.runtime.errors import FormatError, shown
 from moses_feature.runtime.files import with_or_without_gz
 
 Words = tuple[bytes, ...]
@@ -88,10 +87,7 @@ def joint_counts(tables: Sequence[str], wanted: Set[Pair]) -> dict[Pair, float]:
 
     Args:
         tables: text tables; the one with the most counts.
-        wanted: the pairs; those that no table has are left out.
-
-    Raises:
-        FormatError: a bad line of one of their source phrases.
+        wanted: the pairs; those that no table has, or has no count of, are left out.
     """
     sources = {source for source, _ in wanted}
     found: dict[Pair, float] = {}
@@ -104,12 +100,11 @@ def joint_counts(tables: Sequence[str], wanted: Set[Pair]) -> dict[Pair, float]:
                     before, source = field, tuple(tokens(field))
                 if source not in sources:
                     continue
-                fields = split_fields(line, path, reader.line_number)
+                fields = line.split(SEPARATOR)
                 pair = source, tuple(tokens(fields[TARGET]))
                 counts = tokens(fields[COUNTS]) if len(fields) > COUNTS else []
-                if pair in wanted and len(counts) > JOINT_COUNT:
-                    if not NUMBER.fullmatch(count := counts[JOINT_COUNT]):
-                        raise FormatError(path, "a count", shown(count), reader.line_number)
+                count = counts[JOINT_COUNT] if len(counts) > JOINT_COUNT else b""
+                if pair in wanted and NUMBER.fullmatch(count):
                     found[pair] = max(found.get(pair, 1.0), float(count))
     return found
 

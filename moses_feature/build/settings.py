@@ -31,7 +31,7 @@ class BuildSettings:
         smoothing: of p(target | source) and p(source | target).
         pair_count: phrase pairs that occur less often are left out.
         significance: phrase pairs that stand together by chance are left out; see
-            `moses_feature.tables.significance`. Empty to keep all.
+            `moses_feature.tables.significance`. None keeps all.
         reordering: classes of the lexicalised reordering model; `none` for no model.
         order: words of an n-gram of the language model, at most.
         prune: n-grams that occur so often or less are left out, by their order.
@@ -48,7 +48,7 @@ class BuildSettings:
     phrase_length: int = 7
     smoothing: Smoothing = "none"
     pair_count: int = 1
-    significance: str = ""
+    significance: str | None = None
     reordering: Reordering = "msd"
     order: int = 5
     prune: tuple[int, ...] = ()

@@ -171,6 +171,7 @@ class _Build:
         self._write_ini(self.directory)
         if self.data.folds:
             self._write_folds()
+        (self.directory / WHOLE_PHRASES).unlink(missing_ok=True)  # of a run that was killed
         content = self._content(command)
         write_json(path, content)
         return content

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from moses_feature.decoder.records import WINDOW
 from moses_feature.decoder.source_phrases import SourcePhrases
 from moses_feature.decoder.tables import Rows, TargetPhrases
 from moses_feature.moses.xml_input import GivenTranslation, MarkedSentence
 from moses_feature.runtime.arrays import Floats, Integers
+from moses_feature.runtime.errors import MosesFeatureError
 
 UNKNOWN, GIVEN = -1, -2
 """In place of a table's number: of a word that is copied, of a translation that the input gives."""
@@ -106,6 +108,10 @@ class MarkedOptions:
         """Change the spans of a sentence."""
         phrases = self.spans[number]
         longest = max(of.end - of.start for of in sentence.given)
+        if longest > WINDOW:
+            raise MosesFeatureError(
+                f"expected given translations of {WINDOW} words at most, found one of {longest}"
+            )
         wider = ((0, 0), (0, max(longest - phrases.shape[1], 0)))
         self.spans[number] = phrases = np.pad(phrases, wider, constant_values=-1)
         size, width = phrases.shape

@@ -131,7 +131,7 @@ def _read(system: SystemDirectory) -> Generator[Finding, None, MosesIni | None]:
 
 
 def _told(path: str | Path, error: MosesFeatureError) -> str:
-    return str(error).removeprefix(f"{path}").removeprefix(": ").strip()
+    return str(error).removeprefix(f"{path}: ").removeprefix(f"{path} ")
 
 
 def _read_texts(paths: Sequence[str]) -> Generator[Finding, None, Texts]:

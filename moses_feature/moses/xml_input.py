@@ -18,9 +18,9 @@ POLICIES = ("exclusive", "inclusive", "constraint", "ignore")
 """Given translations alone; beside those of the tables; those of the tables that have the given
 words, too; none."""
 
-_PART = re.compile(rb"<[^>]*>?|[^<]+")
-_TAG = re.compile(rb"<(/?)([A-Za-z][^\s/>]*)((?:\s+[^>]*?)?)(/?)>")
-_ATTRIBUTE = r'(?:^|\s)%s="((?:[^"\\]|\\.)*)"'
+_PART = re.compile(rb"</?[A-Za-z][^>]*>?|[^<]+|<")
+_TAG = re.compile(rb"<(/?)([A-Za-z][^\s/>]*)((?:\s[^>]*?)?)(/?)>")
+_ATTRIBUTE = re.compile(rb'\s+([\w-]+)="((?:[^"\\]|\\.)*)"')
 _REFUSED = (b"ne", b"update", b"weight-overwrite", b"coord", b"dlt")
 """Tags with a meaning of their own in Moses that nothing here has."""
 
@@ -76,15 +76,18 @@ def parse_marked(line: bytes, words_of: Callable[[bytes], list[bytes]] = tokens)
     Raises:
         MosesFeatureError: its tags are not those of Moses, or not closed.
     """
-    marks = _Marks()
+    marks, between = _Marks(), b""
     for text in _PART.findall(line):
-        tag = _TAG.fullmatch(text)
-        if tag is not None:
-            marks.add_tag(text, *tag.groups())
-        elif re.match(rb"</?[A-Za-z]", text):
+        if not re.match(rb"</?[A-Za-z]", text):
+            between += text
+            continue
+        tag = _TAG.fullmatch(text) if text.endswith(b">") else None
+        if tag is None:
             raise MosesFeatureError(f"expected a tag such as <np>, found {shown(text)}")
-        else:
-            marks.words += words_of(text)
+        marks.words += words_of(between)
+        between = b""
+        marks.add_tag(text, *tag.groups())
+    marks.words += words_of(between)
     return marks.sentence()
 
 
@@ -94,7 +97,7 @@ class _Marks:
     def __init__(self) -> None:
         self.words: list[bytes] = []
         self._given: list[GivenTranslation] = []
-        self._walls: list[int] = []
+        self._walls: list[tuple[int, int]] = []
         self._zones: list[tuple[int, int]] = []
         self._opened: list[tuple[bytes, int, bytes]] = []
 
@@ -111,13 +114,14 @@ class _Marks:
         else:
             self._opened.append((name, len(self.words), attributes))
 
-    def _add(self, name: bytes, start: int, attributes: bytes) -> None:
+    def _add(self, name: bytes, start: int, text: bytes) -> None:
         """Add what a tag says that is complete."""
+        attributes = _attributes(name, text)
         start, end = _span(attributes, start, len(self.words))
         if name in _REFUSED:
             raise MosesFeatureError(f"tags <{name.decode()}> are not supported")
         if name == b"wall":
-            self._walls += range(max(start - 1, 0), end)
+            self._walls.append((max(start - 1, 0), end))
         elif name == b"zone":
             if start >= end:
                 raise MosesFeatureError("expected words in a zone, found none")
@@ -134,34 +138,41 @@ class _Marks:
         ends = [of.end for of in self._given] + [last + 1 for _, last in self._zones]
         if (last := max(ends, default=0)) > size:
             raise MosesFeatureError(f"span: expected words of a sentence of {size}, found {last}")
-        walls, zones = tuple(self._walls), tuple(self._zones)
+        places = {place for first, end in self._walls for place in range(first, min(end, size))}
+        walls, zones = tuple(sorted(places)), tuple(self._zones)
         return MarkedSentence(tuple(self.words), tuple(self._given), walls, zones)
 
 
-def _attribute(attributes: bytes, name: str) -> bytes:
-    match = re.search((_ATTRIBUTE % name).encode(), attributes)
-    return match[1] if match else b""
+def _attributes(name: bytes, text: bytes) -> dict[bytes, bytes]:
+    if _ATTRIBUTE.sub(b"", text).strip():
+        raise MosesFeatureError(
+            f'<{name.decode(errors="replace")}>: expected attributes such as prob="1", found '
+            f"{shown(text.strip())}"
+        )
+    return dict(_ATTRIBUTE.findall(text))
 
 
-def _span(attributes: bytes, start: int, end: int) -> tuple[int, int]:
+def _span(attributes: dict[bytes, bytes], start: int, end: int) -> tuple[int, int]:
     """Return the words of a tag, which it may say itself."""
-    text = _attribute(attributes, "span")
-    if not text:
+    text = attributes.get(b"span")
+    if text is None:
         return start, end
     match = re.fullmatch(rb"(\d{1,6})(?:-(\d{1,6}))?", text)
-    if match is None:
+    if match is None or int(match[2] or match[1]) < int(match[1]):
         raise MosesFeatureError(f'expected span="0-1", found {shown(text)}')
     return int(match[1]), int(match[2] or match[1]) + 1
 
 
-def _translations(name: bytes, attributes: bytes, start: int, end: int) -> list[GivenTranslation]:
+def _translations(
+    name: bytes, attributes: dict[bytes, bytes], start: int, end: int
+) -> list[GivenTranslation]:
     texts = [
         text
-        for of in ("translation", "english")
-        for text in _attribute(attributes, of).split(b"||")
-        if text
+        for of in (b"translation", b"english")
+        if of in attributes
+        for text in attributes[of].split(b"||")
     ]
-    probs = [of for of in _attribute(attributes, "prob").split(b"||") if of]
+    probs = attributes[b"prob"].split(b"||") if b"prob" in attributes else []
     if probs and len(probs) != len(texts):
         raise MosesFeatureError(
             f"<{name.decode(errors='replace')}>: expected a probability of each of {len(texts)} "

@@ -18,7 +18,7 @@ from moses_feature.phrases.model import PhraseModel, load_model
 from moses_feature.phrases.scorer import scorer_of
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.report.page import Section, rendered, shown_text, table
-from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.errors import DataError, MosesFeatureError
 from moses_feature.runtime.files import Json
 
 BEST = 10
@@ -64,8 +64,10 @@ def refining(model: PhraseModel, words: TableWords) -> Iterator[Section]:
     try:
         before, (lists, source, reference) = _before(training), _inputs(training)
         sentences, references = read_text(source)[0], read_text(reference)[0]
+        if len(sentences) != len(references):
+            raise DataError(f"{source} and {reference} have different numbers of lines")
         offered = offered_pairs(lists, sentences, references)
-    except MosesFeatureError as error:
+    except (MosesFeatureError, KeyError, TypeError, AttributeError) as error:
         yield Section(TITLE, f"Not known, since what it was refined from cannot be read: {error}.")
         return
     moved = moved_pairs(before, model, words, offered)

@@ -24,6 +24,7 @@ from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.nbest_lists import Hypothesis, reranked
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.system_directory import SYSTEM, WHAT, SystemDirectory
+from moses_feature.moses.words import unescape
 from moses_feature.moses.xml_input import Marks, parse_marked
 from moses_feature.rescoring.features import scorers_of
 from moses_feature.rescoring.nbest import FEWEST_RESCORED, SentenceScorer, read_weights
@@ -117,7 +118,7 @@ class Translator:
         if self._xml_input is None:
             sentence = words_of(text)
         else:
-            marked = parse_marked(text, words_of)
+            marked = parse_marked(text, (lambda of: words_of(unescape(of))) if words else tokens)
             sentence, marks = list(marked.words), Marks((marked,), self._xml_input)
         if words is None and any(b"|" in word for word in sentence):
             raise MosesFeatureError("expected words without | (escaped: &#124;)")

@@ -226,6 +226,19 @@ def test_the_files_of_a_system_are_not_overwritten(run, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (("table", "filter", "x", "y", "--target", "z"), "--source"),
+        (("table", "binarise", "x", "y"), "--kind"),
+        (("model", "refine", "x", "y"), "--ini"),
+        (("list", "tune", "x", "y"), "--reference"),
+    ],
+)
+def test_what_must_be_given(run, words, missing):
+    assert f"Missing option '{missing}'" in run(*words, exit_code=2).stderr
+
+
+@pytest.mark.parametrize(
     ("words", "meant"),
     [
         (("system", "doctor", "x", "--dev", "y"), "--source"),

@@ -9,7 +9,7 @@ import pytest
 from helpers.toy import TYPE, Step, all_derivations, features_of, make_toy, options_of
 
 from moses_feature.decoder.decoder import EmbeddedDecoder
-from moses_feature.decoder.records import SearchLimits
+from moses_feature.decoder.records import WINDOW, SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.xml_input import (
@@ -145,6 +145,13 @@ def test_walls_and_zones_against_full_enumeration(tmp_path, line, limit):
     check(toy, line, "inclusive")
 
 
+def test_a_given_translation_that_is_too_long(tmp_path):
+    toy = make_toy(tmp_path / "toy")
+    marked = parse_marked(b'<n translation="X">' + b"a " * (WINDOW + 1) + b"</n>")
+    with pytest.raises(MosesFeatureError, match="60 words at most, found one of 61"):
+        EmbeddedDecoder(System.of_ini(toy.ini), [marked.words], marks=Marks((marked,), "exclusive"))
+
+
 def test_a_marked_sentence():
     line = (
         b'the <np translation="un  chien||&#124;" prob="0.5||1">black  dog</np> <zone>a b</zone> .'
@@ -158,6 +165,8 @@ def test_a_marked_sentence():
         (),
         ((3, 4),),
     )
+    assert parse_marked(b"a < b <wall/> c").walls == (2,)
+    assert parse_marked(b'a <wall span="0-999999"/> b').walls == (0, 1)
     assert parse_marked(b"1 < 2 <3>").words == (b"1", b"<", b"2", b"<3>")
     assert parse_marked(b'<b english="x">y</b><b/>').given[0].words == (b"x",)
     assert parse_marked(b"<wall/> a <wall/>").walls == (0,)
@@ -180,6 +189,11 @@ def test_a_marked_sentence():
         ('<n translation="x" span="3">a</n>', "words of a sentence of 1, found 4"),
         ('<n translation="x" span="b">a</n>', 'expected span="0-1"'),
         ("<zone></zone> a", "expected words in a zone"),
+        ("<n translation='x'>a</n>", "expected attributes such as"),
+        ('<n translation="x > y">a</n>', "expected attributes such as"),
+        ('<n translation="">a</n>', "words of a translation, found ''"),
+        ('<n translation="x" span="3-1">a b c d</n>', 'expected span="0-1"'),
+        (f"a <n{' ' * 100_000}", "expected a tag such as <np>"),
         ('<ne translation="@num@" entity="1">a</ne>', "tags <ne> are not supported"),
     ],
 )

@@ -121,7 +121,7 @@ def test_counts_of_phrase_pairs(tmp_path):
         b"a ||| A ||| 1 ||| 0-0 ||| 9 8 7 ||| |||\n"
         b"a  b ||| A\tB ||| 1 ||| 0-0 ||| 9 8 0.5\n"
         b"c ||| C ||| 1 ||| 0-0 ||| 9 8 3\n"
-        b"d ||| D ||| 1\n"
+        b"d ||| D ||| 1 ||| ||| 1 1 x\n"
     )
     second.write_bytes(b"a ||| A ||| 1 ||| 0-0 ||| 9 8 5\nc ||| C ||| 1 ||| ||| 9 9 9\n")
     pairs = [((b"a",), (b"A",)), ((b"a", b"b"), (b"A", b"B")), ((b"c",), (b"C",))]

@@ -54,7 +54,8 @@ class Command(click.Command):
         words = list(args)
         known = {name for parameter in self.params for name in parameter.opts}
         for word in words:
-            meant = [other for other in MEANT.get(word, ()) if other in known]
+            others = (f"--{other}" for other in MEANT.get(word.removeprefix("--"), ()))
+            meant = [other for other in others if other in known]
             if word not in known and meant:
                 ctx.fail(f"No such option: {word}. Did you mean {meant[0]}?")
         rest = super().parse_args(ctx, args)
@@ -96,13 +97,13 @@ class Command(click.Command):
 
 
 MEANT = {
-    "--input": ("--dev", "--source", "--phrases-of"),
-    "--dev": ("--source",),
-    "--source": ("--dev",),
-    "--target": ("--dev-reference", "--reference"),
-    "--reference": ("--dev-reference", "--target"),
-    "--n-best": ("--lists", "--list-size"),
-    "--seeds": ("--seed",),
+    "input": ("dev", "source", "phrases-of"),
+    "dev": ("source",),
+    "source": ("dev",),
+    "target": ("dev-reference", "reference"),
+    "reference": ("dev-reference", "target"),
+    "n-best": ("lists", "list-size"),
+    "seeds": ("seed",),
 }
 """Options that users may try, and those that mean it, the likeliest first."""
 

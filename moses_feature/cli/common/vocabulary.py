@@ -143,13 +143,17 @@ def option(
     if within is not None:
         kind = within if isinstance(within, click.ParamType) else click.Choice(list(within))
     flag = kind is FLAG
+    # click takes even a default of None for a value of an option that must be given
+    defaults: dict[str, Any] = {} if default is None else {"default": default}
+    if flag:
+        defaults = {"default": False}
     return click.option(
         f"--{word}",
         to or word.replace("-", "_"),
         type=None if flag else kind,
         is_flag=flag,
         metavar=None if isinstance(kind, click.Choice) else METAVARS.get(word),
-        default=False if flag else default,
+        **defaults,
         show_default=default not in (None, ""),
         multiple=many,
         required=required,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import click
 
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
-from moses_feature.runtime.errors import MosesFeatureError, printable
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, printable
 from moses_feature.runtime.files import Json
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 @click.argument("system", type=READ_SYSTEM_DIRECTORY)
 @debug_option
 def describe_command(system: str) -> None:
-    """Say what a system is made of, what it was tuned on, and how good it was there.
+    """Say what a system is made of.
+
+    Features and weights, models that rescore, what it was tuned on and how good it was there.
 
     \b
     Example:
@@ -59,9 +62,10 @@ def _of_tuning(system: SystemDirectory, content: Json) -> Iterator[tuple[str, st
     if not isinstance(tuned, dict):
         yield "tuned", "no"
         return
-    yield "tuned on", ", ".join(map(str, tuned.get("texts", ())))
+    texts = tuned.get("texts")
+    yield "tuned on", ", ".join(map(str, texts)) if isinstance(texts, dict) else "not known"
     metric, quality = METRICS.get(str(tuned.get("metric"))), tuned.get("quality")
-    if metric is not None and isinstance(quality, float):
+    if metric is not None and isinstance(quality, float) and math.isfinite(quality):
         yield f"{metric.label} there", f"{metric.shown(quality):.2f}"
 
 
@@ -82,6 +86,9 @@ def _of_building(system: SystemDirectory) -> Iterator[tuple[str, str]]:
     for side in ("source", "target"):
         try:
             of = preparation_of(content, side, built)
+        except FormatError as error:
+            yield side, f"not known: {error}"
+            continue
         except MosesFeatureError:
             yield side, "tokens, as they are"
             continue
