@@ -146,12 +146,11 @@ def option(
     # click takes even a default of None for a value of an option that must be given
     defaults: dict[str, Any] = {} if default is None else {"default": default}
     if flag:
-        defaults = {"default": False}
+        defaults = {"default": False, "is_flag": True}
     return click.option(
         f"--{word}",
         to or word.replace("-", "_"),
         type=None if flag else kind,
-        is_flag=flag,
         metavar=None if isinstance(kind, click.Choice) else METAVARS.get(word),
         **defaults,
         show_default=default not in (None, ""),
