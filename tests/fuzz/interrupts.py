@@ -201,6 +201,12 @@ def building_commands(folder: Path, lines: int) -> dict[str, Callable[[], Comman
         arguments = ["model", kind, *words]
         return _anew(folder, MAIN, arguments, ["m/model.safetensors"], "m/checkpoint.safetensors")
 
+    Command(folder, MAIN, ["model", "train", table, "m0", *phrases], None, []).run()
+    lists = ["s/moses.ini", "--with-segmentation", "--lists", "l.gz", "--list-size", "20"]
+    Command(folder, DECODE, lists, "in", []).run()
+    of_text = ["--source", "in", "--reference", "reference", "--lists", "l.gz"]
+    add = ["system", "add", "s/moses.ini", "a.ini", "--model", "c0"]
+    Command(folder, MAIN, ["model", "train-cslm", "reference", "c0", *ngrams], None, []).run()
     folds = [f"m/fold-{fold}/model.safetensors" for fold in (1, 2)]
     fold = "m/fold-1/checkpoint.safetensors"
     augmented = [table, "o.gz", "--system", "s", *phrases]
@@ -221,6 +227,14 @@ def building_commands(folder: Path, lines: int) -> dict[str, Callable[[], Comman
         "train a Transformer": trained("train-sentences", *texts, "m", *transformer, *small),
         "train a language model": trained("train-cslm", "reference", "m", *ngrams),
         "train a joint model": trained("train-joint", *texts, "m", "--alignment", "links", *ngrams),
+        "refine": trained("refine", "m0", "m", "--ini", "s/moses.ini", *of_text, "--epochs", "1"),
+        "rescore": _anew(
+            folder,
+            MAIN,
+            ["list", "rescore", "l.gz", "r.gz", "--model", "R=m0", "--source", "in"],
+            ["r.gz"],
+        ),
+        "add a model": _anew(folder, MAIN, add, ["a.ini"]),
         "filter": _anew(
             folder,
             MAIN,
