@@ -18,9 +18,9 @@ POLICIES = ("exclusive", "inclusive", "constraint", "ignore")
 """Given translations alone; beside those of the tables; those of the tables that have the given
 words, too; none."""
 
-_PART = re.compile(rb"</?[A-Za-z][^>]*>?|[^<]+|<")
+_PART = re.compile(rb"</?[A-Za-z][^>]*>?|(?:[^<]|<(?!/?[A-Za-z]))+")
 _TAG = re.compile(rb"<(/?)([A-Za-z][^\s/>]*)((?:\s[^>]*?)?)(/?)>")
-_ATTRIBUTE = re.compile(rb'\s+([\w-]+)="((?:[^"\\]|\\.)*)"')
+_ATTRIBUTE = re.compile(rb'\s([\w-]+)="((?:[^"\\]|\\.)*)"')
 _REFUSED = (b"ne", b"update", b"weight-overwrite", b"coord", b"dlt")
 """Tags with a meaning of their own in Moses that nothing here has."""
 
@@ -76,18 +76,15 @@ def parse_marked(line: bytes, words_of: Callable[[bytes], list[bytes]] = tokens)
     Raises:
         MosesFeatureError: its tags are not those of Moses, or not closed.
     """
-    marks, between = _Marks(), b""
+    marks = _Marks()
     for text in _PART.findall(line):
         if not re.match(rb"</?[A-Za-z]", text):
-            between += text
+            marks.words += words_of(text)
             continue
         tag = _TAG.fullmatch(text) if text.endswith(b">") else None
         if tag is None:
             raise MosesFeatureError(f"expected a tag such as <np>, found {shown(text)}")
-        marks.words += words_of(between)
-        between = b""
         marks.add_tag(text, *tag.groups())
-    marks.words += words_of(between)
     return marks.sentence()
 
 
