@@ -53,7 +53,7 @@ class Command(click.Command):
         """
         words = list(args)
         known = {name for parameter in self.params for name in parameter.opts}
-        for word in words:
+        for word in (word for word in words if word.startswith("--")):
             others = (f"--{other}" for other in MEANT.get(word.removeprefix("--"), ()))
             meant = [other for other in others if other in known]
             if word not in known and meant:
