@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from markupsafe import Markup
 
-from mert.comparison.groups import labels_of, quality_table
+from mert.comparison.groups import FREQUENCIES, Words, labels_of, quality_table
 from mert.comparison.results import Comparison
 from mert.tuning.corpus import Corpus
 from moses_feature.moses.ini import TABLE_CLASS, MosesIni
@@ -22,10 +22,8 @@ from moses_feature.moses.phrase_table import COUNTS, NUMBER, SEPARATOR, TARGET, 
 from moses_feature.report.page import Section, table
 from moses_feature.runtime.files import with_or_without_gz
 
-Words = tuple[bytes, ...]
 Pair = tuple[Words, Words]
 
-FREQUENCIES = (0, 1, 2, 5, 20, 100)
 LENGTHS = (1, 2, 3, 4, 5, 6)
 MEAN_LENGTHS = (0.0, 1.5, 2.0, 2.5, 3.0, 4.0)
 JOINT_COUNT = 2

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from moses_feature.doctor.finding import Finding
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.system_directory import SYSTEM, SystemDirectory
-from moses_feature.rescoring.features import scorers_of
-from moses_feature.rescoring.nbest import read_weights
+from moses_feature.rescoring.features import scorers_of, with_rescoring
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import MosesFeatureError
-
-EFFECT = "moses-feature translate and serve stop"
-AGAIN = "tune the system again, or bring back what it was tuned with"
 
 
 def check_tuned(system: SystemDirectory, ini: MosesIni) -> Iterator[Finding]:
@@ -32,15 +29,8 @@ def check_tuned(system: SystemDirectory, ini: MosesIni) -> Iterator[Finding]:
         return
     try:
         scorers = scorers_of(system.rescoring, SourceText([b""], "no text"))
-        weights = read_weights(system.weights or "")
+        with_rescoring(FeatureSet.of_ini(ini), scorers, system.weights or Path())
     except MosesFeatureError as error:
-        yield Finding("problem", where, f"{error}", EFFECT, AGAIN)
-        return
-    functions = FeatureSet.of_ini(ini).functions
-    wanted = {of.name: len(of.weights) for of in functions if any(of.tuneable)}
-    wanted |= {scorer.name: 1 for scorer in scorers}
-    for name, count in wanted.items():
-        if len(weights.get(name, ())) != count:
-            found = len(weights.get(name, ()))
-            what = f"expected {count} weights of {name}, found {found}"
-            yield Finding("problem", str(system.weights), what, EFFECT, AGAIN)
+        effect = "moses-feature translate and serve stop"
+        remedy = "tune the system again, or bring back what it was tuned with"
+        yield Finding("problem", where, f"{error}", effect, remedy)

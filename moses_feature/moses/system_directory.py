@@ -15,7 +15,9 @@ from moses_feature.runtime.json_files import member, read_json
 SYSTEM, INI, FOLDS = "system.json", "moses.ini", "folds.txt"
 """What the system is, the ini, and the fold of each line of its text, counted from 1."""
 SYSTEM_FILES = (
-    "*.json",
+    SYSTEM,
+    "build.json",
+    "preparation.json",
     INI,
     FOLDS,
     "aligned.*",

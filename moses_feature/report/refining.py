@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
+from typing import Any
 
 import torch
 from markupsafe import Markup
@@ -14,12 +15,14 @@ from markupsafe import Markup
 from moses_feature.moses.lines import Text, digest_of, read_text
 from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import nbest_lines
+from moses_feature.networks.files import CONFIG
 from moses_feature.phrases.model import PhraseModel, load_model
 from moses_feature.phrases.scorer import scorer_of
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.report.page import Section, rendered, shown_text, table
 from moses_feature.runtime.errors import DataError, MosesFeatureError
 from moses_feature.runtime.files import Json
+from moses_feature.runtime.json_files import member
 
 BEST = 10
 """Translations of each sentence that are looked at."""
@@ -67,7 +70,7 @@ def refining(model: PhraseModel, words: TableWords) -> Iterator[Section]:
         if len(sentences) != len(references):
             raise DataError(f"{source} and {reference} have different numbers of lines")
         offered = offered_pairs(lists, sentences, references)
-    except (MosesFeatureError, KeyError, TypeError, AttributeError) as error:
+    except MosesFeatureError as error:
         yield Section(TITLE, f"Not known, since what it was refined from cannot be read: {error}.")
         return
     moved = moved_pairs(before, model, words, offered)
@@ -132,20 +135,27 @@ def moved_pairs(
 
 
 def _before(training: Json) -> PhraseModel:
-    model = load_model(Path(training["refined_from"]))
-    _check(training["refined_from"], model.digest, training["refined_model"])
+    directory = _fact(training, "refined_from", str)
+    model = load_model(Path(directory))
+    _check(directory, model.digest, _fact(training, "refined_model", str))
     return model
 
 
 def _inputs(training: Json) -> list[str]:
     """Return the paths of lists, source, and the first reference."""
-    inputs = {of["role"]: of for of in reversed(training["inputs"])}
+    every = _fact(training, "inputs", list[dict[str, str | int]])
+    inputs = {str(of.get("role")): of for of in reversed(every)}
     paths = []
     for role in ("n-best lists", "source text", "reference"):
-        path = inputs[role]["path"]
-        _check(path, digest_of(path), inputs[role]["sha256"])
+        of = _fact(inputs, role, dict[str, str | int])
+        path = _fact(of, "path", str)
+        _check(path, digest_of(path), _fact(of, "sha256", str))
         paths.append(path)
     return paths
+
+
+def _fact(content: Json, name: str, kind: Any) -> Any:
+    return member(content, name, kind, Path(CONFIG), "what a network was trained on")
 
 
 def _check(path: str, found: str, expected: str) -> None:

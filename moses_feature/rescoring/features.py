@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.joint.scorer import JointModel
 from moses_feature.joint.settings import JOINT_ARCHITECTURE
 from moses_feature.joint.texts import affiliations
+from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.nbest_lists import named
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.networks import architectures
@@ -26,11 +28,12 @@ from moses_feature.rescoring.nbest import (
     CslmScorer,
     SentenceScorer,
     check_names,
+    read_weights,
 )
 from moses_feature.rescoring.own_source import OwnSource
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.arrays import Integers
-from moses_feature.runtime.errors import FormatError, UsageError
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.sentences.scorer import SENTENCE_ARCHITECTURES, SentenceModel
 
 
@@ -248,6 +251,31 @@ def scorers_of(
     except UsageError as error:
         raise UsageError(f"{error} (several sentence networks of one name are averaged)") from None
     return scorers
+
+
+def with_rescoring(
+    features: FeatureSet, scorers: Sequence[SentenceScorer], path: Path
+) -> FeatureSet:
+    """Return the features of rescored lists, with the weights that tuning has written.
+
+    Args:
+        features: those of the decoder.
+        scorers: the scorers of the new features.
+        path: the weights; see `read_weights`.
+
+    Raises:
+        MosesFeatureError: a feature has not as many weights as it needs, or the file is bad.
+    """
+    weights = read_weights(path)
+    new = [FeatureFunction(scorer.name, (0.0,), (True,)) for scorer in scorers]
+    functions = (*features.functions, *new)
+    for function in functions:
+        expected, found = len(function.weights), len(weights.get(function.name, ()))
+        if any(function.tuneable) and found != expected:
+            raise MosesFeatureError(
+                f"{path}: expected {expected} weights of {function.name}, found {found}"
+            )
+    return FeatureSet(tuple(replace(f, weights=weights.get(f.name, f.weights)) for f in functions))
 
 
 def model_kind(path: str) -> str:

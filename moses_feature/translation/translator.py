@@ -20,14 +20,14 @@ from moses_feature.decoder.decoder import EmbeddedDecoder
 from moses_feature.decoder.records import SearchLimits
 from moses_feature.decoder.resources import Resources
 from moses_feature.decoder.system import System
-from moses_feature.moses.features import FeatureFunction, FeatureSet
+from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.nbest_lists import Hypothesis, reranked
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.system_directory import SYSTEM, WHAT, SystemDirectory
 from moses_feature.moses.words import unescape
 from moses_feature.moses.xml_input import Marks, parse_marked
-from moses_feature.rescoring.features import scorers_of
-from moses_feature.rescoring.nbest import FEWEST_RESCORED, SentenceScorer, read_weights
+from moses_feature.rescoring.features import scorers_of, with_rescoring
+from moses_feature.rescoring.nbest import FEWEST_RESCORED, SentenceScorer
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.json_files import read_json
@@ -214,19 +214,7 @@ class _Rescorer:
     def __init__(self, of: SystemDirectory, features: FeatureSet) -> None:
         self._source = _OneSentence()
         self._scorers: list[SentenceScorer] = scorers_of(of.rescoring, self._source)
-        new = [FeatureFunction(scorer.name, (0.0,), (True,)) for scorer in self._scorers]
-        weights = read_weights(of.weights or "")
-        functions = (*features.functions, *new)
-        for function in functions:
-            if any(function.tuneable) and len(weights.get(function.name, ())) != len(
-                function.weights
-            ):
-                raise MosesFeatureError(
-                    f"{of.weights}: expected {len(function.weights)} weights of {function.name}"
-                )
-        self.features = FeatureSet(
-            tuple(replace(f, weights=weights.get(f.name, f.weights)) for f in functions)
-        )
+        self.features = with_rescoring(features, self._scorers, of.weights or Path())
         self._size = max(of.list_size, FEWEST_RESCORED)
 
     def rescored(self, sentence: Sequence[bytes], decoder: EmbeddedDecoder) -> list[Hypothesis]:

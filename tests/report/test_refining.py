@@ -77,6 +77,20 @@ def test_what_moved(refined, tmp_path):
         assert places == sorted(places)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"refined_from": 5},
+        {"refined_model": None},
+        {"inputs": [{"role": "reference"}]},
+        {"inputs": [5]},
+    ],
+)
+def test_a_config_that_was_edited(refined, change):
+    (section,) = refining(replace(refined, training=refined.training | change), TableWords())
+    assert "expected what a network was trained on: a good '" in section.how_to_read
+
+
 def test_what_is_not_known(refined, tmp_path):
     assert not list(refining(random_model(), TableWords()))
     (tmp_path / "reference").write_bytes(b"le chien\n")

@@ -110,7 +110,7 @@ def check_what_is_told_of_it(run, model: str) -> None:
     whole = weights.read_text()
     weights.write_text(whole.replace("CSLM9= 3\n", ""))
     found = run("system", "doctor", "tuned", exit_code=1).stdout
-    assert "problem: tuned/rescoring.weights: expected 1 weights of CSLM9, found 0" in found
+    assert "tuned/rescoring.weights: expected 1 weights of CSLM9, found 0" in found
     weights.write_text(whole)
     Path(model.partition("=")[2]).rename("elsewhere")
     found = run("system", "doctor", "tuned", exit_code=1).stdout
