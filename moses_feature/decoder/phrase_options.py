@@ -7,7 +7,6 @@ depend on the weights; `weighted` computes the scores that a search under given 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from moses_feature.decoder.language_model import BUFFER, LanguageModels
 from moses_feature.decoder.links import affiliations_of, links_error
 from moses_feature.decoder.lookups import score_word
 from moses_feature.decoder.marked_options import GIVEN, UNKNOWN, MarkedOptions
+from moses_feature.decoder.option_ranks import classes, ranked
 from moses_feature.decoder.records import WINDOW, Layout, Lookups, Options
 from moses_feature.decoder.resources import Resources
 from moses_feature.decoder.source_phrases import Sentence, SourcePhrases
@@ -29,7 +29,6 @@ from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
 from moses_feature.moses.xml_input import Marks
 from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.compiled import compiled
-from moses_feature.runtime.hash_table import first_place, mixed, next_place, size_for
 
 DEFAULT_LONGEST_PHRASE = 20
 """The longest source phrase in words, if the ini sets no `max-phrase-length`."""
@@ -111,7 +110,7 @@ class PhraseOptions:
         self.target_words = [words.of(number) for number in range(words.used[0])]
         self.spans = self._marked.spans
         self.layout = self._layout([part.scores for part in rows], sources)
-        self._forward_class = _classes(self.layout.forward)
+        self._forward_class = classes(self.layout.forward)
         self.links = np.concatenate([part.links for part in rows])[order]
         self.counts = np.concatenate([part.counts for part in rows])[order]
         self._affiliate(sources)
@@ -298,8 +297,8 @@ class PhraseOptions:
         lm_weights = weights[layout.lm_columns]
         plain = len(self._alone)
         estimate = fixed + (lm_weights[:plain] @ self._alone)[self.target]
-        ranked = _ranked(estimate, self.offsets, self.table, self._limits, MOST_OPTIONS)
-        order, first, count = self._marked.merged(ranked, estimate, self.target, self.table)
+        ordered = ranked(estimate, self.offsets, self.table, self._limits, MOST_OPTIONS)
+        order, first, count = self._marked.merged(ordered, estimate, self.target, self.table)
         return Options(
             order=order,
             first=first,
@@ -333,7 +332,7 @@ class PhraseOptions:
             options: the options under the weights.
         """
         phrases, begin = np.unique(self._source[kept], return_index=True)
-        order, first, size = _ranked(
+        order, first, size = ranked(
             options.estimate[kept],
             np.append(begin, len(kept)),
             self.table[kept],
@@ -387,41 +386,6 @@ def _joined(words: Integers) -> str:
     return " " + "".join(f"{word} " for word in words.tolist())
 
 
-def _classes(rows: Floats) -> Integers:
-    """Number the options (n, …) so that options with equal values have the same number."""
-    flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
-    numbers: Integers = _numbered(flat + 0.0)  # makes -0.0 and 0.0 equal
-    return numbers
-
-
-@compiled
-def _numbered(rows: Floats) -> Integers:
-    """Number the distinct rows of (n, d) in the order of their first occurrence."""
-    numbers = np.zeros(len(rows), np.int64)
-    bits = rows.view(np.int64)
-    table = np.full(size_for(len(rows)), -1, np.int64)
-    count = 0
-    for row in range(len(rows)):
-        hashed = 0
-        for column in range(rows.shape[1]):
-            hashed = mixed(hashed, bits[row, column])
-        slot = first_place(hashed, len(table))
-        while table[slot] >= 0:
-            same = True
-            for column in range(rows.shape[1]):
-                same = same and bits[table[slot], column] == bits[row, column]
-            if same:
-                break
-            slot = next_place(slot, len(table))
-        if table[slot] < 0:
-            table[slot] = row
-            numbers[row] = count
-            count += 1
-        else:
-            numbers[row] = numbers[table[slot]]
-    return numbers
-
-
 def _weighted(scores: Floats, columns: Integers, weights: Floats) -> Floats:
     """Return (options, 4): the scores (options, models, 4) weighted and summed over the models."""
     of_columns = np.where(columns >= 0, weights[columns], 0.0)
@@ -461,45 +425,3 @@ def _score_phrases(
         alone[phrase] = total
         for place in range(offsets[phrase], offsets[phrase + 1]):
             left[place] = total - left[place]
-
-
-@compiled
-def _ranked(
-    estimate: Floats, offsets: Integers, table: Integers, limits: Integers, most: int
-) -> tuple[Integers, Integers, Integers]:
-    """Rank the options of each source phrase, best first, within the limits of the tables.
-
-    Of equal options, the one that comes first in the table wins.
-
-    Args:
-        estimate: (options,) the scores to rank by.
-        offsets: (source phrases + 1,) where the options of each begin.
-        table: (options,) the table of each option, -1 for an unknown word.
-        limits: (tables,) the most options of a source phrase from each table, 0 for all.
-        most: the most options of a source phrase from all tables.
-
-    Returns:
-        `order`, `first` and `size` as in `Options`.
-    """
-    order = np.empty(len(estimate), np.int64)
-    phrases = len(offsets) - 1
-    first = np.empty(phrases, np.int64)
-    count = np.zeros(phrases, np.int64)
-    taken = np.zeros(len(limits), np.int64)
-    used = 0
-    for phrase in range(phrases):
-        begin, end = offsets[phrase], offsets[phrase + 1]
-        best = begin + np.argsort(-estimate[begin:end], kind="mergesort")
-        taken[:] = 0
-        first[phrase] = used
-        for option in best:
-            of_table = table[option]
-            if of_table >= 0:
-                if limits[of_table] > 0 and taken[of_table] >= limits[of_table]:
-                    continue
-                taken[of_table] += 1
-            if count[phrase] < most:
-                order[used] = option
-                used += 1
-                count[phrase] += 1
-    return order[:used], first, count
