@@ -2,7 +2,8 @@
 
 Follows `phrase-extract/extract-main.cpp`: a pair covers all links of its words, one at least, and
 grows over words without links at the ends of its source side. How it is placed beside the phrases
-before and behind it, for lexicalised reordering, is the word-based model (`getOrientWordModel`).
+before and behind it, for lexicalised reordering, is told by the links of single words
+(`getOrientWordModel`), or by the phrases that stand there (`getOrientPhraseModel`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,9 @@ from numpy.typing import NDArray
 
 from moses_feature.build.bitext import Bitext, Ids
 from moses_feature.build.ngrams import PhraseNumbers
+from moses_feature.decoder.records import DISCONTINUOUS_LEFT, DISCONTINUOUS_RIGHT, MONOTONE, SWAP
 from moses_feature.runtime.arrays import Flags, Integers
 from moses_feature.runtime.compiled import compiler
-
-MONOTONE, SWAP, LEFT, RIGHT = range(4)
-"""Orientations: discontinuous to the left and right are one class for `msd`."""
 
 _compiled = compiler(nogil=True)
 _part = compiler(nogil=True, entry=False)
@@ -87,19 +86,22 @@ class Extraction:
         _count(self._arrays, used, *totals)
         return totals[0], totals[1]
 
-    def occurrences(self, used: Flags, wanted: Flags, count: int) -> Occurrences:
+    def occurrences(
+        self, used: Flags, wanted: Flags, count: int, by_phrases: bool = False
+    ) -> Occurrences:
         """Return where pairs occur.
 
         Args:
             used: (sentences,) whether the pairs of a sentence count.
             wanted: (source phrases,) whether the pairs of a source phrase do.
             count: the number of occurrences.
+            by_phrases: whether orientations are those of the phrase-based model.
         """
         source, target, source_place, target_place, first, last = np.empty((6, count), np.int32)
         places = source_place, target_place, first, last
         before, behind = np.empty((2, count), np.int8)
         found = Occurrences(source, target, *places, before, behind)
-        _find(self._arrays, used, wanted, found)
+        _find(self._arrays, used, wanted, by_phrases, found)
         return found
 
 
@@ -119,16 +121,22 @@ def _count(arrays: _Arrays, used: Flags, of_source: Integers, of_target: Integer
 
 
 @_compiled
-def _find(arrays: _Arrays, used: Flags, wanted: Flags, found: Occurrences) -> None:
+def _find(
+    arrays: _Arrays, used: Flags, wanted: Flags, by_phrases: bool, found: Occurrences
+) -> None:
     """Write the wanted pairs of the used sentences."""
     spans, sums = _room(arrays)
+    corners = _room_for_corners(arrays) if by_phrases else np.empty((2, 0, 0), np.bool_)
     count = 0
     for sentence in range(len(used)):
         if not used[sentence]:
             continue
         first_source = arrays.source_offsets[sentence]
         first_target = arrays.target_offsets[sentence]
-        for span in range(_spans_of(arrays, sentence, spans, sums)):
+        size = _spans_of(arrays, sentence, spans, sums)
+        if by_phrases:
+            _mark_corners(arrays, sentence, spans[:size], corners)
+        for span in range(size):
             source, source_end, target, target_end = spans[span]
             phrase = arrays.source_at[source_end - source, first_source + source]
             if not wanted[phrase]:
@@ -139,8 +147,14 @@ def _find(arrays: _Arrays, used: Flags, wanted: Flags, found: Occurrences) -> No
             found.target_place[count] = target
             found.first_link[count] = _first_link(arrays, sentence, target)
             found.last_link[count] = _first_link(arrays, sentence, target_end + 1)
-            found.before[count] = _orientation(arrays, sentence, source, source_end, target, -1)
-            found.behind[count] = _orientation(arrays, sentence, source_end, source, target_end, 1)
+            before = source, source_end, target, -1
+            behind = source_end, source, target_end, 1
+            if by_phrases:
+                found.before[count] = _by_phrases(arrays, sentence, corners, *before)
+                found.behind[count] = _by_phrases(arrays, sentence, corners, *behind)
+            else:
+                found.before[count] = _by_words(arrays, sentence, *before)
+                found.behind[count] = _by_words(arrays, sentence, *behind)
             count += 1
 
 
@@ -215,10 +229,66 @@ def _first_link(arrays: _Arrays, sentence: int, target: int) -> int:
     return link
 
 
+@_part
+def _room_for_corners(arrays: _Arrays) -> Flags:
+    words = np.diff(arrays.source_offsets).max(), np.diff(arrays.target_offsets).max()
+    return np.empty((2, words[1] + 1, words[0]), np.bool_)
+
+
 @_inner
-def _orientation(
-    arrays: _Arrays, sentence: int, near: int, far: int, target: int, step: int
+def _mark_corners(arrays: _Arrays, sentence: int, spans: Integers, corners: Flags) -> None:
+    """Mark where phrases of a sentence begin [0] and end [1], by their last target word.
+
+    The row of the target word behind the sentence has none.
+    """
+    words = arrays.source_offsets[sentence + 1] - arrays.source_offsets[sentence]
+    target_words = arrays.target_offsets[sentence + 1] - arrays.target_offsets[sentence]
+    corners[:, : target_words + 1, :words] = False
+    for span in range(len(spans)):
+        source, source_end, _, target_end = spans[span]
+        corners[0, target_end, source] = corners[1, target_end, source_end] = True
+
+
+@_inner
+def _by_phrases(
+    arrays: _Arrays,
+    sentence: int,
+    corners: Flags,
+    near: int,
+    far: int,
+    target: int,
+    step: int,
 ) -> int:
+    """Return how a phrase stands beside another one; see `_by_words` and `_mark_corners`.
+
+    As in Moses, the phrase behind is found by its last target word, too, where its first one would
+    be right, and the last source word is left out of the search to the right.
+    """
+    row = target + step
+    monotone = _is_linked(arrays, sentence, near + step, row)
+    swapped = _is_linked(arrays, sentence, far - step, row)
+    words = arrays.source_offsets[sentence + 1] - arrays.source_offsets[sentence]
+    ahead = corners[1 if step < 0 else 0, max(row, 0)]
+    back = corners[0 if step < 0 else 1, max(row, 0)]
+    if (monotone and not swapped) or (row >= 0 and 0 <= near + step < words and ahead[near + step]):
+        return MONOTONE
+    if (swapped and not monotone) or (row >= 0 and 0 <= far - step < words and back[far - step]):
+        return SWAP
+    place = near + 2 * step
+    while row >= 0 and place >= 0 and (step < 0 or place < words - 1):
+        if ahead[place]:
+            return DISCONTINUOUS_RIGHT
+        place += step
+    place = far - 2 * step
+    while row >= 0 and place >= 0 and (step > 0 or place < words - 1):
+        if back[place]:
+            return DISCONTINUOUS_LEFT
+        place -= step
+    return DISCONTINUOUS_RIGHT
+
+
+@_inner
+def _by_words(arrays: _Arrays, sentence: int, near: int, far: int, target: int, step: int) -> int:
     """Return how a phrase stands beside the one before it (step -1) or behind it (step 1).
 
     Args:
@@ -245,7 +315,9 @@ def _orientation(
     while 0 <= place < words and not swapped:
         swapped = _is_linked(arrays, sentence, place, row)
         place -= step
-    return LEFT if swapped and not monotone else RIGHT  # Moses counts what is unclear here, too
+    if swapped and not monotone:
+        return DISCONTINUOUS_LEFT
+    return DISCONTINUOUS_RIGHT  # Moses counts what is unclear here, too
 
 
 @_inner

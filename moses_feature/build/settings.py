@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from moses_feature.decoder.reordering import ReorderingType
 from moses_feature.runtime.errors import UsageError
 
 Aligner = Literal["eflomal", "fast-align"]
 Heuristic = Literal["grow-diag-final-and", "grow-diag", "intersection", "union"]
-Reordering = Literal["msd", "mslr", "monotonicity", "leftright", "none"]
 Case = Literal["keep", "lower", "truecase"]
 Smoothing = Literal["none", "good-turing", "kneser-ney"]
 
@@ -32,7 +32,8 @@ class BuildSettings:
         pair_count: phrase pairs that occur less often are left out.
         significance: phrase pairs that stand together by chance are left out; see
             `moses_feature.tables.significance`. None keeps all.
-        reordering: classes of the lexicalised reordering model; `none` for no model.
+        reordering: the type of the lexicalised reordering model, as train-model.perl names it;
+            `none` for no model.
         order: words of an n-gram of the language model, at most.
         prune: n-grams that occur so often or less are left out, by their order.
         distortion_limit: of the search; 0 for translations in the order of the source.
@@ -49,7 +50,7 @@ class BuildSettings:
     smoothing: Smoothing = "none"
     pair_count: int = 1
     significance: str | None = None
-    reordering: Reordering = "msd"
+    reordering: str = "msd-bidirectional-fe"
     order: int = 5
     prune: tuple[int, ...] = ()
     distortion_limit: int = 6
@@ -59,7 +60,7 @@ class BuildSettings:
 
     def __post_init__(self) -> None:
         kinds = {"aligner": Aligner, "heuristic": Heuristic, "smoothing": Smoothing, "case": Case}
-        for name, kind in {**kinds, "reordering": Reordering}.items():
+        for name, kind in kinds.items():
             if (found := getattr(self, name)) not in get_args(kind):
                 expected = ", ".join(get_args(kind))
                 raise UsageError(f"{name}: expected one of {expected}, found {found!r}")
@@ -75,3 +76,9 @@ class BuildSettings:
                 "prune: expected counts that do not fall, the first one 0, such as 0 0 1, found "
                 f"{' '.join(map(str, self.prune))}"
             )
+        _ = self.reordering_type
+
+    @property
+    def reordering_type(self) -> ReorderingType | None:
+        """The type of the reordering model; None for no model."""
+        return None if self.reordering == "none" else ReorderingType.parse(self.reordering)

@@ -26,7 +26,7 @@ from moses_feature.build.folds import folds_of, phrases_in
 from moses_feature.build.language_model import estimate
 from moses_feature.build.preparation import TextPreparer, check_available
 from moses_feature.build.settings import BuildSettings
-from moses_feature.build.tables import CLASSES, Tables
+from moses_feature.build.tables import Tables
 from moses_feature.moses.ini import moses_path
 from moses_feature.moses.language_model import load_kenlm
 from moses_feature.moses.lines import LineReader, digest_of, read_documents
@@ -86,8 +86,8 @@ TranslationModel0= 0.2 0.2 0.2 0.2
 {weights}LM0= 0.5
 """
 REORDERING_LINE = """\
-LexicalReordering name=LexicalReordering0 num-features={count} type={type} input-factor=0 \
-output-factor=0 path={path}
+LexicalReordering name=LexicalReordering0 num-features={count} type={type} input-factor=0\
+{output} path={path}
 """
 """The start weights are those of Moses' `train-model.perl`."""
 
@@ -336,13 +336,8 @@ class _Build:
         ended()
 
     def _reordering_path(self, directory: Path) -> Path | None:
-        if self.settings.reordering == "none":
-            return None
-        return directory / f"reordering-table.{self._reordering_type}.gz"
-
-    @property
-    def _reordering_type(self) -> str:
-        return f"wbe-{self.settings.reordering}-bidirectional-fe"
+        kind = self.settings.reordering_type
+        return None if kind is None else directory / f"reordering-table.{kind.table_name}.gz"
 
     def _write_model(self, directory: Path, used: Flags) -> None:
         """Estimate the language model of some target sentences and of further text."""
@@ -364,16 +359,21 @@ class _Build:
 
     def _write_ini(self, directory: Path) -> None:
         """Write an ini that Moses and the embedded decoder read as it is."""
-        reordering = self._reordering_path(directory)
+        kind, reordering = self.settings.reordering_type, self._reordering_path(directory)
         line = weights = ""
         if self.settings.distortion_limit:
             line, weights = "Distortion\n", "Distortion0= 0.3\n"
-        if reordering is not None:
-            count = 2 * len(CLASSES[self.settings.reordering])
-            kind = f"{self._reordering_type}-allff"
-            path = moses_path(reordering)
-            line = REORDERING_LINE.format(count=count, type=kind, path=path) + line
-            weights = f"LexicalReordering0= {' '.join(['0.3'] * count)}\n" + weights
+        if kind is not None and reordering is not None:
+            line = (
+                REORDERING_LINE.format(
+                    count=kind.features,
+                    type=kind.name,
+                    output=" output-factor=0" if kind.on_target else "",
+                    path=moses_path(reordering),
+                )
+                + line
+            )
+            weights = f"LexicalReordering0= {' '.join(['0.3'] * kind.features)}\n" + weights
         model = Path(self.data.model) if self.data.model else directory / MODEL
         order = load_kenlm(model, lazy=True).order if self.data.model else self.settings.order
         text = INI_TEXT.format(

@@ -90,7 +90,7 @@ class TableWriter:
     def lines(
         self,
         source: Ids,
-        target: Ids,
+        target: Ids | None,
         numbers: Numbers,
         scores: int,
         links: Links | None = None,
@@ -100,13 +100,14 @@ class TableWriter:
 
         Args:
             source: (n,) the number of each line's source phrase.
-            target: (n,) that of its target phrase.
+            target: (n,) that of its target phrase; None for lines without it.
             numbers: scores, and behind them counts.
             scores: how many of them are scores.
             links: the links of each line; None for lines of three fields.
             ending: the text behind the last number.
         """
         none = np.zeros(0, dtype=np.int64)
+        target = np.zeros(0, dtype=np.int32) if target is None else target
         of_links = links or Links(np.zeros((0, 2), np.int16), *(4 * (none,)))
         end = np.frombuffer(ending + b"\n", dtype=np.uint8)
         given = (self._sides, source, target, numbers, of_links, end)
@@ -168,8 +169,9 @@ def _size(
     """Return the most bytes that the lines can have."""
     size = 0
     for line in range(len(source)):
-        size += _phrase_size(sides[0], source[line]) + _phrase_size(sides[1], target[line])
-        size += FIXED + len(end)
+        size += _phrase_size(sides[0], source[line]) + FIXED + len(end)
+        if len(target):
+            size += _phrase_size(sides[1], target[line])
         for column in range(len(numbers.number)):
             text = numbers.number[column, line]
             size += 1 + numbers.pool.offsets[text + 1] - numbers.pool.offsets[text]
@@ -203,8 +205,9 @@ def _write(
     for line in range(len(source)):
         at = _write_phrase(content, at, sides[0], source[line])
         at = _write_bytes(content, at, BETWEEN, 0, len(BETWEEN))
-        at = _write_phrase(content, at, sides[1], target[line])
-        at = _write_bytes(content, at, BETWEEN, 0, len(BETWEEN))
+        if len(target):
+            at = _write_phrase(content, at, sides[1], target[line])
+            at = _write_bytes(content, at, BETWEEN, 0, len(BETWEEN))
         for column in range(len(numbers.number)):
             if column == scores and len(links.first):
                 at = _write_bytes(content, at, BETWEEN, 0, len(BETWEEN))

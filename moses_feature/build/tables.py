@@ -12,25 +12,19 @@ from itertools import pairwise
 
 import numpy as np
 
-from moses_feature.build.extraction import LEFT, MONOTONE, RIGHT, SWAP, Extraction, Occurrences
+from moses_feature.build.extraction import Extraction, Occurrences
 from moses_feature.build.lexical import LexicalTable
 from moses_feature.build.phrase_scores import PhrasePairs, phrase_pairs
 from moses_feature.build.settings import BuildSettings
 from moses_feature.build.smoothing import MOST_COUNTED, PairCounts, smoothing_of
 from moses_feature.build.table_text import Links, Numbers, TableWriter
+from moses_feature.decoder.reordering import ReorderingType
 from moses_feature.runtime.arrays import Flags, Floats, Floats32, Integers
 
 PAIRS_TOGETHER = 4_000_000
 """The occurrences of phrase pairs in a part, at most, unless a single phrase has more."""
 SMOOTHING = 0.5
 """Added to the count of each orientation, as `train-model.perl` has it."""
-CLASSES = {
-    "mslr": ((MONOTONE,), (SWAP,), (LEFT,), (RIGHT,)),
-    "msd": ((MONOTONE,), (SWAP,), (LEFT, RIGHT)),
-    "monotonicity": ((MONOTONE,), (SWAP, LEFT, RIGHT)),
-    "leftright": ((MONOTONE, RIGHT), (SWAP, LEFT)),
-}
-"""By type of reordering model, the orientations of each of its classes."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +61,7 @@ class Tables:
         wanted: Flags | None = None,
     ) -> None:
         self._settings = settings
+        self._reordering = settings.reordering_type
         self._used = used
         self._extraction = extraction
         self.lexical = LexicalTable.of_bitext(extraction.bitext, used)
@@ -107,12 +102,15 @@ class Tables:
         wanted = self._of_source > 0
         wanted[:begin] = wanted[end:] = False
         count = int(self._of_source[begin:end].sum())
-        return self._extraction.occurrences(self._used, wanted, count)
+        by_phrases = self._reordering is not None and self._reordering.kind == "phrase"
+        return self._extraction.occurrences(self._used, wanted, count, by_phrases)
 
     def _part(self, begin: int, end: int) -> TablePart:
         """Return the part with the source phrases from `begin` on, before `end`."""
         pairs = phrase_pairs(self._extraction, self.lexical, self._occurrences(begin, end))
-        reordering = b"" if self._settings.reordering == "none" else self._reordering(pairs)
+        reordering = (
+            b"" if self._reordering is None else self._orientations(pairs, self._reordering)
+        )
         if self._settings.pair_count > 1:
             pairs = pairs.only(pairs.counts >= self._settings.pair_count)
         share = self._of_source[:end].sum() / self._of_source.sum()
@@ -133,14 +131,21 @@ class Tables:
         links = Links(bitext.links, *(of[pairs.best].astype(np.int64) for of in places))
         return self._writer.lines(pairs.source, pairs.target, numbers, 4, links, b" ||| |||")
 
-    def _reordering(self, pairs: PhrasePairs) -> bytes:
+    def _orientations(self, pairs: PhrasePairs, kind: ReorderingType) -> bytes:
+        """Return the lines of the reordering table."""
+        first = np.arange(len(pairs.source))
+        if not kind.on_target:
+            first = np.flatnonzero(np.diff(pairs.source, prepend=-1))
         columns: list[Floats] = []
-        for counts in (pairs.before, pairs.behind):
-            classes = CLASSES[self._settings.reordering]
-            smoothed = np.stack([counts[:, of].sum(axis=1) + SMOOTHING for of in classes])
-            columns += list(smoothed / smoothed.sum(axis=0))
-        numbers = Numbers.of(columns)
-        return self._writer.lines(pairs.source, pairs.target, numbers, len(columns))
+        for direction in kind.directions:
+            counts = pairs.before if direction == "backward" else pairs.behind
+            classes = np.zeros((kind.scores // len(kind.directions), len(first)))
+            for orientation, of in kind.orientations.items():
+                classes[of] += np.add.reduceat(counts[:, orientation], first)
+            classes += SMOOTHING
+            columns += list(classes / classes.sum(axis=0))
+        target = pairs.target if kind.on_target else None
+        return self._writer.lines(pairs.source[first], target, Numbers.of(columns), len(columns))
 
 
 def _rounded(counts: Integers) -> Floats32:

@@ -8,6 +8,7 @@ phrase to it (forward), or both. Its type is given by a name such as
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 from moses_feature.decoder.records import DISCONTINUOUS_LEFT, DISCONTINUOUS_RIGHT, MONOTONE, SWAP
 from moses_feature.runtime.errors import UsageError
@@ -27,8 +28,8 @@ DIRECTIONS = {
     "bidirectional": ("backward", "forward"),
 }
 CONDITIONS = ("f", "fe")
-PHRASE_BASED = ("phrase", "wbe")
-COLLAPSED = {"allff": False, "collapseff": True}
+KINDS = ("wbe", "phrase")
+FEATURES = ("allff", "collapseff")
 
 
 @dataclass(frozen=True)
@@ -36,15 +37,17 @@ class ReorderingType:
     """A model's type, parsed from its name.
 
     Attributes:
-        orientations: the score of each orientation; see `ORIENTATIONS`.
-        directions: `backward`, `forward` or both, in the order of the scores.
-        on_target: whether the scores depend on the target phrase too.
+        kind: how orientations were counted; see `KINDS`.
+        classes: the orientations that it distinguishes; see `ORIENTATIONS`.
+        direction: see `DIRECTIONS`.
+        condition: `fe` if the scores depend on the target phrase too, else `f`.
         collapsed: whether a direction has one feature for all orientations.
     """
 
-    orientations: dict[int, int]
-    directions: tuple[str, ...]
-    on_target: bool
+    kind: str
+    classes: str
+    direction: str
+    condition: str
     collapsed: bool
 
     @classmethod
@@ -54,25 +57,49 @@ class ReorderingType:
         Raises:
             UsageError: a part is unknown or cannot be decoded, or no orientations are named.
         """
-        kind, direction, condition, collapsed = None, "backward", "fe", False
+        choices = {
+            "kind": KINDS,
+            "classes": ORIENTATIONS,
+            "direction": DIRECTIONS,
+            "condition": CONDITIONS,
+            "features": FEATURES,
+        }
+        found = {"kind": "wbe", "direction": "backward", "condition": "fe", "features": "allff"}
         for part in name.split("-"):
-            if part in ORIENTATIONS:
-                kind = part
-            elif part in DIRECTIONS:
-                direction = part
-            elif part in CONDITIONS:
-                condition = part
-            elif part in COLLAPSED:
-                collapsed = COLLAPSED[part]
-            elif part not in PHRASE_BASED:
-                valid = [*PHRASE_BASED, *ORIENTATIONS, *DIRECTIONS, *CONDITIONS, *COLLAPSED]
-                raise UsageError(
-                    f"reordering type {name}: cannot decode {part!r}, only {', '.join(valid)}"
-                )
-        if kind is None:
-            kinds = ", ".join(ORIENTATIONS)
-            raise UsageError(f"reordering type {name}: expected one of {kinds} in it")
-        return cls(ORIENTATIONS[kind], DIRECTIONS[direction], condition == "fe", collapsed)
+            what = next((what for what, of in choices.items() if part in of), None)
+            if what is None:
+                valid = ", ".join(chain.from_iterable(choices.values()))
+                raise UsageError(f"reordering type {name}: cannot decode {part!r}, only {valid}")
+            found[what] = part
+        if "classes" not in found:
+            classes = ", ".join(ORIENTATIONS)
+            raise UsageError(f"reordering type {name}: expected one of {classes} in it")
+        return cls(collapsed=found.pop("features") == "collapseff", **found)
+
+    @property
+    def table_name(self) -> str:
+        """Its name without the features, as Moses' training has it in names of tables."""
+        return f"{self.kind}-{self.classes}-{self.direction}-{self.condition}"
+
+    @property
+    def name(self) -> str:
+        """The whole name."""
+        return f"{self.table_name}-{FEATURES[self.collapsed]}"
+
+    @property
+    def orientations(self) -> dict[int, int]:
+        """The score of each orientation."""
+        return ORIENTATIONS[self.classes]
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """`backward`, `forward` or both, in the order of the scores."""
+        return DIRECTIONS[self.direction]
+
+    @property
+    def on_target(self) -> bool:
+        """Whether the scores depend on the target phrase too."""
+        return self.condition == "fe"
 
     @property
     def scores(self) -> int:

@@ -116,23 +116,32 @@ def test_rare_pairs_are_left_out():
     assert reordering == all_reordering
 
 
-@pytest.mark.parametrize(("kind", "classes"), [("mslr", 4), ("monotonicity", 2), ("leftright", 2)])
-def test_classes_of_orientations(kind, classes):
-    """Those that are joined add up to those of `mslr`, without what is added to each."""
-    bitext = bitext_of(random_bitext(3))
-    rows = {}
-    for name in ("mslr", kind):
-        _, reordering = built(bitext, BuildSettings(phrase_length=3, reordering=name))
-        shares = [line.split(b" ||| ")[2].split() for line in reordering.splitlines()]
-        rows[name] = np.array(shares, dtype=float)
-    _, none = built(bitext, BuildSettings(phrase_length=3, reordering="none"))
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "wbe-mslr-bidirectional-fe",
+        "wbe-monotonicity-backward-fe",
+        "wbe-leftright-forward-f",
+        "phrase-mslr-bidirectional-fe",
+        "phrase-msd-bidirectional-f",
+        "phrase-leftright-forward-fe",
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_types_of_reordering_models_against_a_plain_twin(kind, seed):
+    pairs = random_bitext(seed)
+    settings = BuildSettings(phrase_length=3, reordering=kind)
+    _, reordering = built(bitext_of(pairs), settings)
+    assert reordering.splitlines(keepends=True) == plain_tables(pairs, 3, kind)[1]
+
+
+def test_no_reordering_model_and_those_that_cannot_be_decoded():
+    _, none = built(bitext_of(random_bitext(3)), BuildSettings(phrase_length=3, reordering="none"))
     assert none == b""
-    assert rows[kind].shape[1] == 2 * classes
-    np.testing.assert_allclose(rows[kind].reshape(-1, 2, classes).sum(axis=2), 1, atol=1e-5)
-    if kind == "monotonicity":  # (n + 0.5) / (all + 0.5 classes): the odds of being monotone
-        mslr, mono = (rows[name].reshape(len(rows[name]), 2, -1) for name in ("mslr", kind))
-        lowest = mslr.min(axis=2)
-        assert ((mono[..., 0] >= mslr[..., 0]) | (lowest == mslr[..., 0])).all()
+    with pytest.raises(UsageError, match="hier-msd-backward-fe: cannot decode 'hier', only wbe, "):
+        BuildSettings(reordering="hier-msd-backward-fe")
+    with pytest.raises(UsageError, match="expected one of msd, mslr, monotonicity, leftright"):
+        BuildSettings(reordering="wbe-backward-fe")
 
 
 @pytest.mark.parametrize("smoothing", ["good-turing", "kneser-ney"])

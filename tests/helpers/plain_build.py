@@ -43,6 +43,27 @@ def orientation(source: int, target: int, links: frozenset[Link], near, far, edg
     return "left" if behind and not in_front else "right"
 
 
+def orientation_by_phrases(
+    source: int, target: int, links: frozenset[Link], places, near, far, edge, step
+) -> str:
+    """Return how a phrase stands beside another phrase, whose last target word is the next one."""
+    row = edge + step
+    points = {*links, (-1, -1), (source, target)}
+    mono, swap = ((s, row) in points for s in (near + step, far - step))
+    begins = {a for a, _, _, d in places if d - 1 == row}
+    ends = {b - 1 for _, b, _, d in places if d - 1 == row}
+    ahead, back = (ends, begins) if step < 0 else (begins, ends)
+    if (mono and not swap) or near + step in ahead:
+        return "mono"
+    if (swap and not mono) or far - step in back:
+        return "swap"
+    beyond = range(near - 2, -1, -1) if step < 0 else range(near + 2, source - 1)
+    other_side = range(far + 2, source - 1) if step < 0 else range(far - 2, -1, -1)
+    if ahead.isdisjoint(beyond) and not back.isdisjoint(other_side):
+        return "left"
+    return "right"
+
+
 class Lexicon:
     """Counts of linked words, and probabilities with seven decimals."""
 
@@ -67,23 +88,41 @@ class Lexicon:
         return float(b"%.7f" % (self.joint[source, target] / self.of_target[target]))
 
 
-def tables(bitext: Sequence[Pair], longest: int) -> tuple[list[bytes], list[bytes]]:
-    """Return the lines of the phrase table and of the reordering table (msd)."""
+GROUPS = {
+    "mslr": (("mono",), ("swap",), ("left",), ("right",)),
+    "msd": (("mono",), ("swap",), ("left", "right")),
+    "monotonicity": (("mono",), ("swap", "left", "right")),
+    "leftright": (("mono", "right"), ("swap", "left")),
+}
+
+
+def tables(
+    bitext: Sequence[Pair], longest: int, kind: str = "wbe-msd-bidirectional-fe"
+) -> tuple[list[bytes], list[bytes]]:
+    """Return the lines of the phrase table and of the reordering table."""
+    by_phrases, classes, direction, condition = kind.split("-")
     lexicon = Lexicon(bitext)
     found: dict[tuple[Words, Words], list] = defaultdict(list)
     for source, target, links in bitext:
         sizes = len(source), len(target)
-        for a, b, c, d in spans(*sizes, links, longest):
+        places = list(spans(*sizes, links, longest))
+        for a, b, c, d in places:
             inside = frozenset((s - a, t - c) for s, t in links if a <= s < b and c <= t < d)
-            before = orientation(*sizes, links, a, b - 1, c, -1)
-            behind = orientation(*sizes, links, b - 1, a, d - 1, 1)
+            sides = (a, b - 1, c, -1), (b - 1, a, d - 1, 1)
+            if by_phrases == "phrase":
+                before, behind = (
+                    orientation_by_phrases(*sizes, links, places, *side) for side in sides
+                )
+            else:
+                before, behind = (orientation(*sizes, links, *side) for side in sides)
             found[source[a:b], target[c:d]].append((inside, before, behind))
     of_source: Counter[Words] = Counter()
     of_target: Counter[Words] = Counter()
     for (source, target), occurrences in found.items():
         of_source[source] += len(occurrences)
         of_target[target] += len(occurrences)
-    phrases, reordering = [], []
+    phrases = []
+    orientations: dict[tuple[Words, ...], list] = defaultdict(list)
     for (source, target), occurrences in found.items():
         counts = Counter(inside for inside, _, _ in occurrences)
         most = max(counts.values())
@@ -114,13 +153,17 @@ def tables(bitext: Sequence[Pair], longest: int) -> tuple[list[bytes], list[byte
             b"%d %d %d" % (of_target[target], of_source[source], count),
         )
         phrases.append(b" ||| ".join(fields) + b" ||| |||\n")
+        orientations[(source, target) if condition == "fe" else (source,)] += occurrences
+    reordering = []
+    places = {"backward": (1,), "forward": (2,), "bidirectional": (1, 2)}[direction]
+    for pair, occurrences in orientations.items():
         shares = []
-        for place in (1, 2):
-            of_class = Counter(occurrence[place] for occurrence in occurrences)
-            classes = of_class["mono"], of_class["swap"], of_class["left"] + of_class["right"]
-            shares += [(n + 0.5) / (count + 1.5) for n in classes]
+        for place in places:
+            of_orientation = Counter(occurrence[place] for occurrence in occurrences)
+            counts = [sum(of_orientation[o] for o in group) + 0.5 for group in GROUPS[classes]]
+            shares += [count / sum(counts) for count in counts]
         numbers = b" ".join(b"%.6g" % share for share in shares)
-        reordering.append(b" ||| ".join((*words, numbers)) + b"\n")
+        reordering.append(b" ||| ".join((*map(b" ".join, pair), numbers)) + b"\n")
     return sorted(phrases), sorted(reordering)
 
 

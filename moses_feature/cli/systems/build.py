@@ -15,7 +15,6 @@ from moses_feature.build.settings import (
     BuildSettings,
     Case,
     Heuristic,
-    Reordering,
     Smoothing,
 )
 from moses_feature.cli.common.command import Command, command_line, debug_option
@@ -81,9 +80,9 @@ build_options = OptionGroup(
     ),
     option(
         "reordering",
-        "Classes of the lexicalised reordering model (wbe, bidirectional, fe); none for no model.",
+        "Type of the lexicalised reordering model, as train-model.perl names it, such as "
+        "mslr-bidirectional-fe or phrase-msd-backward-f; none for no model.",
         default=DEFAULTS.reordering,
-        within=get_args(Reordering),
     ),
     option(
         "order",
