@@ -21,15 +21,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-
 from moses_feature.build.bitext import read_alignment, read_texts
-from moses_feature.build.extraction import Extraction
 from moses_feature.build.language_model import estimate
 from moses_feature.build.settings import BuildSettings
-from moses_feature.build.tables import Tables
+from moses_feature.build.table_parts import FoldTables, part_maker, parts_of
 from moses_feature.moses.programs import find_program
-from moses_feature.runtime.processes import cores
 
 LEXICAL = "get_lexical(@ARGV[0..3],0)"
 TYPE = "wbe msd wbe-msd-bidirectional-fe"
@@ -92,13 +88,13 @@ def by_us(texts: list[Path], length: int, folder: Path) -> None:
     """Make the same two tables."""
     source, target, links = map(str, texts)
     bitext, _ = read_alignment(links, read_texts(source, target, 1000))
-    used = np.ones(len(bitext), dtype=np.bool_)
-    tables = Tables(Extraction(bitext, length), BuildSettings(phrase_length=length), used)
+    tables = FoldTables(bitext, BuildSettings(phrase_length=length), None)
     with (
         gzip.open(folder / "phrases.gz", "wb", compresslevel=1) as phrases,
         gzip.open(folder / "reordering.gz", "wb", compresslevel=1) as reordering,
+        part_maker(tables, None) as maker,
     ):
-        for part in tables.parts(cores()):
+        for part in parts_of(tables, None, maker):
             phrases.write(part.phrases)
             reordering.write(part.reordering)
 

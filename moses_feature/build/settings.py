@@ -36,6 +36,7 @@ class BuildSettings:
             `none` for no model.
         order: words of an n-gram of the language model, at most.
         prune: n-grams that occur so often or less are left out, by their order.
+        binary_lm: whether the language model is also written in KenLM's binary format.
         distortion_limit: of the search; 0 for translations in the order of the source.
         seed: of the alignment, and of the folds.
         case: what is done to the letters of raw text.
@@ -53,6 +54,7 @@ class BuildSettings:
     reordering: str = "msd-bidirectional-fe"
     order: int = 5
     prune: tuple[int, ...] = ()
+    binary_lm: bool = False
     distortion_limit: int = 6
     seed: int = 1
     case: Case = "lower"

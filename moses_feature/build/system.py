@@ -21,16 +21,16 @@ from numpy.typing import NDArray
 from moses_feature import __version__
 from moses_feature.build.alignment import align
 from moses_feature.build.bitext import Bitext, TextPair, read_alignment, read_texts
-from moses_feature.build.extraction import Extraction
-from moses_feature.build.folds import folds_of, phrases_in
+from moses_feature.build.folds import folds_of
 from moses_feature.build.language_model import estimate
 from moses_feature.build.preparation import TextPreparer, check_available
 from moses_feature.build.settings import BuildSettings
-from moses_feature.build.tables import Tables
+from moses_feature.build.table_parts import FoldTables, PartMaker, part_maker, parts_of
 from moses_feature.moses.ini import moses_path
 from moses_feature.moses.language_model import load_kenlm
 from moses_feature.moses.lines import LineReader, digest_of, read_documents
 from moses_feature.moses.phrase_table import tokens
+from moses_feature.moses.programs import find_program, run_program
 from moses_feature.moses.system_directory import (
     FOLDS,
     FORMAT_VERSION,
@@ -45,11 +45,12 @@ from moses_feature.runtime.files import (
     Json,
     locked_directory,
     open_output,
+    whole_file,
     write_json,
     write_whole,
 )
 from moses_feature.runtime.json_files import difference, read_json
-from moses_feature.runtime.processes import ObjectProcess, cores
+from moses_feature.runtime.processes import ObjectProcess
 from moses_feature.tables.significance import filter_table, threshold_of
 
 logger = logging.getLogger(__name__)
@@ -57,9 +58,12 @@ logger = logging.getLogger(__name__)
 BUILD = "build.json"
 WHOLE_PHRASES = "phrase-table.all.gz"
 """Before it is filtered."""
-PHRASES, LEXICAL, MODEL = "phrase-table.gz", ("lex.f2e", "lex.e2f"), "lm.arpa.gz"
+PHRASES, LEXICAL = "phrase-table.gz", ("lex.f2e", "lex.e2f")
+MODEL, BINARY_MODEL = "lm.arpa.gz", "lm.binary"
 PREPARED, TRUECASER, PREPARATION = "text.{}.gz", "truecase.{}", "preparation.json"
 SIDES = ("source", "target")
+BUILD_BINARY = ("build_binary",)
+"""KenLM's program."""
 INI_TEXT = """\
 [input-factors]
 0
@@ -122,6 +126,7 @@ def build(
     directory: Path,
     command: str = "",
     report: Callable[[str, float | None], None] = lambda *_: None,
+    ray: str | None = None,
 ) -> Json:
     """Build a system, or go on with it; return the content of its `system.json`.
 
@@ -131,6 +136,7 @@ def build(
         directory: created if missing.
         command: the command line, recorded in `system.json`.
         report: called with the current task, and the share of it that is done.
+        ray: the address of a Ray cluster that makes the tables; None for this machine.
 
     Raises:
         UsageError: the directory holds something else, or another build.
@@ -143,8 +149,12 @@ def build(
         threshold_of(settings.significance, 1)
         if data.folds:
             raise UsageError("--significance counts in the whole text: not with --folds")
+    if settings.binary_lm:
+        find_program(BUILD_BINARY)
     with locked_directory(directory, "building"):
-        return _Build(data, settings, directory, report).run(command)
+        build_ = _Build(data, settings, directory, report, ray)
+        with build_.open:
+            return build_.run(command)
 
 
 @dataclass
@@ -155,6 +165,8 @@ class _Build:
     settings: BuildSettings
     directory: Path
     report: Callable[[str, float | None], None]
+    ray: str | None
+    open: ExitStack = field(default_factory=ExitStack)
     seconds: dict[str, float] = field(default_factory=dict)
     preparation: Json = field(default_factory=dict)
 
@@ -166,7 +178,7 @@ class _Build:
             return read_json(path, "a system")
         every = np.ones(len(self._texts.source), dtype=np.bool_)
         self._write_alignment()
-        self._write_tables(self.directory, every, None)
+        self._write_tables(self.directory, None)
         self._write_model(self.directory, every)
         self._write_ini(self.directory)
         if self.data.folds:
@@ -263,9 +275,14 @@ class _Build:
         return read_alignment(str(self._alignment_path), self._texts)[0]
 
     @cached_property
-    def _extraction(self) -> Extraction:
+    def _tables(self) -> FoldTables:
         self.report("numbering phrases", None)
-        return Extraction(self._bitext, self.settings.phrase_length)
+        folds = self._folds[self._texts.kept] if self.data.folds else None
+        return FoldTables(self._bitext, self.settings, folds)
+
+    @cached_property
+    def _part_maker(self) -> PartMaker:
+        return self.open.enter_context(part_maker(self._tables, self.ray))
 
     def _timed(self, what: str) -> Callable[[], None]:
         begun = time.monotonic()
@@ -302,9 +319,9 @@ class _Build:
                 file.write(next(lines) if kept else b"\n")
         ended()
 
-    def _write_tables(self, directory: Path, used: Flags, wanted: Flags | None) -> None:
-        """Write phrase table, reordering table and lexical tables of some sentences."""
-        name = "tables" if directory == self.directory else f"tables of {directory.name}"
+    def _write_tables(self, directory: Path, fold: int | None) -> None:
+        """Write the tables without a fold; those of all sentences, and lexical ones, for None."""
+        name = "tables" if fold is None else f"tables of {directory.name}"
         reordering = self._reordering_path(directory)
         files = [directory / PHRASES, *([reordering] if reordering else [])]
         if all(file.exists() for file in files):
@@ -312,18 +329,16 @@ class _Build:
         if self.settings.significance:
             files[0] = directory / WHOLE_PHRASES
         ended = self._timed(name)
-        extraction = self._extraction
         self.report(f"{name}: counting", None)
-        tables = Tables(extraction, self.settings, used, wanted)
-        if directory == self.directory:
-            lines = tables.lexical.lines(extraction.bitext)
+        if fold is None:
+            lines = self._tables.of(None).lexical.lines(self._bitext)
             direct, inverse = (b"".join(part) for part in zip(*lines, strict=True))
             for path, content in zip(LEXICAL, (direct, inverse), strict=True):
                 write_whole(directory / path, content)
         written = 0
         with ExitStack() as stack:
             outputs = [stack.enter_context(open_output(file)) for file in files]
-            for part in tables.parts(cores()):
+            for part in parts_of(self._tables, fold, self._part_maker):
                 for output, content in zip(outputs, (part.phrases, part.reordering), strict=False):
                     output.write(content)
                 written += part.lines
@@ -342,7 +357,7 @@ class _Build:
     def _write_model(self, directory: Path, used: Flags) -> None:
         """Estimate the language model of some target sentences and of further text."""
         path = directory / MODEL
-        if self.data.model or path.exists():
+        if self.data.model or self._model_path(directory).exists():
             return
         name = "language model" + ("" if directory == self.directory else f" of {directory.name}")
         self.report(name, None)
@@ -355,7 +370,18 @@ class _Build:
         with open_output(path) as file:
             file.writelines(model.arpa())
         load_kenlm(path)
+        if self.settings.binary_lm:
+            log = directory / f".{BINARY_MODEL}.log"
+            with whole_file(directory / BINARY_MODEL) as binary:
+                run_program([str(find_program(BUILD_BINARY)), str(path), str(binary)], log)
+            log.unlink()
         ended()
+
+    def _model_path(self, directory: Path) -> Path:
+        """Return the language model that the ini names."""
+        if self.data.model:
+            return Path(self.data.model)
+        return directory / (BINARY_MODEL if self.settings.binary_lm else MODEL)
 
     def _write_ini(self, directory: Path) -> None:
         """Write an ini that Moses and the embedded decoder read as it is."""
@@ -374,7 +400,7 @@ class _Build:
                 + line
             )
             weights = f"LexicalReordering0= {' '.join(['0.3'] * kind.features)}\n" + weights
-        model = Path(self.data.model) if self.data.model else directory / MODEL
+        model = self._model_path(directory)
         order = load_kenlm(model, lazy=True).order if self.data.model else self.settings.order
         text = INI_TEXT.format(
             limit=self.settings.distortion_limit,
@@ -388,15 +414,14 @@ class _Build:
 
     def _write_folds(self) -> None:
         """Write a system for each fold, without its sentences, with the phrases that it has."""
-        folds = self._folds
-        of_pairs = folds[self._texts.kept]
-        write_whole(self.directory / FOLDS, b"".join(b"%d\n" % (n + 1) for n in folds.tolist()))
+        lines = (b"%d\n" % (fold + 1) for fold in self._folds.tolist())
+        write_whole(self.directory / FOLDS, b"".join(lines))
+        of_pairs = self._folds[self._texts.kept]
         for fold in range(self.data.folds):
             directory = fold_directory(self.directory, fold)
             directory.mkdir(exist_ok=True)
-            mine = of_pairs == fold
-            self._write_tables(directory, ~mine, phrases_in(self._extraction, mine))
-            self._write_model(directory, ~mine)
+            self._write_tables(directory, fold)
+            self._write_model(directory, of_pairs != fold)
             self._write_ini(directory)
 
     @cached_property

@@ -5,8 +5,7 @@ Follows `phrase-extract/consolidate-main.cpp` (scores) and `lexical-reordering/`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -49,17 +48,23 @@ class Tables:
     Args:
         extraction: finds the phrase pairs of the text.
         settings: smoothing, the type of the reordering model.
-        used: (sentences,) the sentences that are counted.
+        used: (sentences,) the sentences that are counted; None for all.
         wanted: (source phrases,) those that get lines; None for all.
+
+    Attributes:
+        lexical: the probabilities of single words.
+        bounds: the first source phrase of each part, and the end.
     """
 
     def __init__(
         self,
         extraction: Extraction,
         settings: BuildSettings,
-        used: Flags,
+        used: Flags | None = None,
         wanted: Flags | None = None,
     ) -> None:
+        if used is None:
+            used = np.ones(len(extraction.bitext), dtype=np.bool_)
         self._settings = settings
         self._reordering = settings.reordering_type
         self._used = used
@@ -69,26 +74,16 @@ class Tables:
         if wanted is not None:
             self._of_source[~wanted] = 0  # no line asks for their counts
         self._writer = TableWriter(extraction)
+        self.bounds = _bounds(self._of_source, PAIRS_TOGETHER)
+        self._pairs = self._pair_counts()
+        self._smoothing = smoothing_of(settings.smoothing, self._pairs)
 
-    def parts(self, threads: int) -> Iterator[TablePart]:
-        """Yield the parts in their order."""
-        bounds = _bounds(self._of_source, PAIRS_TOGETHER)
-        self._pairs = self._pair_counts(bounds)
-        self._smoothing = smoothing_of(self._settings.smoothing, self._pairs)
-        with ThreadPoolExecutor(threads) as pool:
-            waiting: list[Future[TablePart]] = []
-            for begin, end in pairwise(bounds):
-                waiting.append(pool.submit(self._part, begin, end))
-                if len(waiting) > threads:
-                    yield waiting.pop(0).result()
-            for part in waiting:
-                yield part.result()
-
-    def _pair_counts(self, bounds: Sequence[int]) -> PairCounts:
+    def _pair_counts(self) -> PairCounts:
         """Count distinct pairs, if the smoothing needs it."""
+        bounds: Sequence[int] = self.bounds if self._settings.smoothing != "none" else []
         of_counts = np.zeros(MOST_COUNTED + 1, dtype=np.int64)
         sides = np.zeros_like(self._of_source), np.zeros_like(self._of_target)
-        for begin, end in pairwise(bounds if self._settings.smoothing != "none" else []):
+        for begin, end in pairwise(bounds):
             found = self._occurrences(begin, end)
             key = found.source.astype(np.int64) * len(self._of_target) + found.target
             pairs, counts = np.unique(key, return_counts=True)
@@ -105,7 +100,7 @@ class Tables:
         by_phrases = self._reordering is not None and self._reordering.kind == "phrase"
         return self._extraction.occurrences(self._used, wanted, count, by_phrases)
 
-    def _part(self, begin: int, end: int) -> TablePart:
+    def part(self, begin: int, end: int) -> TablePart:
         """Return the part with the source phrases from `begin` on, before `end`."""
         pairs = phrase_pairs(self._extraction, self.lexical, self._occurrences(begin, end))
         reordering = (

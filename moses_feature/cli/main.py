@@ -60,6 +60,7 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "build": "moses_feature.cli.systems.build:build_command",
             "add": "moses_feature.cli.systems.add:add_command",
             "describe": "moses_feature.cli.systems.describe:describe_command",
+            "convert": "moses_feature.cli.systems.convert:convert_command",
             "pack": "moses_feature.cli.systems.pack:pack_command",
             "doctor": "moses_feature.cli.systems.doctor:doctor_command",
             "what-if": "mert.cli.what_if:what_if_command",

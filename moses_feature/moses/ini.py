@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from moses_feature.moses.old_ini import OLD_SECTIONS
 from moses_feature.moses.phrase_table import NUMBER
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, shown
 from moses_feature.runtime.files import with_or_without_gz, write_whole
@@ -50,7 +51,6 @@ _SINGLE_SCORES = frozenset(
 _TRUE, _FALSE = ("yes", "y", "true", "1"), ("no", "n", "false", "0")
 """In upper or lower case (`Scan<bool>` in `moses/Util.cpp`)."""
 _NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
-_VERSION_1 = frozenset(("ttable-file", "lmodel-file", "weight-t", "weight-d", "weight-l"))
 _SECTION = re.compile(rb"\[([^\]]*)\]")
 
 
@@ -367,12 +367,11 @@ class MosesIni:
                     self.settings.setdefault(section, []).append(text)
 
     def _check_section(self, section: str, line_number: int) -> None:
-        if section in _VERSION_1:
+        if section in OLD_SECTIONS:
             raise self.error(
                 line_number,
                 "a moses.ini with [feature] and [weight]",
-                f"[{section}] of the old format: convert it with "
-                "scripts/training/convert-moses-ini-to-v2.perl of Moses",
+                f"[{section}] of the old format: convert it with moses-feature system convert",
             )
 
     def _add_feature(self, text: str, line_number: int) -> None:

@@ -48,8 +48,8 @@ def find_program(names: Sequence[str], place: str | None = None) -> Path:
         if _is_program(candidate, names, given=candidate == Path(place or "")):
             return candidate.absolute()
     raise UsageError(
-        f"no Moses program {' or '.join(names)}: looked for {', '.join(looked)} (give --moses "
-        "PATH, or set MOSES_HOME)"
+        f"no Moses program {' or '.join(names)}: looked for {', '.join(looked)} (set MOSES_HOME, "
+        "or give --moses PATH where a command takes it)"
     )
 
 

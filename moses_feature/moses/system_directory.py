@@ -23,6 +23,7 @@ SYSTEM_FILES = (
     "aligned.*",
     "lex.*",
     "lm.arpa.gz",
+    "lm.binary",
     "phrase-table.gz",
     "reordering-table.*",
     "rescoring.weights",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from moses_feature.build.extraction import Extraction
 from moses_feature.build.folds import folds_of, phrases_in
 from moses_feature.build.ngrams import PhraseNumbers
 from moses_feature.build.settings import BuildSettings
+from moses_feature.build.table_parts import FoldTables, part_maker, parts_of
 from moses_feature.build.tables import Tables
 from moses_feature.runtime.errors import UsageError
 
@@ -51,9 +52,9 @@ def bitext_of(pairs) -> Bitext:
 
 
 def built(bitext: Bitext, settings: BuildSettings, used=None, wanted=None) -> tuple[bytes, bytes]:
-    used = np.ones(len(bitext), dtype=np.bool_) if used is None else used
     extraction = Extraction(bitext, settings.phrase_length)
-    parts = list(Tables(extraction, settings, used, wanted).parts(2))
+    tables = Tables(extraction, settings, used, wanted)
+    parts = [tables.part(*bounds) for bounds in pairwise(tables.bounds)]
     return b"".join(p.phrases for p in parts), b"".join(p.reordering for p in parts)
 
 
@@ -198,14 +199,14 @@ def test_the_tables_are_those_of_moses():
     folder = SHARED / "laws-en-fr"
     pair = read_texts(str(folder / "train.en.gz"), str(folder / "train.fr.gz"), 1000)
     bitext, _ = read_alignment(str(folder / "model/aligned.grow-diag-final-and.gz"), pair)
-    extraction = Extraction(bitext, 5)
-    used = np.ones(len(bitext), dtype=np.bool_)
+    tables = FoldTables(bitext, BuildSettings(phrase_length=5), None)
     lines = 0
     with (
         gzip.open(folder / "model/phrase-table.gz") as phrases,
         gzip.open(folder / "model/reordering-table.wbe-msd-bidirectional-fe.gz") as reordering,
+        part_maker(tables, None) as maker,
     ):
-        for part in Tables(extraction, BuildSettings(phrase_length=5), used).parts(2):
+        for part in parts_of(tables, None, maker):
             assert part.phrases == b"".join(islice(phrases, part.lines))
             assert part.reordering == b"".join(islice(reordering, part.lines))
             lines += part.lines

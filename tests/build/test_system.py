@@ -253,6 +253,26 @@ def test_a_given_model_and_no_reordering(run, texts):
     )
 
 
+def test_a_binary_model(run, texts, monkeypatch):
+    """A stand-in for KenLM's program writes an ARPA file, which KenLM reads by its content."""
+    words = ("--alignment", "links", "--order", 2, "--binary-lm")
+    monkeypatch.setenv("MOSES_HOME", str(texts))
+    assert "no Moses program" in run("system", "build", "en", "fr", "s", *words, exit_code=2).output
+    program = texts / "bin/build_binary"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\ngzip -dc "$1" > "$2"\n')
+    program.chmod(0o755)
+    run("system", "build", "en", "fr", "s", *words)
+    assert f"path={texts / 's/lm.binary'} order=2" in Path("s/moses.ini").read_text()
+    assert Path("s/lm.binary").read_bytes() == read_gz(Path("s/lm.arpa.gz"))
+    assert decode("s/moses.ini", text="en") == Path("fr").read_text().splitlines()
+    program.write_text("#!/bin/sh\necho no room >&2\nexit 3\n")
+    failed = run("system", "build", "en", "fr", "other", *words, exit_code=1)
+    assert "build_binary ended with exit code 3; it had said:\nno room" in failed.stderr
+    assert not Path("other/lm.binary").exists()
+    assert not Path("other/system.json").exists()
+
+
 @pytest.mark.usefixtures("texts")
 def test_more_text_for_the_model(run):
     Path("more").write_text("NEW WORDS HERE\n" * 3)

@@ -97,6 +97,12 @@ build_options = OptionGroup(
         default="",
     ),
     option(
+        "binary-lm",
+        "Also write the language model in KenLM's binary format, by its build_binary (in "
+        "$MOSES_HOME or on the PATH), and name it in the ini.",
+        default=DEFAULTS.binary_lm,
+    ),
+    option(
         "distortion-limit",
         "Of the search; 0 translates in the order of the source.",
         default=DEFAULTS.distortion_limit,
@@ -147,6 +153,11 @@ build_options = OptionGroup(
 )
 @option("source-language", "Code of the source language, such as en; for --raw.")
 @option("target-language", "Code of the target language, such as fr; for --raw.")
+@option(
+    "ray",
+    "Make the tables on a Ray cluster: local (this machine alone), auto (the cluster it belongs "
+    "to), or another address that Ray takes. Every machine holds the whole text.",
+)
 @build_options
 @debug_option
 def build_command(
@@ -161,6 +172,7 @@ def build_command(
     raw: bool,
     source_language: str | None,
     target_language: str | None,
+    ray: str | None,
     settings: BuildSettings,
 ) -> None:
     """Build a phrase-based system from two tokenised texts.
@@ -180,8 +192,8 @@ def build_command(
     from moses_feature.build.system import BuildData, build
     from moses_feature.moses.system_directory import INI
 
-    if model and (model_texts or settings.prune):
-        raise UsageError("--lm is a finished model: not with --lm-text or --prune")
+    if model and (model_texts or settings.prune or settings.binary_lm):
+        raise UsageError("--lm is a finished model: not with --lm-text, --prune or --binary-lm")
     if documents and folds < 2:
         raise UsageError("--documents is for --folds, 2 or more")
     if folds == 1:
@@ -207,7 +219,7 @@ def build_command(
                 progress.restart()
             progress.show(what, share)
 
-        found = build(data, settings, Path(system), command_line(), show)
+        found = build(data, settings, Path(system), command_line(), show, ray)
     left_out = " and ".join(f"{n:,} {why}" for why, n in found["left_out"].items() if n)
     words = " and ".join(f"{count:,}" for count in found["words"])
     click.echo(

@@ -1,0 +1,155 @@
+"""Making the parts of tables: in threads of this process, or on a Ray cluster.
+
+A part has the lines of some source phrases, so that parts need no merging: the tables of a cluster
+have the bytes of those of one machine. Every worker holds the whole text and its phrases.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from itertools import pairwise
+from typing import Protocol
+
+from moses_feature.build.bitext import Bitext
+from moses_feature.build.extraction import Extraction
+from moses_feature.build.folds import phrases_in
+from moses_feature.build.settings import BuildSettings
+from moses_feature.build.tables import TablePart, Tables
+from moses_feature.runtime.arrays import Integers
+from moses_feature.runtime.cluster import ActorPool, Cluster, connected
+from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.processes import cores
+
+logger = logging.getLogger(__name__)
+
+
+class FoldTables:
+    """The tables of a text, and those without the sentences of each of its folds.
+
+    Attributes:
+        bitext: the text.
+        settings: how to build.
+        folds: (sentences,) the fold of each; None without folds.
+    """
+
+    def __init__(self, bitext: Bitext, settings: BuildSettings, folds: Integers | None) -> None:
+        self.bitext, self.settings, self.folds = bitext, settings, folds
+        self._extraction = Extraction(bitext, settings.phrase_length)
+        self._lock = threading.Lock()
+        self._last: tuple[int | None, Tables] | None = None
+
+    def of(self, fold: int | None) -> Tables:
+        """Return the tables without a fold, for the phrases that it has; None for all."""
+        with self._lock:
+            if self._last is None or self._last[0] != fold:
+                self._last = None  # of two folds, one is in memory at a time
+                self._last = fold, self._tables(fold)
+            return self._last[1]
+
+    def _tables(self, fold: int | None) -> Tables:
+        if fold is None or self.folds is None:
+            return Tables(self._extraction, self.settings)
+        mine = self.folds == fold
+        wanted = phrases_in(self._extraction, mine)
+        return Tables(self._extraction, self.settings, ~mine, wanted)
+
+    def part(self, fold: int | None, begin: int, end: int) -> TablePart:
+        """Return the lines of the source phrases from `begin` on, before `end`."""
+        return self.of(fold).part(begin, end)
+
+
+class PartMaker(Protocol):
+    """Makes parts of tables, several at a time.
+
+    Attributes:
+        at_once: how many.
+    """
+
+    at_once: int
+
+    def submit(self, fold: int | None, begin: int, end: int) -> Future[TablePart]:
+        """Begin to make a part; see `FoldTables.part`."""
+        ...
+
+
+def parts_of(tables: FoldTables, fold: int | None, maker: PartMaker) -> Iterator[TablePart]:
+    """Yield the parts of the tables without a fold in their order."""
+    waiting: deque[Future[TablePart]] = deque()
+    for begin, end in pairwise(tables.of(fold).bounds):
+        waiting.append(maker.submit(fold, begin, end))
+        if len(waiting) > maker.at_once:
+            yield waiting.popleft().result()
+    for part in waiting:
+        yield part.result()
+
+
+@contextmanager
+def part_maker(tables: FoldTables, ray: str | None) -> Iterator[PartMaker]:
+    """Yield what makes parts: threads, or workers on the Ray cluster at an address.
+
+    See `moses_feature.runtime.cluster.connected` about addresses and errors.
+    """
+    if ray is None:
+        with ThreadPoolExecutor(cores()) as threads:
+            yield _Threads(threads, tables)
+        return
+    with connected(ray) as cluster, closing(_Workers(cluster, tables)) as workers:
+        yield workers
+
+
+class _Threads:
+    """Threads of this process."""
+
+    def __init__(self, threads: ThreadPoolExecutor, tables: FoldTables) -> None:
+        self._threads, self._tables = threads, tables
+        self.at_once = cores()
+
+    def submit(self, fold: int | None, begin: int, end: int) -> Future[TablePart]:
+        """Begin to make a part."""
+        return self._threads.submit(self._tables.part, fold, begin, end)
+
+
+class _Workers:
+    """A worker on each machine of a cluster, with as many threads as the smallest one has cores."""
+
+    def __init__(self, cluster: Cluster, tables: FoldTables) -> None:
+        threads = min((cores for cores, _ in cluster.machines if cores), default=1)
+        workers = max(1, cluster.places(threads))
+        logger.info("%d workers with %d threads each", workers, threads)
+        actor = cluster.ray.remote(TableWorker).options(
+            num_cpus=threads, max_concurrency=threads + 1
+        )
+        text = cluster.ray.put(tables.bitext)
+        given = tables.settings, tables.folds
+        self._pool = ActorPool(cluster, lambda: actor.remote(text, *given), workers, threads)
+        self.at_once = workers * (threads + 1)
+
+    def submit(self, fold: int | None, begin: int, end: int) -> Future[TablePart]:
+        """Send the bounds of a part to the cluster."""
+        return self._pool.submit(f"source phrases {begin + 1} to {end}", fold, begin, end)
+
+    def close(self) -> None:
+        """Send no more."""
+        self._pool.close()
+
+
+class TableWorker:
+    """The work of an actor: takes bounds, returns parts."""
+
+    def __init__(self, bitext: Bitext, settings: BuildSettings, folds: Integers | None) -> None:
+        self._tables = FoldTables(bitext, settings, folds)
+
+    def ready(self) -> None:
+        """Return once the phrases of the text are numbered."""
+
+    def do(self, fold: int | None, begin: int, end: int) -> TablePart | MosesFeatureError:
+        """Return a part, or the error that prevents it."""
+        try:
+            return self._tables.part(fold, begin, end)
+        except MosesFeatureError as error:
+            return error

@@ -1,0 +1,179 @@
+"""The format of moses.ini before 2013, with [ttable-file] and [weight-t], made today's.
+
+Follows `scripts/training/convert-moses-ini-to-v2.perl` of Moses. What that script would pass over,
+or write as `UNKNOWN`, is refused by name; SRILM's models become KenLM's, which reads the same
+files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from moses_feature.runtime.errors import FormatError, MosesFeatureError
+
+OLD_SECTIONS = frozenset(("ttable-file", "lmodel-file", "weight-t", "weight-d", "weight-l"))
+"""Sections that tell the old format."""
+FILES = ("ttable-file", "distortion-file", "lmodel-file")
+LIMITS = "ttable-limit"
+WEIGHTS = ("weight-t", "weight-d", "weight-l", "weight-w")
+REFUSED = (
+    "generation-file",
+    "target-word-insertion-feature",
+    "source-word-deletion-feature",
+    "word-translation-feature",
+    "phrase-length-feature",
+    "weight-file",
+)
+TABLES = {
+    "0": "PhraseDictionaryMemory",
+    "1": "PhraseDictionaryBinary",
+    "6": "PhraseDictionaryMemory",
+}
+MODELS = {"0": "KENLM", "8": "KENLM", "9": "KENLM"}
+"""Classes by the number of their implementation."""
+
+Line = tuple[int, str]
+"""A line and its number."""
+
+
+def converted(path: str | Path) -> bytes:
+    """Return the content of an old moses.ini in today's format.
+
+    Raises:
+        FormatError: a line that cannot be converted, or an ini of today's format.
+        MosesFeatureError: the file cannot be read.
+    """
+    try:
+        text = Path(path).read_bytes().decode(errors="surrogateescape")
+    except OSError as error:
+        raise MosesFeatureError(f"{path}: {error.strerror}") from error
+    return _OldIni(str(path), text).converted().encode(errors="surrogateescape")
+
+
+@dataclass
+class _OldIni:
+    """An ini of the old format, a section at a time."""
+
+    path: str
+    text: str
+    found: dict[str, list[Line]] = field(default_factory=dict)
+    kept: list[str] = field(default_factory=list)
+
+    def converted(self) -> str:
+        self._read()
+        lines = [*_trimmed(self.kept), "", "[feature]", *self._features(), "", "[weight]"]
+        return "\n".join([*lines, *self._weights(), ""])
+
+    def _read(self) -> None:
+        """Sort the lines into sections that are converted, and all others."""
+        section: str | None = None
+        for number, line in enumerate(self.text.split("\n"), 1):
+            content = line.partition("#")[0].strip()
+            header = re.fullmatch(r"\[([^\]]*)\]", content)
+            if header is not None:
+                name = header[1]
+                if name in REFUSED or (name.startswith("weight-") and name not in WEIGHTS):
+                    expected = f"one of {', '.join((*FILES, *WEIGHTS))}, or another setting"
+                    raise self._error(number, expected, f"[{name}]")
+                section = name if name in (*FILES, LIMITS, *WEIGHTS) else None
+                if section is not None:
+                    self.found[section] = []
+                    continue
+            if section is None:
+                self.kept.append(line.rstrip("\r"))
+            elif content:
+                self.found[section].append((number, content))
+        if "ttable-file" not in self.found:
+            raise FormatError(self.path, "[ttable-file], an ini of the old format", "none")
+
+    def _error(self, number: int, expected: str, found: str) -> FormatError:
+        return FormatError(self.path, expected, found, number)
+
+    def _features(self) -> Iterator[str]:
+        limits = [limit for _, limit in self.found.get(LIMITS, [])]
+        yield from ("UnknownWordPenalty", "WordPenalty", "Distortion")
+        for n, (number, *fields) in enumerate(self._entries("ttable-file", 5)):
+            kind, source, target, count, file = fields
+            limit = f" table-limit={limits[n]}" if n < len(limits) else ""
+            yield (
+                f"{self._class(number, kind, TABLES)} name=TranslationModel{n} "
+                f"num-features={count} path={file} input-factor={source} output-factor={target}"
+                f"{limit}"
+            )
+        for n, (number, *fields) in enumerate(self._entries("distortion-file", 4)):
+            factors, kind, count, file = fields
+            source, hyphen, target = factors.partition("-")
+            if not hyphen:
+                raise self._error(number, "factors of both sides, such as 0-0", factors)
+            yield (
+                f"LexicalReordering name=LexicalReordering{n} num-features={count} type={kind} "
+                f"input-factor={source} output-factor={target} path={file}"
+            )
+        for n, (number, *fields) in enumerate(self._entries("lmodel-file", 4)):
+            kind, factor, order, file = fields
+            yield (
+                f"{self._class(number, kind, MODELS)} name=LM{n} factor={factor} path={file} "
+                f"order={order}"
+            )
+
+    def _entries(self, section: str, fields: int) -> Iterator[tuple[int, *tuple[str, ...]]]:
+        """Yield the number and the fields of each line of a section."""
+        for number, line in self.found.get(section, []):
+            words = line.split()
+            if len(words) != fields:
+                raise self._error(number, f"{fields} fields in [{section}]", f"{len(words)}")
+            yield number, *words
+
+    def _class(self, number: int, kind: str, classes: dict[str, str]) -> str:
+        if kind not in classes:
+            raise self._error(number, f"an implementation of {', '.join(classes)}", kind)
+        return classes[kind]
+
+    def _weights(self) -> Iterator[str]:
+        """Yield the weights of each feature, in the order in which the old format has them."""
+        left = {section: self._values(section) for section in WEIGHTS}
+        yield "UnknownWordPenalty0= 1"
+        yield f"WordPenalty0= {self._taken(left, 'weight-w', 1)}"
+        yield f"Distortion0= {self._taken(left, 'weight-d', 1)}"
+        for n, (number, *fields) in enumerate(self._entries("ttable-file", 5)):
+            count = self._count(number, fields[3])
+            yield f"TranslationModel{n}= {self._taken(left, 'weight-t', count)}"
+        for n, (number, *fields) in enumerate(self._entries("distortion-file", 4)):
+            count = self._count(number, fields[2])
+            yield f"LexicalReordering{n}= {self._taken(left, 'weight-d', count)}"
+        for n, _ in enumerate(self._entries("lmodel-file", 4)):
+            yield f"LM{n}= {self._taken(left, 'weight-l', 1)}"
+        for section, values in left.items():
+            if values:
+                there = len(self._values(section))
+                expected = f"{there - len(values)} in [{section}]"
+                raise FormatError(self.path, expected, f"{there}")
+
+    def _values(self, section: str) -> list[str]:
+        return [value for _, line in self.found.get(section, []) for value in line.split()]
+
+    def _count(self, number: int, text: str) -> int:
+        if not text.isdigit():
+            raise self._error(number, "a number of scores", text)
+        return int(text)
+
+    def _taken(self, left: dict[str, list[str]], section: str, count: int) -> str:
+        """Take the next weights of a section."""
+        values = left[section]
+        if len(values) < count:
+            there = len(self._values(section))
+            more = there + count - len(values)
+            raise FormatError(self.path, f"{more} or more in [{section}]", f"{there}")
+        taken, values[:count] = values[:count], []
+        return " ".join(taken)
+
+
+def _trimmed(lines: list[str]) -> list[str]:
+    """Return lines without empty ones at the end."""
+    end = len(lines)
+    while end and not lines[end - 1].strip():
+        end -= 1
+    return lines[:end]
