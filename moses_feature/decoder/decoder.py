@@ -228,11 +228,12 @@ class EmbeddedDecoder:
         if not len(graph.complete):
             return []
         most = count * PATHS_PER_HYPOTHESIS if distinct and count > 1 else count
-        paths = best_paths(graph, options, count, most, distinct)
+        shown = self._options.shown(options)
+        paths = best_paths(graph, shown, count, most, distinct)
         beside = self._options.windows[sentence], self._options.roots[sentence]
         of_paths = partial(features_of_paths, graph, options, *paths, self._options.layout, *beside)
         all_values = self._options.models.settled(of_paths)
-        numbers, ends = words_of_paths(graph, options, *paths)
+        numbers, ends = words_of_paths(graph, shown, *paths)
         words = [self._options.target_words[number] for number in numbers.tolist()]
         first, found = 0, []
         for row, (end, of_path) in enumerate(zip(ends.tolist(), all_values, strict=True)):

@@ -138,29 +138,41 @@ class KenlmModel:
     Attributes:
         begin, empty: the states at the beginning of a sentence, and without any context.
         addresses: the C++ addresses for compiled code; None if it must ask Python.
+
+    Args:
+        path: the file.
+        factor: of words with several (`a|b`) the one that the model reads.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, factor: int = 0) -> None:
+        self._factor = factor
         self._model = load_kenlm(path)
         self._words: list[str] = []
+        self._ids: dict[bytes, int] = {}
         self.begin, self.empty = kenlm.State(), kenlm.State()
         self._model.BeginSentenceWrite(self.begin)
         self._model.NullContextWrite(self.empty)
         self.addresses = addresses_of(self._model)
 
     def without_words(self) -> KenlmModel:
-        """Return the same model with a numbering of words of its own."""
+        """Return the same model with a numbering of words of its own; KenLM's ids are shared."""
         same = copy(self)
         same._words = []
         return same
 
     def add_words(self, words: Sequence[bytes]) -> list[int]:
         """Append target words; return KenLM's id of each, 0 if there are no addresses."""
-        decoded = [word.decode(errors="replace") for word in words]
-        self._words += decoded
         if self.addresses is None:
+            self._words += [self._text(word) for word in words]
             return [0] * len(words)
-        return self.addresses.ids([word.encode() for word in decoded])
+        new = [word for word in words if word not in self._ids]
+        ids = self.addresses.ids([self._text(word).encode() for word in new])
+        self._ids.update(zip(new, ids, strict=True))
+        return [self._ids[word] for word in words]
+
+    def _text(self, word: bytes) -> str:
+        factors = word.split(b"|")
+        return factors[self._factor if len(factors) > 1 else 0].decode(errors="replace")
 
     def score(self, state: Any, word: int) -> tuple[float, Any]:
         """Return log p of a word (natural log), and the state after it."""

@@ -36,6 +36,7 @@ from moses_feature.decoder.lookups import (
     put_scores,
 )
 from moses_feature.decoder.records import ENTRY, PLAIN, TREE, WITH_BASE, Lookups
+from moses_feature.decoder.source_phrases import surface
 from moses_feature.runtime.arrays import Integers, Records
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.sentences.decoder_feature import root_of
@@ -228,13 +229,13 @@ class LanguageModels:
             if isinstance(model, KenlmModel):
                 ids[number] = model.add_words(words)
                 continue
-            ids[number] = model.ids(words)
+            ids[number] = model.ids(surface(words))
             if first == 0:
                 ids[number, END_OF_SENTENCE] = model.end
             out_of_context = np.tile(all_the_same(model, model.null), (len(words), 1))
             guesses[number] = model.log_probs(out_of_context, ids[number].astype(np.int64))
         for number, tree in self._trees.items():
-            ids[number] = tree.ids(words)
+            ids[number] = tree.ids(surface(words))
             if first == 0:
                 ids[number, END_OF_SENTENCE] = tree.end
             guesses[number] = tree.guesses(ids[number].astype(np.int64))

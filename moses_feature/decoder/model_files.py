@@ -29,11 +29,13 @@ class LanguageModelFile:
         path: the file, or the directory of a neural model.
         name: the name of the feature function.
         order: the order that a neural model must have; None for KenLM.
+        factor: of the words that it reads.
     """
 
     path: str
     name: str
     order: int | None = None
+    factor: int = 0
 
     def load(self) -> KenlmModel | NgramScorer:
         """Read the model.
@@ -41,7 +43,7 @@ class LanguageModelFile:
         Raises:
             MosesFeatureError: the model cannot be read, or has another order.
         """
-        return KenlmModel(self.path) if self.order is None else self.load_neural()
+        return KenlmModel(self.path, self.factor) if self.order is None else self.load_neural()
 
     def load_neural(self) -> NeuralLM:
         """Read a neural model; see `load`."""

@@ -20,7 +20,7 @@ from moses_feature.decoder.marked_options import GIVEN, UNKNOWN, MarkedOptions
 from moses_feature.decoder.option_ranks import classes, ranked
 from moses_feature.decoder.records import WINDOW, Layout, Lookups, Options
 from moses_feature.decoder.resources import Resources
-from moses_feature.decoder.source_phrases import Sentence, SourcePhrases
+from moses_feature.decoder.source_phrases import Sentence, SourcePhrases, surface
 from moses_feature.decoder.system import MOST_OPTIONS, PhraseTable, ReorderingTable, System
 from moses_feature.decoder.table_cache import TableCache
 from moses_feature.decoder.tables import Rows, TargetPhrases, read_reordering, read_table
@@ -29,9 +29,12 @@ from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
 from moses_feature.moses.xml_input import Marks
 from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.compiled import compiled
+from moses_feature.runtime.errors import MosesFeatureError
 
 DEFAULT_LONGEST_PHRASE = 20
 """The longest source phrase in words, if the ini sets no `max-phrase-length`."""
+UNKNOWN_FACTOR = b"|UNK"
+"""Each further factor of an unknown word, as Moses has it."""
 
 
 class OutOfContext(NamedTuple):
@@ -64,7 +67,7 @@ class PhraseOptions:
         roots: (sentences, tree models) their states at the beginning of each sentence.
         models: the language models, then joint models, then tree models; they number all target
             words of the options.
-        target_words: the target words by number.
+        target_words: what is shown of target words, by the numbers of `shown`.
 
     Args:
         system: the tables and models to read.
@@ -88,7 +91,7 @@ class PhraseOptions:
         self._count_columns = 3 if system.counts else 0
         longest = min(system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE), WINDOW)
         sources = SourcePhrases(sentences, longest)
-        self._targets = TargetPhrases()
+        self._targets = TargetPhrases(system.target_factors)
         self._cache = TableCache(system.cache, sentences, longest)
         rows = [self._rows(table, sources) for table in system.tables]
         rows.append(self._unknown_words(sentences, sources, rows))
@@ -106,8 +109,8 @@ class PhraseOptions:
         phrases = len(sources) + len(self._marked.lengths)
         self.offsets = np.searchsorted(self._source, np.arange(phrases + 1))
         self._words, self.word_offsets = self._targets.split()
-        words = self._targets.words
-        self.target_words = [words.of(number) for number in range(words.used[0])]
+        words = self._targets.words.all()
+        self.target_words, self._shown = self._shown_words(words)
         self.spans = self._marked.spans
         self.layout = self._layout([part.scores for part in rows], sources)
         self._forward_class = classes(self.layout.forward)
@@ -121,14 +124,15 @@ class PhraseOptions:
             network.read(sentences)
         self.models = LanguageModels([*plain, *joint], buffer, trees)
         self.roots = self.models.roots(len(sentences))
-        self.models.add_words(self.target_words[1:])
+        self.models.add_words(words[1:])
         self._limits = np.array([table.limit for table in system.tables], dtype=np.int64)
         self._score_without_context()
 
     def _rows(self, table: PhraseTable, sources: SourcePhrases) -> Rows:
         system, targets = self._system, self._targets
         wanted = system.reads_links, system.counts
-        asked = f"{table.scores} scores, links: {wanted[0]}, counts: {wanted[1]}"
+        factors = f"{system.target_factors} factors"
+        asked = f"{table.scores} scores, {factors}, links: {wanted[0]}, counts: {wanted[1]}"
         index = self._resources.indexes.get(table.path)
         read = partial(read_table, table, sources, targets, *wanted, index)
         return self._cache.rows(table.path, asked, sources, targets, read)
@@ -145,7 +149,8 @@ class PhraseOptions:
         sources.gather(1)
         numbers = np.array([sources.number_of(word) for word in words], dtype=np.int64)
         unknown = np.flatnonzero(~np.isin(numbers, known) | self._system.counts).tolist()
-        targets = [self._targets.number(words[number]) for number in unknown]
+        others = UNKNOWN_FACTOR * (self._system.target_factors - 1)
+        targets = [self._targets.number(words[number] + others) for number in unknown]
         return Rows(
             numbers[unknown],
             np.array(targets, dtype=np.int64),
@@ -348,8 +353,29 @@ class PhraseOptions:
         column = self._system.features.columns(name)[score]
         return int(np.flatnonzero(self.layout.fixed_columns == column)[0])
 
+    def _shown_words(self, words: Sequence[bytes]) -> tuple[list[bytes], Integers]:
+        """Return what is shown of words, and its number for each word of all phrases."""
+        if self._system.target_factors == 1:
+            return [*words], self._words
+        shown = surface(words)
+        distinct = [*dict.fromkeys(shown)]
+        numbers = {word: number for number, word in enumerate(distinct)}
+        of_words = np.array([numbers[word] for word in shown], dtype=np.int64)
+        return distinct, of_words[self._words]
+
+    def shown(self, options: Options) -> Options:
+        """Return options with words as they are shown: of several factors the first one."""
+        return options._replace(words=self._shown)
+
+    def _check_factors(self) -> None:
+        if self._system.target_factors > 1:
+            raise MosesFeatureError(
+                "given translations are not found in a system of several target factors"
+            )
+
     def target_number(self, words: Sequence[bytes]) -> int:
         """Return the number of a target phrase, -1 if no option has it."""
+        self._check_factors()
         return self._targets.phrases.number(b" ".join(words))
 
     def only_from(self, sentence: int, options: Options, reference: Integers) -> Options:
@@ -370,6 +396,7 @@ class PhraseOptions:
 
     def word_numbers(self, words: Sequence[bytes]) -> Integers:
         """Return the numbers of target words, -1 for words of no option."""
+        self._check_factors()
         return np.array([self._targets.words.number(word) for word in words], dtype=np.int64)
 
 

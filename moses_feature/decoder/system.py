@@ -65,6 +65,7 @@ NO_EFFECT = (
     "feature",
     "weight",
     "input-factors",
+    "output-factors",
     "mapping",
     "threads",
     "verbose",
@@ -125,6 +126,7 @@ class System:
         distortion_limit: the longest jump in source words.
         settings: numbers from other sections: `stack`, `cube-pruning-pop-limit`,
             `max-phrase-length`.
+        target_factors: factors of target words; translations show the first one.
         alignments: whether n-best lists have word alignments
             (`print-alignment-info-in-n-best`).
         segmentation: whether they have the phrases (`include-segmentation-in-n-best`).
@@ -141,6 +143,7 @@ class System:
     names: dict[str, str]
     distortion_limit: int
     settings: dict[str, int]
+    target_factors: int = 1
     alignments: bool = False
     segmentation: bool = False
     counts: bool = False
@@ -162,6 +165,7 @@ class System:
         for feature in ini.features:
             _check_feature(ini, feature)
         _check_mapping(ini)
+        target_factors = _target_factors(ini)
         tables, reordering_tables, language_models = [], [], []
         joint_models, networks = [], []
         names: dict[str, str] = {}
@@ -171,7 +175,9 @@ class System:
             elif feature.kind == "LexicalReordering":
                 reordering_tables.append(_reordering_table(ini, feature))
             elif feature.kind == "KENLM":
-                language_models.append(LanguageModelFile(file_of(ini, feature), feature.name))
+                factor = int(feature.arguments.get("factor", "0"))
+                model = LanguageModelFile(file_of(ini, feature), feature.name, factor=factor)
+                language_models.append(model)
             elif feature.kind == "NeuralLM":
                 language_models.append(neural_lm_of(ini, feature))
             elif feature.kind == "BilingualNPLM":
@@ -194,6 +200,7 @@ class System:
             names,
             WINDOW if limit < 0 else min(limit, WINDOW),
             settings,
+            target_factors,
             alignments=_is_set(ini, ALIGNMENTS),
             segmentation=_is_set(ini, SEGMENTATION),
         )
@@ -211,10 +218,8 @@ def _check_feature(ini: MosesIni, feature: Feature) -> None:
     unknown = set(feature.arguments) - KEYS[feature.kind] - KEYS_OF_ALL
     if unknown:
         raise ini.error(line, f"keys of {feature.kind} that can be followed", ", ".join(unknown))
-    for key in ("input-factor", "output-factor", "factor"):
-        if feature.arguments.get(key, "0") != "0":
-            expected = f"{key}=0: one factor"
-            raise ini.error(line, expected, f"{key}={feature.arguments[key]}")
+    if (factor := feature.arguments.get("input-factor", "0")) != "0":
+        raise ini.error(line, "input-factor=0: one factor", f"input-factor={factor}")
     same = [other for other in ini.features if other.kind == feature.kind]
     if feature.kind in AT_MOST_ONCE and len(same) > 1:
         raise ini.error(line, f"one {feature.kind}", f"{len(same)}")
@@ -222,10 +227,31 @@ def _check_feature(ini: MosesIni, feature: Feature) -> None:
         raise ini.error(line, f"one score of {feature.kind}", f"{feature.score_count}")
 
 
+def _target_factors(ini: MosesIni) -> int:
+    """Return how many factors the target words of all tables have.
+
+    Raises:
+        FormatError: tables of different factors, or a model of a factor that they do not have.
+    """
+    of_tables = next((table.arguments.get("output-factor", "0") for table in ini.tables()), "0")
+    count = len(of_tables.split(","))
+    expected = ",".join(map(str, range(count)))
+    for feature in ini.features:
+        if (found := feature.arguments.get("output-factor", expected)) != expected:
+            raise ini.error(feature.line_number, f"output-factor={expected}", found)
+        factor = feature.arguments.get("factor", "0")
+        most = count if feature.kind == "KENLM" else 1
+        if factor not in map(str, range(most)):
+            known = ", ".join(map(str, range(most)))
+            raise ini.error(feature.line_number, f"factor={known}", f"factor={factor}")
+    return count
+
+
 def _check_mapping(ini: MosesIni) -> None:
     """Check that each phrase table is a decoding path of its own."""
-    if ini.settings.get("input-factors", ["0"]) != ["0"]:
-        raise MosesFeatureError(f"{ini.path}: [input-factors]: expected 0 alone: one factor")
+    for section in ("input-factors", "output-factors"):
+        if ini.settings.get(section, ["0"]) != ["0"]:
+            raise MosesFeatureError(f"{ini.path}: [{section}]: expected 0 alone: one factor")
     lines = ini.settings.get("mapping")
     if lines is None:
         return

@@ -30,6 +30,7 @@ from moses_feature.moses.phrase_table import (
     SEPARATOR,
     TARGET,
     split_fields,
+    tokens,
 )
 from moses_feature.moses.scanning import (
     BAR,
@@ -75,11 +76,22 @@ class TargetPhrases:
     Attributes:
         phrases: target phrases, their words with one space between them.
         words: all words; `split` numbers those of the phrases.
+        factors: how many each word has; of one, only the first is kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, factors: int = 1) -> None:
+        self.factors = factors
         self.phrases = new_strings()
         self.words, _ = added(new_strings(), [b"</s>"])
+
+    def phrase_of(self, field: bytes) -> bytes | None:
+        """Return the phrase in a field of a table; None if a word has too few factors."""
+        if self.factors == 1:
+            return b" ".join(surface_words(field))
+        words = tokens(field)
+        if any(word.count(b"|") != self.factors - 1 for word in words):
+            return None
+        return b" ".join(words)
 
     def number(self, phrase: bytes) -> int:
         """Return the number of a phrase; a new one if it was not seen before."""
@@ -265,7 +277,10 @@ class _Reader:
         fields = form.score_field, form.least, form.most or MOST_FIELDS
         array = np.frombuffer(block, dtype=np.uint8)
         of_rows = rows.target, rows.scores
-        _parse(array, lines, *fields, self._targets is not None, form.new, known, *of_rows)
+        if self._targets and self._targets.factors > 1:
+            rows.target[:] = ODD
+        else:
+            _parse(array, lines, *fields, self._targets is not None, form.new, known, *of_rows)
         if form.with_links:
             places = zip(lines.begin.tolist(), lines.end.tolist(), strict=True)
             rows.links[:] = [links_of(block[begin:end]) for begin, end in places]
@@ -291,7 +306,10 @@ class _Reader:
         scores = _log_scores(fields[form.score_field], form.scores, self._path, number)
         if self._targets is None:
             return UNKNOWN, scores
-        phrase = b" ".join(surface_words(fields[TARGET]))
+        phrase = self._targets.phrase_of(fields[TARGET])
+        if phrase is None:
+            expected = f"target words of {self._targets.factors} factors, as the ini says"
+            raise FormatError(self._path, expected, shown(fields[TARGET]), number)
         if form.new:
             return self._targets.number(phrase), scores
         return self._targets.phrases.number(phrase), scores

@@ -35,6 +35,13 @@ class Strings(NamedTuple):
         """Return the string of a number."""
         return self.pool[self.begin[number] : self.end[number]].tobytes()
 
+    def all(self) -> list[bytes]:
+        """Return all strings in the order of their numbers."""
+        count, size = self.used.tolist()
+        content = self.pool[:size].tobytes()
+        bounds = zip(self.begin[:count].tolist(), self.end[:count].tolist(), strict=True)
+        return [content[first:last] for first, last in bounds]
+
     def number(self, string: bytes) -> int:
         """Return the number of a string, -1 if it has none."""
         found: int = _number(self, np.frombuffer(string, dtype=np.uint8))
