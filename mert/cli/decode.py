@@ -91,7 +91,9 @@ def mert_decode(
     """Translate the standard input, a sentence on each line, with the embedded decoder.
 
     Reads moses.ini and the text tables and KenLM models that it names; it refuses what it cannot
-    follow. Relative paths in the ini are relative to the current directory, as for Moses.
+    follow. Relative paths in the ini are relative to the current directory, as for Moses. The whole
+    input is read first, and its part of the tables; moses-feature translate --tokens translates
+    line by line.
 
     \b
     Example:
