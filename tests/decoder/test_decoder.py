@@ -560,7 +560,7 @@ def test_an_error_in_a_process_is_reported(tmp_path):
             "line 13: expected a feature function",
         ),
         ("order=3", "order=3 lmodel-dub=1", "expected keys of KENLM that can be followed"),
-        (" factor=0 path", " factor=1 path", "expected factor=0: one factor"),
+        (" factor=0 path", " factor=1 path", "expected factor=0, found factor=1"),
         (f"type={TYPE}", "type=hier-msd-bidirectional-fe", "cannot decode 'hier'"),
         (f"type={TYPE}", "type=wbe-bidirectional-fe", "expected one of msd, mslr"),
         (f"type={TYPE}", "type=msd-backward-fe", "expected 3 weights for msd-backward-fe, found 6"),
@@ -624,7 +624,7 @@ def test_default_scores_of_reordering(tmp_path):
 
 
 def test_types_of_reordering():
-    with pytest.raises(UsageError, match="only phrase, wbe, msd, mslr"):
+    with pytest.raises(UsageError, match="only wbe, phrase, msd, mslr"):
         ReorderingType.parse("msd-sideways-fe")
     assert ReorderingType.parse(TYPE).features == 6
     assert ReorderingType.parse("mslr-bidirectional-fe-collapseff").features == 2
