@@ -19,9 +19,12 @@ from moses_feature.build.smoothing import MOST_COUNTED, PairCounts, smoothing_of
 from moses_feature.build.table_text import Links, Numbers, TableWriter
 from moses_feature.decoder.reordering import ReorderingType
 from moses_feature.runtime.arrays import Flags, Floats, Floats32, Integers
+from moses_feature.runtime.processes import cores
 
 PAIRS_TOGETHER = 4_000_000
 """The occurrences of phrase pairs in a part, at most, unless a single phrase has more."""
+PAIRS_AT_LEAST = 250_000
+"""That many are worth a part of their own, for each core to have one: a part reads all links."""
 SMOOTHING = 0.5
 """Added to the count of each orientation, as `train-model.perl` has it."""
 
@@ -74,7 +77,9 @@ class Tables:
         if wanted is not None:
             self._of_source[~wanted] = 0  # no line asks for their counts
         self._writer = TableWriter(extraction)
-        self.bounds = _bounds(self._of_source, PAIRS_TOGETHER)
+        of_a_core = -(-int(self._of_source.sum()) // cores())
+        most = min(PAIRS_TOGETHER, max(PAIRS_AT_LEAST, of_a_core))
+        self.bounds = _bounds(self._of_source, most)
         self._pairs = self._pair_counts()
         self._smoothing = smoothing_of(settings.smoothing, self._pairs)
 
