@@ -8,7 +8,7 @@ occurs.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,7 @@ class LanguageModel:
     Attributes:
         text: the text, its sentences with their marks.
         levels: the n-grams of each order.
-        unknown: log10 p of an unknown word.
+        unknown: log10 p of an unknown word, if the text has none.
     """
 
     text: Text
@@ -62,13 +62,14 @@ class LanguageModel:
     def arpa(self) -> Iterator[bytes]:
         """Yield the model as an ARPA file, in parts."""
         sizes = [int(level.kept.sum()) for level in self.levels]
-        sizes[0] += 1  # the unknown word
+        counted = UNKNOWN in self.text.words
+        sizes[0] += not counted
         yield b"\\data\\\n"
         for order, size in enumerate(sizes, 1):
             yield b"ngram %d=%d\n" % (order, size)
         for order, level in enumerate(self.levels, 1):
             yield b"\n\\%d-grams:\n" % order
-            if order == 1:
+            if order == 1 and not counted:
                 yield b"%.7g\t%b\t0\n" % (self.unknown, UNKNOWN)
             length = np.full(len(level.kept), order, dtype=np.int8)
             side = Side(Pool.of(self.text.words), self.text.ids, level.grams.place, length)
@@ -84,7 +85,10 @@ class LanguageModel:
 
 
 def estimate(
-    sentences: Iterable[Sequence[bytes]], order: int, prune: Sequence[int] = ()
+    sentences: Iterable[Sequence[bytes]],
+    order: int,
+    prune: Sequence[int] = (),
+    vocabulary: Set[bytes] | None = None,
 ) -> LanguageModel:
     """Estimate a model.
 
@@ -93,13 +97,18 @@ def estimate(
         order: words of an n-gram, at most.
         prune: n-grams of order 1, 2, … that occur so often or less are left out; the last number
             counts for all higher orders.
+        vocabulary: all other words count as unknown ones; None for no others.
     """
+    if vocabulary is not None:
+        known = vocabulary
+        sentences = ([w if w in known else UNKNOWN for w in of] for of in sentences)
     text = Text.of_sentences([BEGIN, *sentence, END] for sentence in sentences)
     grams = grams_of(text, order)
     begin = text.words.index(BEGIN)
     levels: list[Level] = []
     raw = [np.bincount(of.at[of.at != NONE], minlength=len(of.place)) for of in grams]
-    below = np.full(len(grams[0].place), 1 / len(grams[0].place))  # all words, UNKNOWN for BEGIN
+    words = len(grams[0].place) - (UNKNOWN in text.words)  # without BEGIN, with UNKNOWN
+    below = np.full(len(grams[0].place), 1 / words)
     unknown = 0.0
     for number, of in enumerate(grams):
         counts = raw[number]

@@ -1,24 +1,23 @@
-"""KenLM models for data selection: read, or estimated from texts by `lmplz`."""
+"""KenLM models for data selection: read, or estimated from texts."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
+from moses_feature.build.language_model import BEGIN, END, UNKNOWN, estimate
 from moses_feature.moses.language_model import LOG_10, is_binary, load_kenlm
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.errors import MosesFeatureError
 
 ARPA = b"\\data\\"
+SYMBOLS = (BEGIN, END, UNKNOWN)
 FEWEST_IN_DOMAIN = 2
 """The least count of a word of the in-domain vocabulary (Moore and Lewis 2010, section 3)."""
-LINES_SHOWN = 5
 
 
 class DomainModel:
@@ -78,69 +77,27 @@ def no_words(path: str) -> MosesFeatureError:
     return MosesFeatureError(f"{path}: expected words, found none")
 
 
-class Estimator:
-    """Estimates models with `lmplz`, all with one vocabulary.
+def estimated(
+    sentences: Iterable[list[bytes]], path: str, vocabulary: set[bytes] | None, order: int
+) -> DomainModel:
+    """Estimate a model.
 
     Args:
-        vocabulary: the words that the models know; None for all.
+        sentences: as words.
+        path: the file that they are from, for errors.
+        vocabulary: the words that it knows; None for all.
         order: words of an n-gram.
 
     Raises:
-        UsageError: there is no `lmplz` on the PATH.
+        MosesFeatureError: the sentences have no words.
     """
-
-    def __init__(self, vocabulary: set[bytes] | None, order: int) -> None:
-        binary = shutil.which("lmplz")
-        if binary is None:
-            raise UsageError(
-                "no lmplz on the PATH to estimate a language model with: give ARPA or binary "
-                "files of KenLM, or put lmplz (of KenLM or of Moses) on the PATH"
-            )
-        self._binary = binary
-        self._vocabulary = vocabulary
-        self._order = order
-
-    def model(self, sentences: Iterable[list[bytes]], path: str) -> DomainModel:
-        """Return a model of some sentences.
-
-        Args:
-            sentences: as words.
-            path: the file that they are from, for errors.
-
-        Raises:
-            MosesFeatureError: the sentences have no words, or `lmplz` fails.
-        """
-        with tempfile.TemporaryDirectory(prefix="moses-feature-lm-") as folder:
-            text, arpa, words = (Path(folder) / name for name in ("text", "arpa", "words"))
-            words_written = 0
-            with text.open("wb") as file:
-                for sentence in sentences:
-                    file.write(b" ".join(sentence) + b"\n")
-                    words_written += len(sentence)
-            if not words_written:
-                raise no_words(path)
-            command = [
-                self._binary,
-                "-o",
-                str(self._order),
-                "--text",
-                str(text),
-                "--arpa",
-                str(arpa),
-                "-S",
-                "20%",
-                "-T",
-                folder + os.sep,
-                "--discount_fallback",
-                "--skip_symbols",
-            ]
-            if self._vocabulary is not None:
-                words.write_bytes(b"\n".join(sorted(self._vocabulary)) + b"\n")
-                command += ["--limit_vocab_file", str(words)]
-            done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
-            if done.returncode != 0:
-                said = done.stderr.decode(errors="replace").strip().splitlines()[-LINES_SHOWN:]
-                raise MosesFeatureError(
-                    f"{self._binary} ended with exit code {done.returncode}: " + "\n".join(said)
-                )
-            return DomainModel(arpa)
+    words = ([word for word in of if word not in SYMBOLS] for of in sentences)
+    with_words = (of for of in words if of)
+    if (first := next(with_words, None)) is None:
+        raise no_words(path)
+    model = estimate(chain([first], with_words), order, vocabulary=vocabulary)
+    with tempfile.TemporaryDirectory(prefix="moses-feature-lm-") as folder:
+        arpa = Path(folder) / "arpa"
+        with arpa.open("wb") as file:
+            file.writelines(model.arpa())
+        return DomainModel(arpa)

@@ -20,7 +20,7 @@ from moses_feature.moses.phrase_table import tokens
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.selection.domain_models import (
     DomainModel,
-    Estimator,
+    estimated,
     is_model,
     read_sentences,
     vocabulary_of,
@@ -102,14 +102,14 @@ class Selector:
     """Ranks a corpus of one or two sides.
 
     Raises:
-        UsageError: a model must be estimated and there is no `lmplz`.
-        MosesFeatureError: a file cannot be read.
+        UsageError: of both models, one is a file and the other one a text.
+        MosesFeatureError: a file cannot be read, or has no words.
     """
 
     def __init__(self, sides: Sequence[Side], settings: SelectionSettings) -> None:
         self._sides = sides
         self._settings = settings
-        self._estimators: list[Estimator | None] = []
+        self._vocabularies: list[set[bytes] | None] = []
         self._models: list[tuple[DomainModel, DomainModel]] = []
         for side in sides:
             self._add_models(side)
@@ -124,21 +124,16 @@ class Selector:
             raise UsageError(
                 f"{found}: expected two models or two texts, since both must know the same words"
             )
-        estimator = None
-        if from_text or side.dev is not None:
-            words = vocabulary_of(side.in_domain) if from_text else None
-            estimator = Estimator(words, self._settings.order)
-        self._estimators.append(estimator)
-        if not from_text or estimator is None:
+        if not from_text:
+            self._vocabularies.append(None)
             self._models.append((DomainModel(side.in_domain), DomainModel(side.general or "")))
             return
+        words, order = vocabulary_of(side.in_domain), self._settings.order
+        self._vocabularies.append(words)
+        inside = estimated(read_sentences(side.in_domain), side.in_domain, words, order)
         general = self._drawn(side) if side.general is None else read_sentences(side.general)
-        self._models.append(
-            (
-                estimator.model(read_sentences(side.in_domain), side.in_domain),
-                estimator.model(general, side.general or side.text),
-            )
-        )
+        of_all = estimated(general, side.general or side.text, words, order)
+        self._models.append((inside, of_all))
 
     def _drawn(self, side: Side) -> list[list[bytes]]:
         """Draw sentences from the corpus, as many as the domain's text has."""
@@ -195,13 +190,13 @@ class Selector:
             chosen = np.zeros(len(ranking.scores), dtype=np.bool_)
             chosen[ranking.order[:count]] = True
             entropies = []
-            for side, estimator in zip(self._sides, self._estimators, strict=True):
-                if estimator is None or side.dev is None:
+            for side, words in zip(self._sides, self._vocabularies, strict=True):
+                if side.dev is None:
                     raise UsageError("a development text is needed for each side")
                 kept = (
-                    w for w, flag in zip(read_sentences(side.text), chosen, strict=True) if flag
+                    of for of, flag in zip(read_sentences(side.text), chosen, strict=True) if flag
                 )
-                model = estimator.model(kept, side.text)
+                model = estimated(kept, side.text, words, self._settings.order)
                 entropies.append(model.of_text(read_sentences(side.dev), side.dev))
             found.append((count, entropies))
         return found

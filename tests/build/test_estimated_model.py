@@ -39,6 +39,20 @@ def test_against_a_plain_twin(seed, order):
         assert found[gram][0] == pytest.approx(math.log10(p), abs=2e-6)
 
 
+def test_words_outside_the_vocabulary_are_the_unknown_word(tmp_path):
+    sentences, known = random_text(4), {*WORDS[:20]}
+    content = b"".join(estimate(sentences, 3, vocabulary=known).arpa())
+    mapped = [tuple(w if w in known else UNKNOWN for w in sentence) for sentence in sentences]
+    found = parsed(content)
+    expected = {b" ".join(gram): p for gram, p in kneser_ney(mapped, 3).items()}
+    assert found.keys() == {*expected, BEGIN}
+    for gram, p in expected.items():
+        assert found[gram][0] == pytest.approx(math.log10(p), abs=2e-6)
+    (tmp_path / "lm.arpa").write_bytes(content)
+    model = kenlm.Model(str(tmp_path / "lm.arpa"))
+    assert model.score("a w80 b") == model.score("a never-seen b")
+
+
 @pytest.mark.parametrize("prune", [(), (0, 0, 1), (0, 1)])
 def test_probabilities_sum_to_one(tmp_path, prune):
     sentences = random_text(5)

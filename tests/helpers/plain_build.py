@@ -201,7 +201,7 @@ def kneser_ney(sentences: Sequence[Words], order: int) -> dict[Words, float]:
             left = sum(discounts[min(c, 3)] for c in here) / sum(here)
             lower = p[gram[1:]] if n else 1 / len(words)
             p[gram] = (count - discounts[min(count, 3)]) / sum(here) + left * lower
-        if n == 0:
+        if n == 0 and (UNKNOWN,) not in p:
             here = contexts[()]
             p[UNKNOWN,] = sum(discounts[min(c, 3)] for c in here) / sum(here) / len(words)
     return p

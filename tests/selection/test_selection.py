@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,36 +12,10 @@ from moses_feature.build.language_model import estimate
 from moses_feature.selection.domain_models import DomainModel
 from moses_feature.selection.selector import SelectionSettings, Selector, Side
 
-LMPLZ = f"""#!{sys.executable}
-import sys
-from moses_feature.build.language_model import estimate
-def value(option):
-    return sys.argv[sys.argv.index(option) + 1]
-known = None
-if "--limit_vocab_file" in sys.argv:
-    known = set(open(value("--limit_vocab_file")).read().split())
-lines = [line.split() for line in open(value("--text"))]
-if not lines:
-    sys.exit("lmplz stand-in: no lines")
-text = [[word if not known or word in known else "<unk>" for word in line] for line in lines]
-sentences = [[word.encode() for word in line] for line in text]
-open(value("--arpa"), "wb").writelines(estimate(sentences, int(value("-o"))).arpa())
-"""
-
 
 def arpa(sentences, order: int) -> bytes:
     """Return the text of a language model."""
     return b"".join(estimate([[w.encode() for w in s] for s in sentences], order).arpa())
-
-
-@pytest.fixture
-def lmplz(tmp_path, monkeypatch):
-    """Put a stand-in for lmplz on the PATH."""
-    binary = tmp_path / "bin" / "lmplz"
-    binary.parent.mkdir()
-    binary.write_text(LMPLZ)
-    binary.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{binary.parent}{os.pathsep}{os.environ['PATH']}")
 
 
 def sentences(words: str, count: int, seed: int) -> list[list[str]]:
@@ -88,7 +60,6 @@ def select(run, words: str, exit_code: int = 0):
     return run("text", "select", *words.split(), "--output-dir", "out", exit_code=exit_code)
 
 
-@pytest.mark.usefixtures("lmplz")
 def test_planted_pairs_come_out_on_top(tmp_path, corpus, run):
     result = select(run, "c.de c.fr --in-domain in.de --in-domain in.fr --lines 60")
     scores = np.loadtxt(tmp_path / "out" / "scores.gz")
@@ -119,7 +90,7 @@ def test_models_in_files(tmp_path, run):
     assert 280 < len(kept) <= 300
 
 
-@pytest.mark.usefixtures("corpus", "lmplz")
+@pytest.mark.usefixtures("corpus")
 def test_a_development_text_decides(tmp_path, run):
     result = select(
         run,
@@ -130,7 +101,7 @@ def test_a_development_text_decides(tmp_path, run):
     assert result.stderr.count("perplexity of the development texts") == 7
 
 
-@pytest.mark.usefixtures("corpus", "lmplz")
+@pytest.mark.usefixtures("corpus")
 def test_bad_pairs_are_counted_and_left_out(tmp_path, run):
     de, fr = ((tmp_path / name).read_bytes() for name in ("c.de", "c.fr"))
     (tmp_path / "c.de").write_bytes(b"\nx\n" + de)
@@ -146,7 +117,7 @@ def test_bad_pairs_are_counted_and_left_out(tmp_path, run):
 BOTH = "c.de c.fr --in-domain in.de --in-domain in.fr"
 
 
-@pytest.mark.usefixtures("corpus", "lmplz")
+@pytest.mark.usefixtures("corpus")
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -164,14 +135,14 @@ def test_commands_that_make_no_sense(tmp_path, run, words, code, message):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.usefixtures("corpus", "lmplz")
+@pytest.mark.usefixtures("corpus")
 def test_sides_of_unequal_lengths(tmp_path, run):
     (tmp_path / "c.fr").write_text("le\n")
     result = select(run, f"{BOTH} --lines 3", exit_code=1)
     assert "c.fr at line 2: expected as many lines" in result.stderr
 
 
-@pytest.mark.usefixtures("corpus", "lmplz")
+@pytest.mark.usefixtures("corpus")
 def test_models_that_do_not_fit(tmp_path, run):
     alone = "in.arpa is a model: give another one by --general"
     (tmp_path / "in.arpa").write_bytes(arpa([["a"]], 2))
@@ -186,7 +157,7 @@ def test_models_that_do_not_fit(tmp_path, run):
     assert alone in result.stderr
 
 
-@pytest.mark.usefixtures("corpus", "lmplz")
+@pytest.mark.usefixtures("corpus")
 @pytest.mark.parametrize("content", ["", "\n\n"])
 def test_texts_without_words(tmp_path, run, content):
     (tmp_path / "empty").write_text(content)
@@ -200,14 +171,7 @@ def test_texts_without_words(tmp_path, run, content):
         assert "empty: expected words, found none" in result.stderr, result.stderr
 
 
-@pytest.mark.usefixtures("corpus", "lmplz")
-def test_without_lmplz(tmp_path, run, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    result = select(run, f"{BOTH} --lines 3", exit_code=2)
-    assert "no lmplz on the PATH" in result.stderr
-
-
-@pytest.mark.usefixtures("corpus", "lmplz")
+@pytest.mark.usefixtures("corpus")
 def test_drawn_sentences_depend_on_the_seed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     scores = [

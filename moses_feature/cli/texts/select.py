@@ -91,8 +91,8 @@ def select_command(
     Of one text, or of the two sides of a bitext. Lines are ranked by cross-entropy difference:
     Moore and Lewis (2010) for one text, Axelrod et al. (2011) for two. Writes them in their old
     order, under their old names, into a directory, and scores.gz with the score of every line of
-    the corpus (nats per word; lower is more like the domain). Models are estimated from texts by
-    lmplz, with the words that the in-domain text has twice or more.
+    the corpus (nats per word; lower is more like the domain). Models are estimated from texts
+    with the words that the in-domain text has twice or more.
 
     \b
     Example:
