@@ -208,6 +208,7 @@ found.told = controls.querySelector('output').textContent;
 """
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
 def test_in_a_browser(page):

@@ -261,6 +261,7 @@ found.ink = plot.layout.font.color;
 """What a reader does, and what comes of it."""
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
 def test_in_a_browser(table, run):
