@@ -39,7 +39,8 @@ from moses_feature.moses.system_directory import (
     fold_directory,
 )
 from moses_feature.runtime.arrays import Flags
-from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.cluster import check_address
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import (
     STANDARD_STREAM,
     Json,
@@ -151,6 +152,8 @@ def build(
             raise UsageError("--significance counts in the whole text: not with --folds")
     if settings.binary_lm:
         find_program(BUILD_BINARY)
+    if ray is not None:
+        check_address(ray)
     with locked_directory(directory, "building"):
         build_ = _Build(data, settings, directory, report, ray)
         with build_.open:
@@ -177,6 +180,8 @@ class _Build:
         if path.exists():
             return read_json(path, "a system")
         every = np.ones(len(self._texts.source), dtype=np.bool_)
+        if self.data.folds:
+            self._check_folds()
         self._write_alignment()
         self._write_tables(self.directory, None)
         self._write_model(self.directory, every)
@@ -371,11 +376,20 @@ class _Build:
             file.writelines(model.arpa())
         load_kenlm(path)
         if self.settings.binary_lm:
-            log = directory / f".{BINARY_MODEL}.log"
-            with whole_file(directory / BINARY_MODEL) as binary:
-                run_program([str(find_program(BUILD_BINARY)), str(path), str(binary)], log)
-            log.unlink()
+            self._write_binary_model(path, directory / BINARY_MODEL)
         ended()
+
+    def _write_binary_model(self, arpa: Path, path: Path) -> None:
+        """Have KenLM write a model in its binary format."""
+        program, log = find_program(BUILD_BINARY), path.with_name(f".{path.name}.log")
+        try:
+            with whole_file(path) as binary:
+                run_program([str(program), str(arpa), str(binary)], log)
+                if not (binary.is_file() and binary.stat().st_size):
+                    raise MosesFeatureError(f"{program} wrote no model, and said nothing of it")
+                load_kenlm(binary)
+        finally:
+            log.unlink(missing_ok=True)
 
     def _model_path(self, directory: Path) -> Path:
         """Return the language model that the ini names."""
@@ -423,6 +437,14 @@ class _Build:
             self._write_tables(directory, fold)
             self._write_model(directory, of_pairs != fold)
             self._write_ini(directory)
+
+    def _check_folds(self) -> None:
+        """Check that there are as many documents; a new build that fails leaves nothing behind."""
+        try:
+            _ = self._folds
+        except UsageError:
+            (self.directory / BUILD).unlink()
+            raise
 
     @cached_property
     def _folds(self) -> NDArray[np.int64]:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.decoder.source_phrases import surface_words
+from moses_feature.decoder.source_phrases import surface, surface_words
 from moses_feature.decoder.system import PhraseTable
 from moses_feature.decoder.tables import links_of
 from moses_feature.joint.texts import affiliate, affiliations
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.phrase_table import SOURCE, TARGET, split_fields
+from moses_feature.moses.phrase_table import SOURCE, TARGET, split_fields, tokens
 from moses_feature.runtime.arrays import Bytes, Integers
 from moses_feature.runtime.compiled import compiled
 from moses_feature.runtime.errors import FormatError
@@ -75,8 +75,10 @@ def links_error(tables: Sequence[PhraseTable], source: bytes, target: bytes) -> 
                 if source.split()[0] not in line:
                     continue
                 fields = split_fields(line, table.path, reader.line_number)
-                words = [surface_words(fields[place]) for place in (SOURCE, TARGET)]
-                if [b" ".join(side) for side in words] != [source, target]:
+                words = surface_words(fields[SOURCE]), tokens(fields[TARGET])
+                if b"|" not in target:
+                    words = words[0], surface(words[1])
+                if (b" ".join(words[0]), b" ".join(words[1])) != (source, target):
                     continue
                 try:
                     affiliations(links_of(line), *map(len, words))

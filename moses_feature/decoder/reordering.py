@@ -65,11 +65,15 @@ class ReorderingType:
             "features": FEATURES,
         }
         found = {"kind": "wbe", "direction": "backward", "condition": "fe", "features": "allff"}
+        given: set[str] = set()
         for part in name.split("-"):
             what = next((what for what, of in choices.items() if part in of), None)
             if what is None:
                 valid = ", ".join(chain.from_iterable(choices.values()))
                 raise UsageError(f"reordering type {name}: cannot decode {part!r}, only {valid}")
+            if what in given:
+                raise UsageError(f"reordering type {name}: expected one {what}, found {part}, too")
+            given.add(what)
             found[what] = part
         if "classes" not in found:
             classes = ", ".join(ORIENTATIONS)

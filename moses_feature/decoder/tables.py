@@ -85,11 +85,10 @@ class TargetPhrases:
         self.words, _ = added(new_strings(), [b"</s>"])
 
     def phrase_of(self, field: bytes) -> bytes | None:
-        """Return the phrase in a field of a table; None if a word has too few factors."""
-        if self.factors == 1:
-            return b" ".join(surface_words(field))
-        words = tokens(field)
-        if any(word.count(b"|") != self.factors - 1 for word in words):
+        """Return the phrase in a field of a table; None if a word lacks a factor."""
+        words = surface_words(field) if self.factors == 1 else tokens(field)
+        factors = [word.split(b"|") for word in words]
+        if any(len(of) != self.factors or b"" in of for of in factors):
             return None
         return b" ".join(words)
 
@@ -308,7 +307,7 @@ class _Reader:
             return UNKNOWN, scores
         phrase = self._targets.phrase_of(fields[TARGET])
         if phrase is None:
-            expected = f"target words of {self._targets.factors} factors, as the ini says"
+            expected = f"target words of {self._targets.factors} factors that are not empty"
             raise FormatError(self._path, expected, shown(fields[TARGET]), number)
         if form.new:
             return self._targets.number(phrase), scores

@@ -7,11 +7,14 @@ files.
 
 from __future__ import annotations
 
+import math
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from moses_feature.moses.phrase_table import NUMBER
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 
 OLD_SECTIONS = frozenset(("ttable-file", "lmodel-file", "weight-t", "weight-d", "weight-l"))
@@ -47,7 +50,7 @@ def converted(path: str | Path) -> bytes:
         MosesFeatureError: the file cannot be read.
     """
     try:
-        text = Path(path).read_bytes().decode(errors="surrogateescape")
+        text = Path(path).read_bytes().removeprefix(BOM_UTF8).decode(errors="surrogateescape")
     except OSError as error:
         raise MosesFeatureError(f"{path}: {error.strerror}") from error
     return _OldIni(str(path), text).converted().encode(errors="surrogateescape")
@@ -72,13 +75,8 @@ class _OldIni:
         section: str | None = None
         for number, line in enumerate(self.text.split("\n"), 1):
             content = line.partition("#")[0].strip()
-            header = re.fullmatch(r"\[([^\]]*)\]", content)
-            if header is not None:
-                name = header[1]
-                if name in REFUSED or (name.startswith("weight-") and name not in WEIGHTS):
-                    expected = f"one of {', '.join((*FILES, *WEIGHTS))}, or another setting"
-                    raise self._error(number, expected, f"[{name}]")
-                section = name if name in (*FILES, LIMITS, *WEIGHTS) else None
+            if content.startswith("["):
+                section = self._section(number, content)
                 if section is not None:
                     self.found[section] = []
                     continue
@@ -86,18 +84,35 @@ class _OldIni:
                 self.kept.append(line.rstrip("\r"))
             elif content:
                 self.found[section].append((number, content))
-        if "ttable-file" not in self.found:
+        if not self.found.get("ttable-file"):
             raise FormatError(self.path, "[ttable-file], an ini of the old format", "none")
+
+    def _section(self, number: int, header: str) -> str | None:
+        """Return the name of a section that is converted; None for others."""
+        found = re.fullmatch(r"\[\s*([^\]]*?)\s*\]", header)
+        if found is None:
+            raise self._error(number, "the name of a section in brackets", header)
+        name = found[1]
+        if name in REFUSED or (name.startswith("weight-") and name not in WEIGHTS):
+            expected = f"one of {', '.join((*FILES, *WEIGHTS))}, or another setting"
+            raise self._error(number, expected, f"[{name}]")
+        if name in self.found:
+            raise self._error(number, f"[{name}] once", "it twice")
+        return name if name in (*FILES, LIMITS, *WEIGHTS) else None
 
     def _error(self, number: int, expected: str, found: str) -> FormatError:
         return FormatError(self.path, expected, found, number)
 
     def _features(self) -> Iterator[str]:
-        limits = [limit for _, limit in self.found.get(LIMITS, [])]
+        tables = list(self._entries("ttable-file", 5))
+        limits = self.found.get(LIMITS, [])
+        if len(limits) > len(tables):
+            raise self._error(limits[-1][0], f"{len(tables)} lines in [{LIMITS}]", "more")
         yield from ("UnknownWordPenalty", "WordPenalty", "Distortion")
-        for n, (number, *fields) in enumerate(self._entries("ttable-file", 5)):
+        for n, (number, *fields) in enumerate(tables):
             kind, source, target, count, file = fields
-            limit = f" table-limit={limits[n]}" if n < len(limits) else ""
+            self._check_factors(number, source, target)
+            limit = f" table-limit={self._count(*limits[n])}" if n < len(limits) else ""
             yield (
                 f"{self._class(number, kind, TABLES)} name=TranslationModel{n} "
                 f"num-features={count} path={file} input-factor={source} output-factor={target}"
@@ -105,18 +120,19 @@ class _OldIni:
             )
         for n, (number, *fields) in enumerate(self._entries("distortion-file", 4)):
             factors, kind, count, file = fields
-            source, hyphen, target = factors.partition("-")
-            if not hyphen:
-                raise self._error(number, "factors of both sides, such as 0-0", factors)
+            source, _, target = factors.partition("-")
+            self._check_factors(number, source, target)
+            # A model given the source phrase alone must not name a factor of the target.
+            of_target = "" if "f" in kind.split("-") else f" output-factor={target}"
             yield (
                 f"LexicalReordering name=LexicalReordering{n} num-features={count} type={kind} "
-                f"input-factor={source} output-factor={target} path={file}"
+                f"input-factor={source}{of_target} path={file}"
             )
         for n, (number, *fields) in enumerate(self._entries("lmodel-file", 4)):
             kind, factor, order, file = fields
             yield (
                 f"{self._class(number, kind, MODELS)} name=LM{n} factor={factor} path={file} "
-                f"order={order}"
+                f"order={self._count(number, order)}"
             )
 
     def _entries(self, section: str, fields: int) -> Iterator[tuple[int, *tuple[str, ...]]]:
@@ -126,6 +142,11 @@ class _OldIni:
             if len(words) != fields:
                 raise self._error(number, f"{fields} fields in [{section}]", f"{len(words)}")
             yield number, *words
+
+    def _check_factors(self, number: int, *factors: str) -> None:
+        for of_side in factors:
+            if not re.fullmatch(r"[0-9](,[0-9])*", of_side):
+                raise self._error(number, "factors of both sides, such as 0", of_side or "none")
 
     def _class(self, number: int, kind: str, classes: dict[str, str]) -> str:
         if kind not in classes:
@@ -153,11 +174,18 @@ class _OldIni:
                 raise FormatError(self.path, expected, f"{there}")
 
     def _values(self, section: str) -> list[str]:
-        return [value for _, line in self.found.get(section, []) for value in line.split()]
+        """Return the weights of a section."""
+        values = []
+        for number, line in self.found.get(section, []):
+            for value in line.split():
+                if not (NUMBER.fullmatch(value.encode()) and math.isfinite(float(value))):
+                    raise self._error(number, "a finite number", value)
+                values.append(value)
+        return values
 
     def _count(self, number: int, text: str) -> int:
-        if not text.isdigit():
-            raise self._error(number, "a number of scores", text)
+        if not re.fullmatch("[0-9]{1,6}", text):
+            raise self._error(number, "a number", text)
         return int(text)
 
     def _taken(self, left: dict[str, list[str]], section: str, count: int) -> str:

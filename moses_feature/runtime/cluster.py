@@ -62,7 +62,7 @@ def connected(address: str) -> Iterator[Cluster]:
         UsageError: Ray is not installed, or the address is invalid.
         MosesFeatureError: there is no cluster at this address.
     """
-    _check_address(address)
+    check_address(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no usage statistics
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else Ray warns of the change
     if address == LOCAL:  # Ray's processes listen only on the loopback interface
@@ -91,8 +91,13 @@ def connected(address: str) -> Iterator[Cluster]:
         ray.shutdown()
 
 
-def _check_address(address: str) -> None:
-    """Check that a server listens at HOST:PORT; Ray would try for minutes."""
+def check_address(address: str) -> None:
+    """Check an address: that a server listens at HOST:PORT, for which Ray would try for minutes.
+
+    Raises:
+        UsageError: it is none.
+        MosesFeatureError: nobody answers there.
+    """
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon:
         if address not in (LOCAL, "auto"):

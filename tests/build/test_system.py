@@ -266,6 +266,11 @@ def test_a_binary_model(run, texts, monkeypatch):
     assert f"path={texts / 's/lm.binary'} order=2" in Path("s/moses.ini").read_text()
     assert Path("s/lm.binary").read_bytes() == read_gz(Path("s/lm.arpa.gz"))
     assert decode("s/moses.ini", text="en") == Path("fr").read_text().splitlines()
+    for badly, said in {"exit 0": "wrote no model", "echo x > $2": "expected a language"}.items():
+        program.write_text(f"#!/bin/sh\n{badly}\n")
+        failed = run("system", "build", "en", "fr", "other", *words, exit_code=1)
+        assert said in failed.stderr
+        assert not [p for p in Path("other").iterdir() if "binary" in p.name]
     program.write_text("#!/bin/sh\necho no room >&2\nexit 3\n")
     failed = run("system", "build", "en", "fr", "other", *words, exit_code=1)
     assert "build_binary ended with exit code 3; it had said:\nno room" in failed.stderr
@@ -285,6 +290,8 @@ def test_more_text_for_the_model(run):
     ("words", "said"),
     [
         (("--folds", 1), "--folds: expected 0, or 2 or more"),
+        (("--alignment", "links", "--folds", 91), "91 folds: expected as many documents, found 90"),
+        (("--ray", "nonsense"), "--ray 'nonsense': expected local, auto or HOST:PORT"),
         (("--documents", "en"), "--documents is for --folds"),
         (("--prune", "1 0"), "expected counts that do not fall, the first one 0"),
         (("--phrase-length", 128), "128 is not in the range"),
@@ -296,3 +303,4 @@ def test_more_text_for_the_model(run):
 def test_bad_options(run, words, said):
     code = 1 if said.startswith("none") else 2
     assert said in run("system", "build", "en", "fr", "s", *words, exit_code=code).output
+    assert not Path("s/build.json").exists()

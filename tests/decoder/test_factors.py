@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -150,9 +151,13 @@ def test_systems_that_cannot_be_decoded(tmp_path, change, message):
 
 def test_words_with_too_few_factors(tmp_path):
     write_model(tmp_path / "lm1", TEXT)
-    of = system(tmp_path, TABLE.replace("B|x ||| 0.6", "B ||| 0.6"), 0.5, 0.5)
-    with pytest.raises(FormatError, match="line 5: expected target words of 2 factors, as the ini"):
-        EmbeddedDecoder(of, [[b"b"]])
+    for word in ("B", "B|", "|x", "B||x"):
+        of = system(tmp_path, TABLE.replace("B|x ||| 0.6", f"{word} ||| 0.6"), 0.5, 0.5)
+        with pytest.raises(FormatError, match="line 5: expected target words of 2 factors that"):
+            EmbeddedDecoder(of, [[b"b"]])
+    of = system(tmp_path, TABLE.replace("||| 0.6", "||| 0.6 ||| 0-7"), 0.5, 0.5)
+    with pytest.raises(FormatError, match="table at line 5: "):
+        EmbeddedDecoder(replace(of, alignments=True), [[b"b"]])
     whole = EmbeddedDecoder(system(tmp_path, TABLE, 0.5, 0.5), [[b"b"]])
     with pytest.raises(MosesFeatureError, match="a system of several target factors"):
         whole.force(0, [b"B"])

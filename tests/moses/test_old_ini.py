@@ -112,6 +112,22 @@ def test_an_old_ini(run):
     assert not Path("newer.ini").exists()
 
 
+def test_a_model_of_the_old_ini_is_not_overwritten(run):
+    Path("old.ini").write_text(OLD.replace("/models/lm.srilm", "lm.arpa"))
+    Path("lm.arpa").write_text("a model")
+    refused = run("system", "convert", "old.ini", "lm.arpa", exit_code=2)
+    assert "lm.arpa would be overwritten" in refused.stderr
+    assert Path("lm.arpa").read_text() == "a model"
+
+
+def test_a_reordering_model_given_the_source_alone(tmp_path):
+    path = tmp_path / "old.ini"
+    path.write_bytes(
+        b"\xef\xbb\xbf" + OLD.replace("msd-bidirectional-fe", "msd-bidirectional-f").encode()
+    )
+    assert b"type=wbe-msd-bidirectional-f-allff input-factor=0 path=/models" in converted(path)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -119,8 +135,15 @@ def test_an_old_ini(run):
         ("[distortion-limit]", "[generation-file]", r"at line 25: .*found \[generation-file\]"),
         ("8 0 5 ", "1 0 5 ", "at line 20: expected an implementation of 0, 8, 9, found 1"),
         ("8 0 5 ", "8 5 ", r"at line 20: expected 4 fields in \[lmodel-file\], found 3"),
-        ("0-0 wbe", "0 wbe", "at line 23: expected factors of both sides, such as 0-0, found 0"),
-        ("0 0 0 5", "0 0 0 x", "at line 11: expected a number of scores, found x"),
+        ("0-0 wbe", "0 wbe", "at line 23: expected factors of both sides, such as 0, found none"),
+        ("0 0 0 5", "0 0 x 5", "at line 11: expected factors of both sides, such as 0, found x"),
+        ("0 0 0 5", "0 0 0 \u00b2", "at line 11: expected a number, found \u00b2"),
+        ("8 0 5 ", "8 0 x ", "at line 20: expected a number, found x"),
+        ("20\n0\n", "20\n0\n3\n", r"at line 17: expected 2 lines in \[ttable-limit\], found more"),
+        ("20\n0\n", "x\n0\n", "at line 15: expected a number, found x"),
+        ("[distortion-limit]", "[weight-w]", r"at line 48: expected \[weight-w\] once, found it"),
+        ("[weight-w]", "[weight-w", "at line 48: expected the name of a section in brackets"),
+        ("\n0.25\n", "\nnan\n", "at line 35: expected a finite number, found nan"),
         ("0.5\n0.6\n", "0.5\n", r"expected 7 or more in \[weight-d\], found 6"),
         ("0.25\n", "0.25 3\n", r"expected 2 in \[weight-l\], found 3"),
         ("\n-1\n", "\n", r"expected 1 or more in \[weight-w\], found 0"),

@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import NAME
+from moses_feature.moses.old_ini import converted
 from moses_feature.moses.system_directory import INI, SYSTEM_FILES
 from moses_feature.networks.files import is_cross_fitted, is_model_directory
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
@@ -90,10 +91,14 @@ class InputPath(click.Path):
             files = [Path(value) / INI, *own]
         if self._described:
             files.append(features_json(value))
-        if self._ini:
+        for read in (MosesIni.read, _converted) if self._ini else ():
             with suppress(MosesFeatureError, OSError):  # errors are reported when it is read
-                files += MosesIni.read(files[0]).files()
+                files += read(files[0]).files()
         return files
+
+
+def _converted(path: Path) -> MosesIni:
+    return MosesIni(path, converted(path))
 
 
 def _paths_from(begun: str, *, models: bool) -> list[str]:
@@ -218,19 +223,21 @@ def check_outputs(context: click.Context) -> None:
 def _check_not_read(
     kind: OutputPath, value: str, path: Path, read: Iterable[tuple[str, Path]]
 ) -> None:
-    if _is_standard_input(path):
-        raise UsageError(f"{path} is the standard input: write to another file")
+    if stream := _standard_stream(path):
+        raise UsageError(f"{path} is the standard {stream}: write to another file")
     for name, other in read:
         if (not name or name != kind.in_place) and _same(path, other):
             other_file = "another file" if str(other) == value else f"another file than {value}"
             raise UsageError(f"{other} would be overwritten: write to {other_file}")
 
 
-def _is_standard_input(path: Path) -> bool:
-    try:
-        return path.is_file() and os.path.samestat(path.stat(), os.fstat(0))
-    except OSError:  # it is closed, or nothing can be looked at
-        return False
+def _standard_stream(path: Path) -> str | None:
+    """Return the standard stream that a file is; it would be replaced while it is written."""
+    for number, name in enumerate(("input", "output", "error stream")):
+        with suppress(OSError):  # it is closed, or nothing can be looked at
+            if path.is_file() and os.path.samestat(path.stat(), os.fstat(number)):
+                return name
+    return None
 
 
 def _check_folder(value: str, kind: OutputPath) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.paths import READ, WRITE_INI
+from moses_feature.cli.common.paths import READ_INI, WRITE_INI
 
 
 @click.command("convert", cls=Command, no_args_is_help=True)
-@click.argument("old", type=READ)
+@click.argument("old", type=READ_INI)
 @click.argument("output", type=WRITE_INI)
 @debug_option
 def convert_command(old: str, output: str) -> None:
@@ -27,4 +27,4 @@ def convert_command(old: str, output: str) -> None:
     from moses_feature.moses.ini import MosesIni
     from moses_feature.moses.old_ini import converted
 
-    MosesIni(Path(output), converted(old)).write(Path(output))
+    MosesIni(Path(old), converted(old)).write(Path(output))
