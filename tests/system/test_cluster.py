@@ -129,7 +129,7 @@ def test_tables_of_a_cluster_are_those_of_one_machine(tmp_path, monkeypatch):
     assert len(tables) == 6
     for table in tables:
         assert read_gz("here" / table) == read_gz("there" / table)
-        assert len(read_gz("here" / table)) > 10_000
+        assert len(read_gz("here" / table)) > 1_000
 
 
 @pytest.mark.slow
