@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
-from moses_feature.build.language_model import BEGIN, END, UNKNOWN, estimate
 from moses_feature.moses.language_model import LOG_10, is_binary, load_kenlm
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.runtime.errors import MosesFeatureError
 
 ARPA = b"\\data\\"
-SYMBOLS = (BEGIN, END, UNKNOWN)
+SYMBOLS = (b"<s>", b"</s>", b"<unk>")
+"""Left out of texts."""
 FEWEST_IN_DOMAIN = 2
 """The least count of a word of the in-domain vocabulary (Moore and Lewis 2010, section 3)."""
 
@@ -91,6 +91,8 @@ def estimated(
     Raises:
         MosesFeatureError: the sentences have no words.
     """
+    from moses_feature.build.language_model import estimate  # the help of commands needs no numba
+
     words = ([word for word in of if word not in SYMBOLS] for of in sentences)
     with_words = (of for of in words if of)
     if (first := next(with_words, None)) is None:
