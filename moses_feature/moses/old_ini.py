@@ -178,7 +178,10 @@ class _OldIni:
         values = []
         for number, line in self.found.get(section, []):
             for value in line.split():
-                if not (NUMBER.fullmatch(value.encode()) and math.isfinite(float(value))):
+                if not (
+                    NUMBER.fullmatch(value.encode(errors="surrogateescape"))
+                    and math.isfinite(float(value))
+                ):
                     raise self._error(number, "a finite number", value)
                 values.append(value)
         return values

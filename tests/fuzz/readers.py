@@ -52,6 +52,7 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader, read_text
 from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import NbestLine, read_nbest
+from moses_feature.moses.old_ini import converted
 from moses_feature.moses.system_directory import SystemDirectory
 from moses_feature.moses.words import WordOptions
 from moses_feature.moses.xml_input import parse_marked
@@ -95,6 +96,11 @@ INI = (
     b"input-factor=0 output-factor=0 table-limit=20\nDistortion\n"
     b"[weight]\n# comment\nUnknownWordPenalty0= 1\nWordPenalty0= -1\nPhrasePenalty0= 0.2\n"
     b"T= 0.2 0.3\nDistortion0= 0.3\n"
+)
+OLD_INI = (
+    b"[input-factors]\n0\n[ttable-file]\n0 0 0 2 table # one\n[ttable-limit]\n20\n"
+    b"[lmodel-file]\n8 0 3 lm\n[distortion-file]\n0-0 wbe-msd-backward-fe 3 reordering\n"
+    b"[weight-d]\n0.3\n0.1 0.2 0.3\n[weight-l]\n0.5\n[weight-t]\n0.2\n1e-3\n[weight-w]\n-1\n"
 )
 NBEST = (
     b"0 ||| A B  ||| T= 0.5 -1.25 LM0= -3 ||| -1.5\n0 ||| A  ||| T= 0.5 -1 LM0= -4 ||| -2\n"
@@ -292,6 +298,19 @@ class Readers:
         if tables := ini.tables():
             ini.with_scores(tables[0], folder / "new", [0.1, 0.0]).write(folder / "out")
         ini.with_feature("NeuralLM name=N", "N", [1.0])
+
+    def read_old_ini(self, folder: Path, random_: random.Random) -> None:
+        """An ini of the old format, converted."""
+        (folder / "old").write_bytes(mutated(OLD_INI, random_))
+        MosesIni(folder / "old", converted(folder / "old"))
+
+    def read_factored_table(self, folder: Path, random_: random.Random) -> None:
+        """A phrase table whose target words have two factors, with links."""
+        (folder / "table").write_bytes(mutated(TABLE.replace(b" ||| A ", b" ||| A|X "), random_))
+        table = PhraseTable(str(folder / "table"), "T", 2, 20)
+        targets = TargetPhrases(2)
+        read_table(table, SourcePhrases([[b"a", b"b"]], 5), targets, with_links=True)
+        targets.split()
 
     def read_system(self, folder: Path, random_: random.Random) -> None:
         """What an ini asks of the embedded decoder."""
