@@ -3,8 +3,8 @@
     python benchmarks/sil_machine.py train.en train.fr test.en test.fr FOLDER
 
 Needs `pip install 'sil-machine[thot]'` beside this package. Its trainer holds 1,000 sentence pairs
-of the text out and tunes on them; it has a trigram model and eflomal or HMM links. Prints BLEU of
-the test set, as `mert-compare` has it, and seconds; FOLDER keeps the model.
+of the text out and tunes on them; it has a trigram model and links of HMM. Prints BLEU of the test
+set, as `mert-compare` has it, and seconds; FOLDER keeps the model.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ import sacrebleu
 from machine.corpora import TextFileTextCorpus
 from machine.tokenization import WHITESPACE_TOKENIZER
 from machine.translation.thot import ThotSmtModel, ThotSmtModelTrainer, ThotSmtParameters
+
+LINKS = "hmm"
+"""Its kind of word alignment."""
 
 
 def parameters_in(folder: Path) -> ThotSmtParameters:
@@ -32,20 +35,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     for name in ("source", "target", "test", "reference", "folder"):
         parser.add_argument(name, type=Path)
-    parser.add_argument("--links", default="hmm", help="its kind of word alignment")
     given = parser.parse_args()
     for name in ("tm", "lm"):
         (given.folder / name).mkdir(parents=True, exist_ok=True)
     texts = TextFileTextCorpus(given.source), TextFileTextCorpus(given.target)
     begun = time.perf_counter()
     parameters = parameters_in(given.folder)
-    with ThotSmtModelTrainer(given.links, texts[0].align_rows(texts[1]), parameters) as trainer:
+    with ThotSmtModelTrainer(LINKS, texts[0].align_rows(texts[1]), parameters) as trainer:
         trainer.train()
         trainer.save()
         parameters = trainer.parameters
     trained = time.perf_counter()
     sentences = given.test.read_text().splitlines()
-    with ThotSmtModel(given.links, parameters, WHITESPACE_TOKENIZER) as model:
+    with ThotSmtModel(LINKS, parameters, WHITESPACE_TOKENIZER) as model:
         found = [
             " ".join(result.target_tokens)
             for result in model.translate_batch([line.split() for line in sentences])

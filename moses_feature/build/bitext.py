@@ -26,7 +26,7 @@ from moses_feature.runtime.files import Json
 
 BAR = b"|||"
 _FORBIDDEN = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f|]")
-_MARKS = frozenset((b"<s>", b"</s>", b"<unk>"))
+MARKS = frozenset((b"<s>", b"</s>", b"<unk>"))
 
 Ids = NDArray[np.int32]
 
@@ -181,7 +181,7 @@ def _check(line: bytes, reader: LineReader) -> None:
         expected = "words without control characters and | (escaped: &#124;)"
         raise FormatError(reader.path, expected, shown(found[0]), reader.line_number)
     if b"<" in line:
-        for word in _MARKS.intersection(tokens(line)):
+        for word in MARKS.intersection(tokens(line)):
             expected = "words that do not mark sentences (escaped: &lt;s&gt;)"
             raise FormatError(reader.path, expected, shown(word), reader.line_number)
 

@@ -154,22 +154,20 @@ def build(
         find_program(BUILD_BINARY)
     if ray is not None:
         check_address(ray)
-    with locked_directory(directory, "building"):
-        build_ = _Build(data, settings, directory, report, ray)
-        with build_.open:
-            return build_.run(command)
+    with locked_directory(directory, "building"), ExitStack() as cluster:
+        return _Build(data, settings, directory, report, ray, cluster).run(command)
 
 
 @dataclass
 class _Build:
-    """One build and its directory."""
+    """One build and its directory; `cluster` is left when it ends, if it was joined."""
 
     data: BuildData
     settings: BuildSettings
     directory: Path
     report: Callable[[str, float | None], None]
     ray: str | None
-    open: ExitStack = field(default_factory=ExitStack)
+    cluster: ExitStack
     seconds: dict[str, float] = field(default_factory=dict)
     preparation: Json = field(default_factory=dict)
 
@@ -287,7 +285,7 @@ class _Build:
 
     @cached_property
     def _part_maker(self) -> PartMaker:
-        return self.open.enter_context(part_maker(self._tables, self.ray))
+        return self.cluster.enter_context(part_maker(self._tables, self.ray))
 
     def _timed(self, what: str) -> Callable[[], None]:
         begun = time.monotonic()

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.decoder.source_phrases import surface, surface_words
+from moses_feature.decoder.source_phrases import surface_words
 from moses_feature.decoder.system import PhraseTable
-from moses_feature.decoder.tables import links_of
+from moses_feature.decoder.tables import TargetPhrases, links_of
 from moses_feature.joint.texts import affiliate, affiliations
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import SOURCE, TARGET, split_fields, tokens
@@ -67,7 +67,9 @@ def _affiliate_all(
     return -1
 
 
-def links_error(tables: Sequence[PhraseTable], source: bytes, target: bytes) -> FormatError:
+def links_error(
+    tables: Sequence[PhraseTable], targets: TargetPhrases, source: bytes, target: bytes
+) -> FormatError:
     """Return the error for the table line in which a phrase pair has bad links."""
     for table in tables:
         with LineReader(table.path) as reader:
@@ -75,13 +77,11 @@ def links_error(tables: Sequence[PhraseTable], source: bytes, target: bytes) -> 
                 if source.split()[0] not in line:
                     continue
                 fields = split_fields(line, table.path, reader.line_number)
-                words = surface_words(fields[SOURCE]), tokens(fields[TARGET])
-                if b"|" not in target:
-                    words = words[0], surface(words[1])
-                if (b" ".join(words[0]), b" ".join(words[1])) != (source, target):
+                words = surface_words(fields[SOURCE])
+                if (b" ".join(words), targets.phrase_of(fields[TARGET])) != (source, target):
                     continue
                 try:
-                    affiliations(links_of(line), *map(len, words))
+                    affiliations(links_of(line), len(words), len(tokens(target)))
                 except ValueError as error:
                     expected, found = error.args
                     return FormatError(table.path, expected, found, reader.line_number)

@@ -182,7 +182,7 @@ class PhraseOptions:
         offsets, found, bad = affiliations_of(self.links, words, self.target, self.word_offsets)
         if bad >= 0:
             pair = sources.phrase(self._source[bad]), self._targets.phrases.of(self.target[bad])
-            raise links_error(self._system.tables, *pair)
+            raise links_error(self._system.tables, self._targets, *pair)
         self._affiliation_offsets, self._affiliations = offsets, found
 
     def _layout(self, scores: Sequence[Floats], sources: SourcePhrases) -> Layout:

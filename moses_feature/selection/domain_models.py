@@ -14,8 +14,6 @@ from moses_feature.moses.phrase_table import tokens
 from moses_feature.runtime.errors import MosesFeatureError
 
 ARPA = b"\\data\\"
-SYMBOLS = (b"<s>", b"</s>", b"<unk>")
-"""Left out of texts."""
 FEWEST_IN_DOMAIN = 2
 """The least count of a word of the in-domain vocabulary (Moore and Lewis 2010, section 3)."""
 
@@ -83,7 +81,7 @@ def estimated(
     """Estimate a model.
 
     Args:
-        sentences: as words.
+        sentences: as words; marks of sentences and of unknown words in them are left out.
         path: the file that they are from, for errors.
         vocabulary: the words that it knows; None for all.
         order: words of an n-gram.
@@ -91,9 +89,10 @@ def estimated(
     Raises:
         MosesFeatureError: the sentences have no words.
     """
-    from moses_feature.build.language_model import estimate  # the help of commands needs no numba
+    from moses_feature.build.bitext import MARKS  # the help of commands needs no numba
+    from moses_feature.build.language_model import estimate
 
-    words = ([word for word in of if word not in SYMBOLS] for of in sentences)
+    words = ([word for word in of if word not in MARKS] for of in sentences)
     with_words = (of for of in words if of)
     if (first := next(with_words, None)) is None:
         raise no_words(path)

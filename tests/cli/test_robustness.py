@@ -174,7 +174,7 @@ def test_two_runs_do_not_write_the_same_file(run, tmp_path, model_directory):
 
 
 def test_what_an_ini_names_is_not_overwritten(run, tmp_path, model_directory):
-    """Nor is the standard input; an ini itself may be changed in place."""
+    """Nor are the standard streams; an ini itself may be changed in place."""
     ini = "[feature]\nPhraseDictionaryMemory name=T num-features=2 path=in\nKENLM name=L path=lm\n"
     (tmp_path / "moses.ini").write_text(f"{ini}[weight]\nT= 1 1\nL= 1\n")
     for name in ("in.gz", "lm"):
@@ -212,6 +212,12 @@ def test_what_an_ini_names_is_not_overwritten(run, tmp_path, model_directory):
         command = [program, "model", "translate", model_directory, "--alignment-out", "lm"]
         done = subprocess.run(command, stdin=text, cwd=tmp_path, capture_output=True, check=False)
     assert (done.returncode, done.stderr.count(b"lm is the standard input")) == (2, 1)
+    with (tmp_path / "lm").open("ab") as said:
+        command = [program, "system", "add", "moses.ini", "/dev/stdout", "--model", "x"]
+        done = subprocess.run(
+            command, stdout=said, stderr=subprocess.PIPE, cwd=tmp_path, check=False
+        )
+    assert (done.returncode, done.stderr.count(b"is the standard output")) == (2, 1)
     assert (tmp_path / "lm").read_bytes() == TABLE
 
 
