@@ -17,7 +17,7 @@ FLAGS = [
     "--disable-gpu",
     "--disable-dev-shm-usage",
 ]
-SECONDS = 30
+SECONDS = 120
 
 
 class Page:

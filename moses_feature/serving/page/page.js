@@ -6,8 +6,9 @@ const OTHERS = 10; // translations of the chosen sentence
 const byId = (id) => document.getElementById(id);
 const source = byId("source"), target = byId("target"), state = byId("status");
 
-let token = "", timer = 0, request = 0, chosen = 0, lines = [];
-const known = new Map(); // translations by sentence
+let token = "", timer = 0, request = 0, chosen = 0, shown = null, lines = [];
+const known = new Map(); // the translation of each sentence
+const lists = new Map(); // the promise of each sentence's list of translations
 
 const element = (name, text, settings = {}) => {
   const made = document.createElement(name);
@@ -42,18 +43,33 @@ async function update() {
   if (own === request) show();
 }
 
+function addLine(number) {
+  const button = element("button", "", { type: "button" });
+  button.addEventListener("click", () => choose(number));
+  const item = document.createElement("li");
+  item.append(button);
+  target.append(item);
+}
+
 function show() {
-  target.replaceChildren(...lines.map((line, number) => {
-    const found = known.get(line);
-    const button = element("button", found ? found.text ?? found.error : "", { type: "button" });
+  while (target.children.length > lines.length) target.lastChild.remove();
+  while (target.children.length < lines.length) addLine(target.children.length);
+  lines.forEach((line, number) => {
+    const button = target.children[number].firstChild, found = known.get(line);
+    button.textContent = found ? found.text ?? found.error : "";
     button.classList.toggle("failed", Boolean(found && found.error));
-    button.addEventListener("click", () => choose(number));
-    const item = document.createElement("li");
-    item.append(button);
-    return item;
-  }));
+  });
   if (chosen < lines.length && known.get(lines[chosen])?.text) choose(chosen);
   else byId("details").hidden = true;
+}
+
+function listOf(line) {
+  if (!lists.has(line)) {
+    const list = ask([line], OTHERS).then((found) => found[0]);
+    list.catch(() => lists.delete(line));
+    lists.set(line, list);
+  }
+  return lists.get(line);
 }
 
 async function choose(number) {
@@ -63,16 +79,19 @@ async function choose(number) {
   });
   const line = lines[number];
   if (!line.trim()) return;
+  let found;
   try {
-    if ((known.get(line)?.translations?.length ?? 0) < 2) known.set(line, (await ask([line], OTHERS))[0]);
+    found = await listOf(line);
   } catch (error) {
     state.textContent = error.message;
     return;
   }
-  const found = known.get(line);
   if (chosen !== number || lines[number] !== line || found.error) return;
-  showPhrases(found.tokens, found.translations[0]);
-  showOthers(found.translations);
+  if (found !== shown) {
+    showPhrases(found.tokens, found.translations[0]);
+    showOthers(found.translations);
+    shown = found;
+  }
   byId("details").hidden = false;
 }
 
