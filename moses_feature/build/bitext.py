@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,15 +52,11 @@ class Text:
         """The number of `|||`."""
         return self.words.index(BAR)
 
-    def sentences(self, kept: Flags) -> list[list[bytes]]:
-        """Return the words of some sentences, given a mask (sentences,)."""
-        words, ids = self.words, self.ids.tolist()
-        bounds = pairwise(self.offsets.tolist())
-        return [
-            [words[word] for word in ids[first:end]]
-            for (first, end), keep in zip(bounds, kept.tolist(), strict=True)
-            if keep
-        ]
+    def sentences(self, kept: Flags) -> Iterator[list[bytes]]:
+        """Yield the words of some sentences, given a mask (sentences,)."""
+        for sentence in np.flatnonzero(kept):
+            ids = self.ids[self.offsets[sentence] : self.offsets[sentence + 1]]
+            yield [self.words[word] for word in ids.tolist()]
 
     @classmethod
     def of_sentences(cls, sentences: Iterable[Sequence[bytes]]) -> Text:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -365,11 +365,11 @@ class _Build:
         name = "language model" + ("" if directory == self.directory else f" of {directory.name}")
         self.report(name, None)
         ended = self._timed(name)
-        sentences = self._texts.target.sentences(used)
-        for text in self.data.model_texts:
-            with LineReader(text) as reader:
-                sentences += [tokens(line) for line in reader]
-        model = estimate(sentences, self.settings.order, self.settings.prune)
+        sentences = chain(
+            self._texts.target.sentences(used), *map(_sentences, self.data.model_texts)
+        )
+        settings = self.settings
+        model = estimate(sentences, settings.order, settings.prune, folder=directory)
         with open_output(path) as file:
             file.writelines(model.arpa())
         load_kenlm(path)
@@ -470,6 +470,13 @@ class _Build:
             "command": command,
             "version": __version__,
         }
+
+
+def _sentences(path: str) -> Iterator[list[bytes]]:
+    """Yield the words of each line of a text."""
+    with LineReader(path) as reader:
+        for line in reader:
+            yield tokens(line)
 
 
 def _links(bitext: Bitext) -> list[bytes]:

@@ -115,40 +115,39 @@ class TableWriter:
         return content[: _write(*given, scores, content)].tobytes()
 
 
-def arpa_lines(phrases: Side, rows: Integers, numbers: Numbers) -> bytes:
+def arpa_lines(grams: Side, numbers: Numbers) -> bytes:
     """Return lines of an ARPA file: log10 p, an n-gram, and if there is one a back-off weight.
 
     Args:
-        phrases: the n-grams.
-        rows: (lines,) their numbers.
+        grams: the n-grams.
         numbers: one column or two.
     """
     room = sum(int(np.diff(numbers.pool.offsets)[column].sum()) for column in numbers.number)
-    size = _size_of_phrases(phrases, rows) + room + 3 * len(rows)
+    size = _size_of_phrases(grams) + room + 3 * len(grams.place)
     content = np.empty(size, dtype=np.uint8)
-    return content[: _write_arpa(phrases, rows, numbers, content)].tobytes()
+    return content[: _write_arpa(grams, numbers, content)].tobytes()
 
 
 @_compiled
-def _size_of_phrases(phrases: Side, rows: Integers) -> int:
+def _size_of_phrases(phrases: Side) -> int:
     size = 0
-    for row in rows:
-        size += _phrase_size(phrases, row)
+    for phrase in range(len(phrases.place)):
+        size += _phrase_size(phrases, phrase)
     return size
 
 
 @_compiled
-def _write_arpa(phrases: Side, rows: Integers, numbers: Numbers, content: Bytes) -> int:
+def _write_arpa(grams: Side, numbers: Numbers, content: Bytes) -> int:
     """Write the lines; return how many bytes they have."""
     at = 0
-    for line in range(len(rows)):
+    for line in range(len(grams.place)):
         for column in range(len(numbers.number)):
             text = numbers.number[column, line]
             first, last = numbers.pool.offsets[text], numbers.pool.offsets[text + 1]
             at = _write_bytes(content, at, numbers.pool.content, first, last)
             if column == 0:
                 content[at] = TAB
-                at = _write_phrase(content, at + 1, phrases, rows[line])
+                at = _write_phrase(content, at + 1, grams, line)
                 if len(numbers.number) > 1:
                     content[at] = TAB
                     at += 1

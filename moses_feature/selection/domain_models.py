@@ -96,9 +96,11 @@ def estimated(
     with_words = (of for of in words if of)
     if (first := next(with_words, None)) is None:
         raise no_words(path)
-    model = estimate(chain([first], with_words), order, vocabulary=vocabulary)
-    with tempfile.TemporaryDirectory(prefix="moses-feature-lm-") as folder:
-        arpa = Path(folder) / "arpa"
+    with tempfile.TemporaryDirectory(prefix="moses-feature-lm-") as name:
+        folder = Path(name)
+        sentences = chain([first], with_words)
+        model = estimate(sentences, order, vocabulary=vocabulary, folder=folder)
+        arpa = folder / "arpa"
         with arpa.open("wb") as file:
             file.writelines(model.arpa())
         return DomainModel(arpa)

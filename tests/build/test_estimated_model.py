@@ -5,13 +5,16 @@ from __future__ import annotations
 import gzip
 import math
 import random
+from functools import partial
 
 import kenlm
 import pytest
 from helpers.files import SHARED, needs_shared
 from helpers.plain_build import BEGIN, UNKNOWN, kneser_ney
 
+from moses_feature.build import language_model, ngrams
 from moses_feature.build.language_model import estimate
+from moses_feature.runtime import columns
 
 WORDS = [b"a", b"b", b"cc", b"\xc3\xa9", b"}", *(b"w%d" % n for n in range(90))]
 
@@ -86,6 +89,26 @@ def test_a_text_that_is_too_small_to_tell(caplog):
     found = parsed(b"".join(estimate([(b"a",), (b"a", b"b")], 2).arpa()))
     assert found[b"<s> a"][0] < 0
     assert "too few 1-grams that occur once, twice and three times" in caplog.text
+
+
+def test_parts_on_disk_are_the_whole(tmp_path, monkeypatch):
+    sentences = random_text(7)
+    whole = b"".join(estimate(sentences, 4, (0, 0, 1)).arpa())
+    monkeypatch.setattr(language_model, "TOGETHER", 50)
+    monkeypatch.setattr(ngrams.grams_of, "__defaults__", (None, 4))
+    lines, of_parts = (
+        b"".join(estimate(sentences, 4, (0, 0, 1), folder=folder).arpa()).splitlines()
+        for folder in (tmp_path, None)
+    )
+    assert lines == of_parts == whole.splitlines()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk(tmp_path, monkeypatch):
+    full = partial(open, "/dev/full", "wb")
+    monkeypatch.setattr(columns, "TemporaryFile", lambda **_: full())
+    with pytest.raises(OSError, match="No space left"):
+        estimate(random_text(8), 3, folder=tmp_path)
 
 
 @needs_shared
