@@ -188,29 +188,30 @@ def read_alignment(path: str, pair: TextPair) -> tuple[Bitext, Json]:
         FormatError: another number of lines than the texts, or a bad link.
     """
     source, target = (np.diff(text.offsets).tolist() for text in (pair.source, pair.target))
-    parts: list[Integers] = []
-    offsets = [0]
+    numbers = array("q")
+    offsets = array("q", [0])
     with LineReader(path) as reader:
         for line, kept in zip(reader, pair.kept.tolist(), strict=False):  # checked below
             if not kept:
                 continue
-            lengths = source[len(parts)], target[len(parts)]
+            lengths = source[len(offsets) - 1], target[len(offsets) - 1]
             try:
                 links = links_of(line.strip(), *lengths)
             except ValueError as error:
                 expected, found = error.args
                 raise FormatError(path, expected, found, reader.line_number) from None
-            parts.append(links)
+            numbers.frombytes(links.tobytes())
             offsets.append(offsets[-1] + len(links))
         lines = reader.line_number + (next(iter(reader), None) is not None)
         provenance = reader.provenance("alignment")
     if lines != len(pair.kept):
         found = "more" if lines > len(pair.kept) else f"{lines:,}"
         raise FormatError(path, f"{len(pair.kept):,} lines, as the texts have", found)
-    return aligned(pair, np.concatenate(parts), np.array(offsets)), provenance
+    return aligned(pair, *map(np.asarray, (numbers, offsets))), provenance
 
 
 def aligned(pair: TextPair, links: Integers, offsets: Integers) -> Bitext:
     """Return texts with their links, given as numbers (see `links_of`), by the first of each."""
-    places = np.stack(places_of(links), axis=1).astype(np.int16)
+    places = np.empty((len(links), 2), dtype=np.int16)
+    places[:, 0], places[:, 1] = places_of(links)
     return Bitext(pair.source, pair.target, places, offsets)

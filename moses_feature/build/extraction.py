@@ -8,16 +8,23 @@ before and behind it, for lexicalised reordering, is told by the links of single
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.build.bitext import Bitext, Ids
-from moses_feature.build.ngrams import PhraseNumbers
+from moses_feature.build.phrase_numbers import PhraseNumbers
 from moses_feature.decoder.records import DISCONTINUOUS_LEFT, DISCONTINUOUS_RIGHT, MONOTONE, SWAP
 from moses_feature.runtime.arrays import Flags, Integers
+from moses_feature.runtime.columns import filled
 from moses_feature.runtime.compiled import compiler
+from moses_feature.runtime.processes import cores
 
 _compiled = compiler(nogil=True)
 _part = compiler(nogil=True, entry=False)
@@ -36,12 +43,24 @@ class Occurrences(NamedTuple):
 
     source: Ids
     target: Ids
-    source_place: Ids
-    target_place: Ids
+    source_place: NDArray[np.int16]
+    target_place: NDArray[np.int16]
     first_link: Ids
     last_link: Ids
     before: NDArray[np.int8]
     behind: NDArray[np.int8]
+
+    @classmethod
+    def empty(cls, count: int, folder: Path | None) -> Occurrences:
+        """Return room for so many, in a folder; in memory if there is none."""
+        kinds = (np.int32, np.int32, np.int16, np.int16, np.int32, np.int32, np.int8, np.int8)
+        columns: list[Any] = [filled(0, count, kind, folder) for kind in kinds]
+        return cls(*columns)
+
+    def between(self, first: int, end: int) -> Occurrences:
+        """Return some of them."""
+        columns: list[Any] = [column[first:end] for column in self]
+        return Occurrences(*columns)
 
 
 class _Arrays(NamedTuple):
@@ -56,81 +75,131 @@ class _Arrays(NamedTuple):
 
 
 class Extraction:
-    """Finds the phrase pairs of a bitext.
+    """The phrase pairs of a bitext.
+
+    Args:
+        bitext: the sentences.
+        longest: words of a phrase.
+        by_phrases: whether orientations are those of the phrase-based model.
+        folder: where all but the bitext is kept; None for memory.
 
     Attributes:
         bitext: the sentences.
-        source, target: their phrases, up to the longest.
+        source, target: their phrases.
+        found: the pairs in the order of the sentences.
+        offsets: (sentences + 1,) the first pair of each sentence.
     """
 
-    def __init__(self, bitext: Bitext, longest: int) -> None:
+    def __init__(
+        self, bitext: Bitext, longest: int, by_phrases: bool = False, folder: Path | None = None
+    ) -> None:
         self.bitext = bitext
-        self.source = PhraseNumbers.of_text(bitext.source, longest)
-        self.target = PhraseNumbers.of_text(bitext.target, longest)
-        self._arrays = _Arrays(
-            bitext.source.offsets,
-            bitext.target.offsets,
-            bitext.links,
-            bitext.link_offsets,
-            self.source.at,
-            self.target.at,
-        )
+        self.source = PhraseNumbers.of_text(bitext.source, longest, folder)
+        self.target = PhraseNumbers.of_text(bitext.target, longest, folder)
+        self._folder = folder
+        texts = bitext.source.offsets, bitext.target.offsets
+        arrays = _Arrays(*texts, bitext.links, bitext.link_offsets, self.source.at, self.target.at)
+        self.offsets = np.zeros(len(bitext) + 1, dtype=np.int64)
+        bounds = np.linspace(0, len(bitext), 4 * cores() + 1).astype(np.int64)
+        with ThreadPoolExecutor(cores()) as threads:
 
-    def totals(self, used: Flags) -> tuple[Integers, Integers]:
+            def divide(work: Callable[..., None], *given: Any) -> None:
+                """Do something for the sentences of each share."""
+                for _ in threads.map(partial(work, arrays, *given), bounds[:-1], bounds[1:]):
+                    pass
+
+            divide(_count_pairs, self.offsets)
+            np.cumsum(self.offsets, out=self.offsets)
+            self.found = Occurrences.empty(int(self.offsets[-1]), folder)
+            divide(_find, by_phrases, self.offsets, self.found)
+
+    def totals(self, used: Flags) -> tuple[Ids, Ids]:
         """Return how often the pairs have each source phrase, and each target phrase.
 
         Args:
             used: (sentences,) whether the pairs of a sentence count.
         """
-        totals = tuple(np.zeros(len(side), dtype=np.int64) for side in (self.source, self.target))
-        _count(self._arrays, used, *totals)
-        return totals[0], totals[1]
+        of_source, of_target = (
+            filled(0, len(side), np.int32, self._folder) for side in (self.source, self.target)
+        )
+        _count(self.found, self.offsets, used, of_source, of_target)
+        return of_source, of_target
 
-    def occurrences(
-        self, used: Flags, wanted: Flags, count: int, by_phrases: bool = False
-    ) -> Occurrences:
-        """Return where pairs occur.
+    def parts(self, used: Flags, of_source: Ids, bounds: list[int]) -> list[Occurrences]:
+        """Return the pairs with the source phrases of each part, in the order of the sentences.
 
         Args:
             used: (sentences,) whether the pairs of a sentence count.
-            wanted: (source phrases,) whether the pairs of a source phrase do.
-            count: the number of occurrences.
-            by_phrases: whether orientations are those of the phrase-based model.
+            of_source: (source phrases,) how many pairs of each there are; 0 if none is wanted.
+            bounds: the first source phrase of each part, and the end.
         """
-        source, target, source_place, target_place, first, last = np.empty((6, count), np.int32)
-        places = source_place, target_place, first, last
-        before, behind = np.empty((2, count), np.int8)
-        found = Occurrences(source, target, *places, before, behind)
-        _find(self._arrays, used, wanted, by_phrases, found)
-        return found
+        sizes = np.add.reduceat(of_source, bounds[:-1], dtype=np.int64)
+        offsets = np.cumsum([0, *sizes.tolist()])
+        found = Occurrences.empty(int(offsets[-1]), self._folder)
+        given = used, of_source, np.array(bounds), offsets[:-1].copy()
+        _divide(self.found, self.offsets, *given, found)
+        return [found.between(first, end) for first, end in pairwise(offsets.tolist())]
 
 
 @_compiled
-def _count(arrays: _Arrays, used: Flags, of_source: Integers, of_target: Integers) -> None:
+def _count(
+    found: Occurrences, offsets: Integers, used: Flags, of_source: Ids, of_target: Ids
+) -> None:
     """Add the pairs of the used sentences to the counts of their phrases."""
-    spans, sums = _room(arrays)
+    for sentence in range(len(used)):
+        if used[sentence]:
+            for pair in range(offsets[sentence], offsets[sentence + 1]):
+                of_source[found.source[pair]] += 1
+                of_target[found.target[pair]] += 1
+
+
+@_compiled
+def _divide(
+    found: Occurrences,
+    offsets: Integers,
+    used: Flags,
+    of_source: Ids,
+    bounds: Integers,
+    ends: Integers,
+    parts: Occurrences,
+) -> None:
+    """Write the wanted pairs of the used sentences behind the ends of their parts."""
     for sentence in range(len(used)):
         if not used[sentence]:
             continue
-        first_source = arrays.source_offsets[sentence]
-        first_target = arrays.target_offsets[sentence]
-        for span in range(_spans_of(arrays, sentence, spans, sums)):
-            source, source_end, target, target_end = spans[span]
-            of_source[arrays.source_at[source_end - source, first_source + source]] += 1
-            of_target[arrays.target_at[target_end - target, first_target + target]] += 1
+        for pair in range(offsets[sentence], offsets[sentence + 1]):
+            source = found.source[pair]
+            if of_source[source] == 0:
+                continue
+            part = np.searchsorted(bounds, source, side="right") - 1
+            to = ends[part]
+            ends[part] += 1
+            parts.source[to] = source
+            parts.target[to] = found.target[pair]
+            parts.source_place[to] = found.source_place[pair]
+            parts.target_place[to] = found.target_place[pair]
+            parts.first_link[to] = found.first_link[pair]
+            parts.last_link[to] = found.last_link[pair]
+            parts.before[to] = found.before[pair]
+            parts.behind[to] = found.behind[pair]
+
+
+@_compiled
+def _count_pairs(arrays: _Arrays, counts: Integers, begin: int, end: int) -> None:
+    """Write how many pairs some sentences have, each behind the place of its own number."""
+    spans, sums = _room(arrays)
+    for sentence in range(begin, end):
+        counts[sentence + 1] = _spans_of(arrays, sentence, spans, sums)
 
 
 @_compiled
 def _find(
-    arrays: _Arrays, used: Flags, wanted: Flags, by_phrases: bool, found: Occurrences
+    arrays: _Arrays, by_phrases: bool, offsets: Integers, found: Occurrences, begin: int, end: int
 ) -> None:
-    """Write the wanted pairs of the used sentences."""
+    """Write the pairs of some sentences."""
     spans, sums = _room(arrays)
     corners = _room_for_corners(arrays) if by_phrases else np.empty((2, 0, 0), np.bool_)
-    count = 0
-    for sentence in range(len(used)):
-        if not used[sentence]:
-            continue
+    for sentence in range(begin, end):
         first_source = arrays.source_offsets[sentence]
         first_target = arrays.target_offsets[sentence]
         size = _spans_of(arrays, sentence, spans, sums)
@@ -138,24 +207,21 @@ def _find(
             _mark_corners(arrays, sentence, spans[:size], corners)
         for span in range(size):
             source, source_end, target, target_end = spans[span]
-            phrase = arrays.source_at[source_end - source, first_source + source]
-            if not wanted[phrase]:
-                continue
-            found.source[count] = phrase
-            found.target[count] = arrays.target_at[target_end - target, first_target + target]
-            found.source_place[count] = source
-            found.target_place[count] = target
-            found.first_link[count] = _first_link(arrays, sentence, target)
-            found.last_link[count] = _first_link(arrays, sentence, target_end + 1)
+            pair = offsets[sentence] + span
+            found.source[pair] = arrays.source_at[source_end - source, first_source + source]
+            found.target[pair] = arrays.target_at[target_end - target, first_target + target]
+            found.source_place[pair] = source
+            found.target_place[pair] = target
+            found.first_link[pair] = _first_link(arrays, sentence, target)
+            found.last_link[pair] = _first_link(arrays, sentence, target_end + 1)
             before = source, source_end, target, -1
             behind = source_end, source, target_end, 1
             if by_phrases:
-                found.before[count] = _by_phrases(arrays, sentence, corners, *before)
-                found.behind[count] = _by_phrases(arrays, sentence, corners, *behind)
+                found.before[pair] = _by_phrases(arrays, sentence, corners, *before)
+                found.behind[pair] = _by_phrases(arrays, sentence, corners, *behind)
             else:
-                found.before[count] = _by_words(arrays, sentence, *before)
-                found.behind[count] = _by_words(arrays, sentence, *behind)
-            count += 1
+                found.before[pair] = _by_words(arrays, sentence, *before)
+                found.behind[pair] = _by_words(arrays, sentence, *behind)
 
 
 @_part

@@ -15,6 +15,8 @@ from moses_feature.build.bitext import Bitext
 from moses_feature.runtime.arrays import Flags, Floats, Integers
 
 NULL = b"NULL"
+TOGETHER = 1 << 16
+"""Sentences whose links are counted together."""
 
 
 @dataclass(frozen=True)
@@ -39,25 +41,15 @@ class LexicalTable:
     def of_bitext(cls, bitext: Bitext, used: Flags) -> LexicalTable:
         """Count the links of the used sentences (sentences,)."""
         sources, targets = len(bitext.source.words) + 1, len(bitext.target.words) + 1
-        sentence = np.repeat(np.arange(len(bitext)), np.diff(bitext.link_offsets))
-        linked = used[sentence]
-        places = [
-            text.offsets[sentence] + bitext.links[:, side]
-            for side, text in enumerate((bitext.source, bitext.target))
+        found = [
+            np.unique(_linked(bitext, used, first, first + TOGETHER), return_counts=True)
+            for first in range(0, len(bitext), TOGETHER)
         ]
-        pairs = [(bitext.source.ids[places[0][linked]], bitext.target.ids[places[1][linked]])]
-        for side, text in enumerate((bitext.source, bitext.target)):
-            alone = np.repeat(used, np.diff(text.offsets))
-            alone[places[side]] = False
-            words = text.ids[alone]
-            null = np.full(len(words), (targets if side == 0 else sources) - 1)
-            pairs.append((words, null) if side == 0 else (null, words))
-        source, target = (
-            np.concatenate(part).astype(np.int64) for part in zip(*pairs, strict=True)
-        )
-        key, counts = np.unique(source * targets + target, return_counts=True)
-        of_source = np.bincount(source, minlength=sources)[key // targets]
-        of_target = np.bincount(target, minlength=targets)[key % targets]
+        keys, of_keys = (np.concatenate(part) for part in zip(*found, strict=True))
+        key, number = np.unique(keys, return_inverse=True)
+        counts = np.bincount(number, weights=of_keys)
+        source, target = np.divmod(key, targets)
+        of_source, of_target = (np.bincount(of, weights=counts)[of] for of in (source, target))
         direct, inverse = (_rounded(counts / total) for total in (of_source, of_target))
         return cls(sources, targets, key, direct, inverse)
 
@@ -76,6 +68,24 @@ class LexicalTable:
                 b"%b %b %.7f\n" % (target[t], source[s], direct),
                 b"%b %b %.7f\n" % (source[s], target[t], inverse),
             )
+
+
+def _linked(bitext: Bitext, used: Flags, begin: int, end: int) -> Integers:
+    """Return the linked words (n,) of the used sentences from `begin` on, before `end`, as keys."""
+    offsets, used = bitext.link_offsets[begin : end + 1], used[begin:end]
+    sentence = np.repeat(np.arange(len(used)), np.diff(offsets))
+    linked, alone = [], []
+    for side, text in enumerate((bitext.source, bitext.target)):
+        begins = text.offsets[begin : end + 1]
+        ids = text.ids[begins[0] : begins[-1]]
+        places = (begins - begins[0])[sentence] + bitext.links[offsets[0] : offsets[-1], side]
+        linked.append(ids[places[used[sentence]]].astype(np.int64))
+        is_alone = np.repeat(used, np.diff(begins))
+        is_alone[places] = False
+        alone.append(ids[is_alone].astype(np.int64))
+    sources, targets = len(bitext.source.words) + 1, len(bitext.target.words) + 1
+    with_null = alone[0] * targets + targets - 1, (sources - 1) * targets + alone[1]
+    return np.concatenate((linked[0] * targets + linked[1], *with_null))
 
 
 def _rounded(probabilities: Floats) -> Floats:

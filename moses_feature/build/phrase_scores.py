@@ -43,7 +43,7 @@ class PhrasePairs:
 
     source: Ids
     target: Ids
-    counts: Integers
+    counts: Ids
     best: Integers
     inverse: Floats
     direct: Floats
@@ -116,7 +116,7 @@ def phrase_pairs(extraction: Extraction, lexical: LexicalTable, found: Occurrenc
     return PhrasePairs(
         found.source[order[first]],
         found.target[order[first]],
-        np.diff(np.append(first, count)),
+        np.diff(np.append(first, count)).astype(np.int32),
         best[0],
         weights[1],
         weights[0],

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
+from moses_feature.build.bitext import Ids
 from moses_feature.runtime.arrays import Floats32, Integers
 
 MOST_COUNTED = 10
@@ -28,16 +29,14 @@ class PairCounts:
 
     distinct: int
     of_counts: Integers
-    of_source: Integers
-    of_target: Integers
+    of_source: Ids
+    of_target: Ids
 
 
 class Smoothing(Protocol):
     """Makes counts that are divided by the counts of one side."""
 
-    def adjusted(
-        self, counts: Floats32, of_side: Floats32, own: Integers, other: Integers
-    ) -> Floats32:
+    def adjusted(self, counts: Floats32, of_side: Floats32, own: Ids, other: Ids) -> Floats32:
         """Return the adjusted counts (n,) of pairs.
 
         Args:
@@ -51,9 +50,7 @@ class Smoothing(Protocol):
 class Plain:
     """Relative frequencies as they are; see `Smoothing`."""
 
-    def adjusted(
-        self, counts: Floats32, of_side: Floats32, own: Integers, other: Integers
-    ) -> Floats32:
+    def adjusted(self, counts: Floats32, of_side: Floats32, own: Ids, other: Ids) -> Floats32:
         """Return the counts."""
         del of_side, own, other
         return counts
@@ -71,9 +68,7 @@ class GoodTuring:
             discounts.append(max(min(discount, np.float32(1)), discounts[-1]))
         self._discounts = np.array(discounts, dtype=np.float32)
 
-    def adjusted(
-        self, counts: Floats32, of_side: Floats32, own: Integers, other: Integers
-    ) -> Floats32:
+    def adjusted(self, counts: Floats32, of_side: Floats32, own: Ids, other: Ids) -> Floats32:
         """Return discounted counts; frequent pairs keep theirs."""
         del of_side, own, other
         rare = counts < len(self._discounts) - 1
@@ -98,9 +93,7 @@ class KneserNey:
         )
         self._distinct = np.float32(pairs.distinct)
 
-    def adjusted(
-        self, counts: Floats32, of_side: Floats32, own: Integers, other: Integers
-    ) -> Floats32:
+    def adjusted(self, counts: Floats32, of_side: Floats32, own: Ids, other: Ids) -> Floats32:
         """Return smoothed counts."""
         discount = self._discounts[np.minimum(counts, 3).astype(np.int64) - 1]
         discount = np.where(discount > counts, counts - np.float32(0.01), discount)

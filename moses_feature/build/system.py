@@ -281,7 +281,7 @@ class _Build:
     def _tables(self) -> FoldTables:
         self.report("numbering phrases", None)
         folds = self._folds[self._texts.kept] if self.data.folds else None
-        return FoldTables(self._bitext, self.settings, folds)
+        return FoldTables(self._bitext, self.settings, folds, self.directory)
 
     @cached_property
     def _part_maker(self) -> PartMaker:

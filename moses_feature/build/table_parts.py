@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from itertools import pairwise
+from pathlib import Path
+from tempfile import gettempdir
 from typing import Protocol
 
 from moses_feature.build.bitext import Bitext
@@ -31,15 +32,24 @@ logger = logging.getLogger(__name__)
 class FoldTables:
     """The tables of a text, and those without the sentences of each of its folds.
 
-    Attributes:
+    Args:
         bitext: the text.
         settings: how to build.
         folds: (sentences,) the fold of each; None without folds.
+        folder: where phrase pairs are kept; None for memory.
     """
 
-    def __init__(self, bitext: Bitext, settings: BuildSettings, folds: Integers | None) -> None:
+    def __init__(
+        self,
+        bitext: Bitext,
+        settings: BuildSettings,
+        folds: Integers | None,
+        folder: Path | None = None,
+    ) -> None:
         self.bitext, self.settings, self.folds = bitext, settings, folds
-        self._extraction = Extraction(bitext, settings.phrase_length)
+        kind = settings.reordering_type
+        by_phrases = kind is not None and kind.kind == "phrase"
+        self._extraction = Extraction(bitext, settings.phrase_length, by_phrases, folder)
         self._lock = threading.Lock()
         self._last: tuple[int | None, Tables] | None = None
 
@@ -58,9 +68,9 @@ class FoldTables:
         wanted = phrases_in(self._extraction, mine)
         return Tables(self._extraction, self.settings, ~mine, wanted)
 
-    def part(self, fold: int | None, begin: int, end: int) -> TablePart:
-        """Return the lines of the source phrases from `begin` on, before `end`."""
-        return self.of(fold).part(begin, end)
+    def part(self, fold: int | None, number: int) -> TablePart:
+        """Return a part of the tables without a fold."""
+        return self.of(fold).part(number)
 
 
 class PartMaker(Protocol):
@@ -72,7 +82,7 @@ class PartMaker(Protocol):
 
     at_once: int
 
-    def submit(self, fold: int | None, begin: int, end: int) -> Future[TablePart]:
+    def submit(self, fold: int | None, number: int) -> Future[TablePart]:
         """Begin to make a part; see `FoldTables.part`."""
         ...
 
@@ -80,8 +90,8 @@ class PartMaker(Protocol):
 def parts_of(tables: FoldTables, fold: int | None, maker: PartMaker) -> Iterator[TablePart]:
     """Yield the parts of the tables without a fold in their order."""
     waiting: deque[Future[TablePart]] = deque()
-    for begin, end in pairwise(tables.of(fold).bounds):
-        waiting.append(maker.submit(fold, begin, end))
+    for number in range(len(tables.of(fold).parts)):
+        waiting.append(maker.submit(fold, number))
         if len(waiting) > maker.at_once:
             yield waiting.popleft().result()
     for part in waiting:
@@ -109,9 +119,9 @@ class _Threads:
         self._threads, self._tables = threads, tables
         self.at_once = cores()
 
-    def submit(self, fold: int | None, begin: int, end: int) -> Future[TablePart]:
+    def submit(self, fold: int | None, number: int) -> Future[TablePart]:
         """Begin to make a part."""
-        return self._threads.submit(self._tables.part, fold, begin, end)
+        return self._threads.submit(self._tables.part, fold, number)
 
 
 class _Workers:
@@ -129,9 +139,9 @@ class _Workers:
         self._pool = ActorPool(cluster, lambda: actor.remote(text, *given), workers, threads)
         self.at_once = workers * (threads + 1)
 
-    def submit(self, fold: int | None, begin: int, end: int) -> Future[TablePart]:
-        """Send the bounds of a part to the cluster."""
-        return self._pool.submit(f"source phrases {begin + 1} to {end}", fold, begin, end)
+    def submit(self, fold: int | None, number: int) -> Future[TablePart]:
+        """Send the number of a part to the cluster."""
+        return self._pool.submit(f"part {number + 1}", fold, number)
 
     def close(self) -> None:
         """Send no more."""
@@ -139,17 +149,17 @@ class _Workers:
 
 
 class TableWorker:
-    """The work of an actor: takes bounds, returns parts."""
+    """The work of an actor: takes numbers of parts, returns parts."""
 
     def __init__(self, bitext: Bitext, settings: BuildSettings, folds: Integers | None) -> None:
-        self._tables = FoldTables(bitext, settings, folds)
+        self._tables = FoldTables(bitext, settings, folds, Path(gettempdir()))
 
     def ready(self) -> None:
         """Return once the phrases of the text are numbered."""
 
-    def do(self, fold: int | None, begin: int, end: int) -> TablePart | MosesFeatureError:
+    def do(self, fold: int | None, number: int) -> TablePart | MosesFeatureError:
         """Return a part, or the error that prevents it."""
         try:
-            return self._tables.part(fold, begin, end)
+            return self._tables.part(fold, number)
         except MosesFeatureError as error:
             return error

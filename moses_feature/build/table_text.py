@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from moses_feature.build.bitext import Ids, Text
 from moses_feature.build.extraction import Extraction
-from moses_feature.build.ngrams import PhraseNumbers
+from moses_feature.build.phrase_numbers import PhraseNumbers
 from moses_feature.runtime.arrays import Bytes, Integers
 from moses_feature.runtime.compiled import compiler
 

@@ -5,26 +5,23 @@ Follows `phrase-extract/consolidate-main.cpp` (scores) and `lexical-reordering/`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from moses_feature.build.extraction import Extraction, Occurrences
+from moses_feature.build.bitext import Ids
+from moses_feature.build.extraction import Extraction
 from moses_feature.build.lexical import LexicalTable
+from moses_feature.build.ngrams import bounds_of
 from moses_feature.build.phrase_scores import PhrasePairs, phrase_pairs
 from moses_feature.build.settings import BuildSettings
 from moses_feature.build.smoothing import MOST_COUNTED, PairCounts, smoothing_of
 from moses_feature.build.table_text import Links, Numbers, TableWriter
 from moses_feature.decoder.reordering import ReorderingType
-from moses_feature.runtime.arrays import Flags, Floats, Floats32, Integers
-from moses_feature.runtime.processes import cores
+from moses_feature.runtime.arrays import Flags, Floats, Floats32
 
-PAIRS_TOGETHER = 4_000_000
+PAIRS_TOGETHER = 500_000
 """The occurrences of phrase pairs in a part, at most, unless a single phrase has more."""
-PAIRS_AT_LEAST = 250_000
-"""That many are worth a part of their own, for each core to have one: a part reads all links."""
 SMOOTHING = 0.5
 """Added to the count of each orientation, as `train-model.perl` has it."""
 
@@ -56,7 +53,7 @@ class Tables:
 
     Attributes:
         lexical: the probabilities of single words.
-        bounds: the first source phrase of each part, and the end.
+        parts: the occurrences in each part.
     """
 
     def __init__(
@@ -70,50 +67,39 @@ class Tables:
             used = np.ones(len(extraction.bitext), dtype=np.bool_)
         self._settings = settings
         self._reordering = settings.reordering_type
-        self._used = used
         self._extraction = extraction
         self.lexical = LexicalTable.of_bitext(extraction.bitext, used)
         self._of_source, self._of_target = extraction.totals(used)
         if wanted is not None:
             self._of_source[~wanted] = 0  # no line asks for their counts
         self._writer = TableWriter(extraction)
-        of_a_core = -(-int(self._of_source.sum()) // cores())
-        most = min(PAIRS_TOGETHER, max(PAIRS_AT_LEAST, of_a_core))
-        self.bounds = _bounds(self._of_source, most)
+        bounds = bounds_of(self._of_source, PAIRS_TOGETHER)
+        self.parts = extraction.parts(used, self._of_source, bounds)
         self._pairs = self._pair_counts()
         self._smoothing = smoothing_of(settings.smoothing, self._pairs)
 
     def _pair_counts(self) -> PairCounts:
         """Count distinct pairs, if the smoothing needs it."""
-        bounds: Sequence[int] = self.bounds if self._settings.smoothing != "none" else []
+        parts = self.parts if self._settings.smoothing != "none" else []
         of_counts = np.zeros(MOST_COUNTED + 1, dtype=np.int64)
         sides = np.zeros_like(self._of_source), np.zeros_like(self._of_target)
-        for begin, end in pairwise(bounds):
-            found = self._occurrences(begin, end)
+        for found in parts:
             key = found.source.astype(np.int64) * len(self._of_target) + found.target
             pairs, counts = np.unique(key, return_counts=True)
             of_counts += np.bincount(counts, minlength=len(of_counts))[: len(of_counts)]
             for side, phrases in zip(sides, np.divmod(pairs, len(self._of_target)), strict=True):
-                side += np.bincount(phrases, minlength=len(side))
+                np.add.at(side, phrases, 1)
         return PairCounts(int(sides[0].sum()), of_counts, *sides)
 
-    def _occurrences(self, begin: int, end: int) -> Occurrences:
-        """Return the occurrences with the source phrases from `begin` on, before `end`."""
-        wanted = self._of_source > 0
-        wanted[:begin] = wanted[end:] = False
-        count = int(self._of_source[begin:end].sum())
-        by_phrases = self._reordering is not None and self._reordering.kind == "phrase"
-        return self._extraction.occurrences(self._used, wanted, count, by_phrases)
-
-    def part(self, begin: int, end: int) -> TablePart:
-        """Return the part with the source phrases from `begin` on, before `end`."""
-        pairs = phrase_pairs(self._extraction, self.lexical, self._occurrences(begin, end))
+    def part(self, number: int) -> TablePart:
+        """Return a part of the tables."""
+        pairs = phrase_pairs(self._extraction, self.lexical, self.parts[number])
         reordering = (
             b"" if self._reordering is None else self._orientations(pairs, self._reordering)
         )
         if self._settings.pair_count > 1:
             pairs = pairs.only(pairs.counts >= self._settings.pair_count)
-        share = self._of_source[:end].sum() / self._of_source.sum()
+        share = (number + 1) / len(self.parts)
         return TablePart(self._phrases(pairs), reordering, len(pairs.counts), float(share))
 
     def _phrases(self, pairs: PhrasePairs) -> bytes:
@@ -148,20 +134,9 @@ class Tables:
         return self._writer.lines(pairs.source[first], target, Numbers.of(columns), len(columns))
 
 
-def _rounded(counts: Integers) -> Floats32:
+def _rounded(counts: Ids) -> Floats32:
     """Return counts as 32-bit numbers of six significant digits: Moses passes them on as text."""
     values = counts.astype(np.float32)
     for place in np.flatnonzero(counts > 999_999).tolist():
         values[place] = float(b"%.6g" % float(values[place]))
     return values
-
-
-def _bounds(counts: Integers, most: int) -> list[int]:
-    """Return where parts of phrases begin, and the end: at most so many occurrences in each."""
-    sums = np.cumsum(counts)
-    bounds = [0]
-    while bounds[-1] < len(counts):
-        done = sums[bounds[-1] - 1] if bounds[-1] else 0
-        end = int(np.searchsorted(sums, done + most, side="right"))
-        bounds.append(max(end, bounds[-1] + 1))
-    return bounds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
-from itertools import islice, pairwise
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from moses_feature.build import tables as module
 from moses_feature.build.bitext import Bitext, Text, read_alignment, read_texts
 from moses_feature.build.extraction import Extraction
 from moses_feature.build.folds import folds_of, phrases_in
-from moses_feature.build.ngrams import PhraseNumbers
+from moses_feature.build.phrase_numbers import PhraseNumbers
 from moses_feature.build.settings import BuildSettings
 from moses_feature.build.table_parts import FoldTables, part_maker, parts_of
 from moses_feature.build.tables import Tables
@@ -51,20 +51,27 @@ def bitext_of(pairs) -> Bitext:
     )
 
 
-def built(bitext: Bitext, settings: BuildSettings, used=None, wanted=None) -> tuple[bytes, bytes]:
-    extraction = Extraction(bitext, settings.phrase_length)
+def built(
+    bitext: Bitext, settings: BuildSettings, used=None, wanted=None, folder=None
+) -> tuple[bytes, bytes]:
+    kind = settings.reordering_type
+    by_phrases = kind is not None and kind.kind == "phrase"
+    extraction = Extraction(bitext, settings.phrase_length, by_phrases, folder)
     tables = Tables(extraction, settings, used, wanted)
-    parts = [tables.part(*bounds) for bounds in pairwise(tables.bounds)]
+    parts = [tables.part(number) for number in range(len(tables.parts))]
     return b"".join(p.phrases for p in parts), b"".join(p.reordering for p in parts)
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("longest", [2, 3, 7])
 @pytest.mark.parametrize("together", [50, 10**6])
-def test_tables_against_a_plain_twin(seed, longest, together, monkeypatch):
+def test_tables_against_a_plain_twin(seed, longest, together, monkeypatch, tmp_path):
     monkeypatch.setattr(module, "PAIRS_TOGETHER", together)
     pairs = random_bitext(seed)
-    phrases, reordering = built(bitext_of(pairs), BuildSettings(phrase_length=longest))
+    folder = tmp_path if seed % 2 else None
+    phrases, reordering = built(
+        bitext_of(pairs), BuildSettings(phrase_length=longest), folder=folder
+    )
     expected = plain_tables(pairs, longest)
     assert phrases.splitlines(keepends=True) == expected[0]
     assert reordering.splitlines(keepends=True) == expected[1]

@@ -33,6 +33,14 @@ class Page:
         self._driver = subprocess.Popen(
             [str(DRIVER), "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
+        try:
+            self._open(address, phone, dark)
+        except BaseException:
+            self._driver.terminate()
+            self._driver.communicate()
+            raise
+
+    def _open(self, address: str, phone: int | None, dark: bool) -> None:
         assert self._driver.stdout is not None
         port = next(
             found[1]
