@@ -295,6 +295,25 @@ def test_nothing_of_the_user_is_overwritten(run, tmp_path, model_directory):
     )
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("system", "convert", "in", "-"),
+        ("system", "pack", "in", "-"),
+        ("table", "binarise", "in", "-", "--kind", "probing"),
+        ("table", "filter", "in", "-", "--source", "in", "--target", "in"),
+        ("model", "export-nplm", "in", "-"),
+        ("list", "rescore", "in", "-", "--model", "in", "--source", "in"),
+    ],
+)
+def test_only_tables_are_written_to_the_standard_output(run, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").touch()
+    result = run(*words, exit_code=2)
+    assert "expected a file name, found -" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
 def test_no_command_writes_what_it_reads(tmp_path, monkeypatch, model_directory):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(model_directory, "m")

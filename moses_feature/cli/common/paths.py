@@ -144,12 +144,12 @@ class OutputPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the path; with .gz where the table that is read was named without it."""
         path = str(super().convert(value, param, ctx))
+        if path == STANDARD_STREAM:
+            if not self._table:
+                self.fail("expected a file name, found -", param, ctx)
+            return path
         without = self._table and ctx is not None and _WITHOUT_GZ in ctx.meta
-        return (
-            f"{path}.gz"
-            if without and path != STANDARD_STREAM and not is_compressed(path)
-            else path
-        )
+        return f"{path}.gz" if without and not is_compressed(path) else path
 
 
 def _table_files(value: str) -> list[Path]:

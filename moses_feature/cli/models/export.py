@@ -8,8 +8,8 @@ import click
 
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ_MODEL, WRITE, WRITE_DIRECTORY
-from moses_feature.runtime.errors import MosesFeatureError, UsageError
-from moses_feature.runtime.files import STANDARD_STREAM, Json
+from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.files import Json
 
 
 @click.command("export-nplm", cls=Command, no_args_is_help=True)
@@ -37,8 +37,6 @@ def export_command(model: str, output: str) -> None:
 
     directory, path = Path(model), Path(output)
     if (directory / CONFIG).is_file() and architecture_of(directory) == JOINT_ARCHITECTURE:
-        if output == STANDARD_STREAM:
-            raise UsageError("the model is written to three files, found -")
         joint = JointModel.load(directory)
         line = write_joint_nplm(path, joint).line("NNJM0")
         _warn_of_log_norms(joint.normalised, joint.training)

@@ -54,8 +54,6 @@ def translate_command(model: str, beam: int, alignment_out: str | None) -> None:
     """
     from moses_feature.rescoring.ctranslate2 import CTranslate2Model, is_ctranslate2
 
-    if alignment_out == STANDARD_STREAM:
-        raise UsageError("alignments are written to a file, found -")
     if is_ctranslate2(model):
         if alignment_out is not None:
             raise UsageError(f"--alignment-out: {model} does not align words")

@@ -64,8 +64,8 @@ def binarise_command(
     """
     if (ini is None) != (ini_out is None):
         raise UsageError("--ini and --ini-out go together")
-    if STANDARD_STREAM in (table, output):
-        raise UsageError("tables are read from a file, and written to a file or folder, found -")
+    if table == STANDARD_STREAM:
+        raise UsageError("tables are read from a file, found -")
     if ini_out is not None and not Path(ini_out).absolute().parent.is_dir():
         raise UsageError(f"{ini_out}: expected a folder {Path(ini_out).parent}, found none")
     system = None if ini is None else MosesIni.read(ini)

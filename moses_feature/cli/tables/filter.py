@@ -39,7 +39,7 @@ def filter_command(table: str, output: str, source: str, target: str, significan
     """
     from moses_feature.tables.significance import filter_table
 
-    if output == STANDARD_STREAM or STANDARD_STREAM in (table, source, target):
+    if STANDARD_STREAM in (table, source, target):
         raise UsageError("expected file names, found -")
     with Progress(has_end=False) as bar:
         done = filter_table(table, source, target, significance, Path(output), bar.show)

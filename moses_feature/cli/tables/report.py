@@ -10,7 +10,6 @@ from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ_AUGMENTED, READ_MODEL
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.runtime.errors import UsageError
-from moses_feature.runtime.files import STANDARD_STREAM
 from moses_feature.tables.settings import ReportSettings
 
 
@@ -58,7 +57,7 @@ def _check_output(output: Path, exports: Path | None) -> None:
     Raises:
         UsageError: it cannot.
     """
-    if output.name in ("", STANDARD_STREAM) or output.is_dir():
+    if not output.name or output.is_dir():
         raise UsageError(f"--output {output}: expected the name of a file")
     if not output.absolute().parent.is_dir():
         raise UsageError(f"--output {output}: there is no directory {output.absolute().parent}")
