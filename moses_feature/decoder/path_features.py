@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from moses_feature.decoder.lookups import END_OF_SENTENCE, score_word
+from moses_feature.decoder.operations import operate
 from moses_feature.decoder.phrase_scores import score_beside, score_words
 from moses_feature.decoder.records import Graph, Layout, Lookups, Options
 from moses_feature.decoder.search import orientation
@@ -82,7 +83,7 @@ def _add_features(
     for hypothesis in path[::-1]:
         last = graph.hypotheses[hypothesis]
         add_phrase(values, before, last, layout)
-        add_models(values, states, last.option, last.start, options, layout, windows, lookups)
+        add_models(values, states, before, last, options, layout, windows, lookups)
         before = last
     add_ends(values, states, options.target[before.option], options, layout, lookups)
 
@@ -108,18 +109,26 @@ def add_phrase(values: Floats, before: Record, last: Record, layout: Layout) -> 
 def add_models(
     values: Floats,
     states: Integers,
-    option: int,
-    start: int,
+    before: Record,
+    last: Record,
     options: Options,
     layout: Layout,
     windows: Integers,
     lookups: Lookups,
 ) -> None:
-    """Add the language models' scores of an option at a start to `values`; advance the states."""
+    """Add the language models' scores of a hypothesis after `before`; advance the states."""
+    option = last.option
     for model in range(len(states)):
+        if model == options.operations.model and model < options.trees:
+            of_phrase = option, last.start, before.gap, before.mask
+            found = operate(lookups, options.operations, *of_phrase, states[model])
+            for value in range(options.operations.values):
+                values[layout.lm_columns[model] + value] += found.values[value]
+            states[model] = found.state
+            continue
         if options.joint <= model < options.trees:
             beside = windows[model - options.joint]
-            score, state = score_beside(lookups, options, beside, option, start, states[model])
+            score, state = score_beside(lookups, options, beside, option, last.start, states[model])
         else:
             target = options.target[option]
             score, state = score_words(lookups, options, target, states[model], False)

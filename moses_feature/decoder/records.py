@@ -22,6 +22,33 @@ MONOTONE, SWAP, DISCONTINUOUS_LEFT, DISCONTINUOUS_RIGHT = range(4)
 """Orientations as `mslr` models distinguish them; other models merge some of them."""
 
 
+PLACE_BITS = 20
+"""A state of an operation sequence model has a place in these bits, behind its own state."""
+OPERATION_VALUES = 5
+TRANSLATED, CONTINUED, INSERTED, DELETED = range(4)
+"""Kinds of operations; see `operations.Step`."""
+
+
+class Operations(NamedTuple):
+    """The operations of the phrase options, for an operation sequence model.
+
+    Attributes:
+        model: its number among the language models; that of the first tree model if there is none.
+        offsets: (n + 1,) where the operations of each option begin.
+        steps: (operations, 3) their places, kinds and words; see `operations.Step`.
+        words: the numbers of `operations.WORDS`.
+        values: how many it has: 5, or log p alone.
+        weights: (5,) of its values; 0 for those that it does not have.
+    """
+
+    model: int
+    offsets: Integers
+    steps: Integers
+    words: Integers
+    values: int
+    weights: Floats
+
+
 class Options(NamedTuple):
     """Phrase options under given weights; n options, o orientations, m language models.
 
@@ -40,12 +67,13 @@ class Options(NamedTuple):
         left: (m, words) scores of the words of the phrase behind this one, likewise. Joint models
             have neither.
         joint: the number of the first joint model.
-        trees: the number of the first tree model, behind the joint ones.
+        trees: the number of the first tree model, behind the joint ones and that of operations.
         history: (tree models,) the number of last words by which hypotheses recombine.
         affiliation_offsets: (n + 1,) where the affiliations of each option begin.
         affiliations: for each target word of all options, the source word affiliated to it,
             counted from the first one of the span.
-        lm_weights: (m,) weights of the language models.
+        operations: those of an operation sequence model.
+        lm_weights: (m,) weights of the language models; that of an operation sequence model is 1.
         begin_states: (m,) language model states at the beginning of a sentence.
         distortion_weight: of one skipped word; multiplies a negative number.
         orientation: whether there is a reordering model, so that the last span matters.
@@ -69,6 +97,7 @@ class Options(NamedTuple):
     history: Integers
     affiliation_offsets: Integers
     affiliations: Integers
+    operations: Operations
     lm_weights: Floats
     begin_states: Integers
     distortion_weight: float

@@ -27,6 +27,7 @@ class Resources:
     joint: tuple[JointModel, ...]
     networks: tuple[RnnSearchFeature, ...]
     _plain: tuple[KenlmModel | NgramScorer, ...]
+    _operations: tuple[KenlmModel, ...]
 
     @classmethod
     def of(cls, system: System, indexed: bool = False) -> Resources:
@@ -46,8 +47,13 @@ class Resources:
             tuple(model.load() for model in system.joint_models),
             tuple(model.load() for model in system.networks),
             tuple(model.load() for model in system.language_models),
+            tuple(KenlmModel(model.path) for model in system.operations),
         )
 
     def language_models(self) -> list[KenlmModel | NgramScorer]:
         """Return the language models; those of KenLM have numbered no words yet."""
         return [of.without_words() if isinstance(of, KenlmModel) else of for of in self._plain]
+
+    def operations(self) -> list[KenlmModel]:
+        """Return the operation sequence model, if there is one; it has numbered no words yet."""
+        return [of.without_words() for of in self._operations]

@@ -22,6 +22,7 @@ from moses_feature.decoder.estimates import (
     words_to_skip,
 )
 from moses_feature.decoder.lookups import END_OF_SENTENCE, flush, score_word
+from moses_feature.decoder.operations import weighted_operations
 from moses_feature.decoder.phrase_scores import score_beside, score_words
 from moses_feature.decoder.records import (
     CUBE,
@@ -376,6 +377,10 @@ def _score(
             of_model, state = _language_model_score(problem, model, target, state, complete)
         elif model >= options.trees:
             of_model, state = score_words(problem.lookups, options, target, state, complete)
+        elif model == options.operations.model:
+            before = hypotheses.records[hypothesis]
+            of_phrase = option, cube.start, before.gap, before.mask
+            of_model, state = weighted_operations(problem.lookups, options, *of_phrase, state)
         else:
             windows = problem.task.windows[model - options.joint]
             of_model, state = score_beside(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from moses_feature.decoder.model_files import (
     JointModelFile,
@@ -14,7 +16,7 @@ from moses_feature.decoder.model_files import (
     neural_lm_of,
     search_model_of,
 )
-from moses_feature.decoder.records import WINDOW
+from moses_feature.decoder.records import OPERATION_VALUES, WINDOW
 from moses_feature.decoder.reordering import ReorderingType
 from moses_feature.moses.features import FeatureSet, log_score
 from moses_feature.moses.ini import Feature, MosesIni
@@ -51,6 +53,14 @@ KEYS = {
         "cache-size",
         "verbosity",
     },
+    "OpSequenceModel": {
+        "num-features",
+        "path",
+        "input-factor",
+        "output-factor",
+        "support-features",
+        "load",
+    },
     "PhrasePenalty": {"num-features"},
     "RNNsearch": {"path", "history", "num-features"},
     "UnknownWordPenalty": {"num-features"},
@@ -59,6 +69,8 @@ KEYS = {
 """Classes of feature functions that can be decoded, and the keys that each may have."""
 KEYS_OF_ALL = {"tuneable", "tuneable-components"}
 AT_MOST_ONCE = ("Distortion", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
+"""Classes of one score."""
+OPERATIONS = "OpSequenceModel"
 ALIGNMENTS, SEGMENTATION = "print-alignment-info-in-n-best", "include-segmentation-in-n-best"
 LANGUAGE_MODELS = ("BilingualNPLM", "KENLM", "NeuralLM", "RNNsearch")
 NO_EFFECT = (
@@ -122,6 +134,7 @@ class System:
         language_models: language models.
         joint_models: models that see source words, too.
         networks: models that read the whole sentence (RNNsearch).
+        operations: the operation sequence model, if there is one.
         names: names of the feature functions that occur at most once, by class.
         distortion_limit: the longest jump in source words.
         settings: numbers from other sections: `stack`, `cube-pruning-pop-limit`,
@@ -140,6 +153,7 @@ class System:
     language_models: tuple[LanguageModelFile, ...]
     joint_models: tuple[JointModelFile, ...]
     networks: tuple[SearchModelFile, ...]
+    operations: tuple[LanguageModelFile, ...]
     names: dict[str, str]
     distortion_limit: int
     settings: dict[str, int]
@@ -152,7 +166,7 @@ class System:
     @property
     def reads_links(self) -> bool:
         """Whether the links of phrase pairs are needed."""
-        return self.alignments or bool(self.joint_models)
+        return self.alignments or bool(self.joint_models or self.operations)
 
     @classmethod
     def of_ini(cls, ini: MosesIni) -> System:
@@ -166,41 +180,26 @@ class System:
             _check_feature(ini, feature)
         _check_mapping(ini)
         target_factors = _target_factors(ini)
-        tables, reordering_tables, language_models = [], [], []
-        joint_models, networks = [], []
+        found: dict[str, list[Any]] = {kind: [] for kind, _ in READERS.values()}
         names: dict[str, str] = {}
         for feature in ini.features:
-            if feature.kind == "PhraseDictionaryMemory":
-                tables.append(_phrase_table(ini, feature))
-            elif feature.kind == "LexicalReordering":
-                reordering_tables.append(_reordering_table(ini, feature))
-            elif feature.kind == "KENLM":
-                factor = int(feature.arguments.get("factor", "0"))
-                model = LanguageModelFile(file_of(ini, feature), feature.name, factor=factor)
-                language_models.append(model)
-            elif feature.kind == "NeuralLM":
-                language_models.append(neural_lm_of(ini, feature))
-            elif feature.kind == "BilingualNPLM":
-                joint_models.append(joint_model_of(ini, feature))
-            elif feature.kind == "RNNsearch":
-                networks.append(search_model_of(ini, feature))
+            if feature.kind in READERS:
+                kind, read = READERS[feature.kind]
+                found[kind].append(read(ini, feature))
             else:
                 names[feature.kind] = feature.name
-        if not tables:
+        if not found["tables"]:
             raise MosesFeatureError(f"{ini.path}: expected a PhraseDictionaryMemory, found none")
         settings = _settings(ini)
         limit = settings.pop("distortion-limit", DEFAULT_DISTORTION_LIMIT)
+        models: dict[str, Any] = {kind: tuple(of) for kind, of in found.items()}
         return cls(
-            FeatureSet.of_ini(ini),
-            tuple(tables),
-            tuple(reordering_tables),
-            tuple(language_models),
-            tuple(joint_models),
-            tuple(networks),
-            names,
-            WINDOW if limit < 0 else min(limit, WINDOW),
-            settings,
-            target_factors,
+            features=FeatureSet.of_ini(ini),
+            **models,
+            names=names,
+            distortion_limit=WINDOW if limit < 0 else min(limit, WINDOW),
+            settings=settings,
+            target_factors=target_factors,
             alignments=_is_set(ini, ALIGNMENTS),
             segmentation=_is_set(ini, SEGMENTATION),
         )
@@ -221,10 +220,15 @@ def _check_feature(ini: MosesIni, feature: Feature) -> None:
     if (factor := feature.arguments.get("input-factor", "0")) != "0":
         raise ini.error(line, "input-factor=0: one factor", f"input-factor={factor}")
     same = [other for other in ini.features if other.kind == feature.kind]
-    if feature.kind in AT_MOST_ONCE and len(same) > 1:
+    if feature.kind in (*AT_MOST_ONCE, OPERATIONS) and len(same) > 1:
         raise ini.error(line, f"one {feature.kind}", f"{len(same)}")
     if feature.kind in (*AT_MOST_ONCE, *LANGUAGE_MODELS) and feature.score_count != 1:
         raise ini.error(line, f"one score of {feature.kind}", f"{feature.score_count}")
+    if feature.kind == OPERATIONS:
+        alone = feature.arguments.get("support-features") == "no"
+        expected = "1, with support-features=no" if alone else "5"
+        if feature.score_count != (1 if alone else OPERATION_VALUES):
+            raise ini.error(line, f"num-features={expected}", f"{feature.score_count}")
 
 
 def _target_factors(ini: MosesIni) -> int:
@@ -316,3 +320,20 @@ def _reordering_table(ini: MosesIni, feature: Feature) -> ReorderingTable:
         expected = f"output-factor=0 for {feature.arguments['type']}"
         raise ini.error(feature.line_number, expected, "none")
     return ReorderingTable(file_of(ini, feature), feature.name, kind, on_target, default)
+
+
+def _kenlm(ini: MosesIni, feature: Feature) -> LanguageModelFile:
+    factor = int(feature.arguments.get("factor", "0"))
+    return LanguageModelFile(file_of(ini, feature), feature.name, factor=factor)
+
+
+READERS: dict[str, tuple[str, Callable[[MosesIni, Feature], Any]]] = {
+    "BilingualNPLM": ("joint_models", joint_model_of),
+    "KENLM": ("language_models", _kenlm),
+    "LexicalReordering": ("reordering_tables", _reordering_table),
+    "NeuralLM": ("language_models", neural_lm_of),
+    OPERATIONS: ("operations", _kenlm),
+    "PhraseDictionaryMemory": ("tables", _phrase_table),
+    "RNNsearch": ("networks", search_model_of),
+}
+"""Classes that read files: where they are in a system, and what reads their lines."""

@@ -16,7 +16,7 @@ from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import MosesFeatureError
 
-STATEFUL = ("LexicalReordering", "Distortion", "KENLM", "NeuralLM")
+STATEFUL = ("LexicalReordering", "Distortion", "KENLM", "NeuralLM", "OpSequenceModel")
 """Classes whose values Moses prints first (`moses/ScoreComponentCollection.cpp`)."""
 UNTUNEABLE = "UnknownWordPenalty"
 

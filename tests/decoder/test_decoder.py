@@ -83,6 +83,9 @@ SYSTEMS = [
     {"joint": 2, "neural": 1, "models": 0},
     {"networks": 1, "joint": 1, "models": 0},
     {"networks": 2, "types": ()},
+    {"operations": True},
+    {"operations": True, "models": 0, "types": (), "limit": -1},
+    {"operations": True, "tables": 2, "joint": 1, "networks": 1},
 ]
 
 
@@ -556,7 +559,7 @@ def test_an_error_in_a_process_is_reported(tmp_path):
     [
         (
             "PhrasePenalty\n",
-            "OpSequenceModel name=PhrasePenalty0 path=x\n",
+            "ConstrainedDecoding name=PhrasePenalty0 path=x\n",
             "line 13: expected a feature function",
         ),
         ("order=3", "order=3 lmodel-dub=1", "expected keys of KENLM that can be followed"),

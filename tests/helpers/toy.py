@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -12,6 +13,8 @@ import kenlm
 import numpy as np
 
 from helpers.models import SEARCH_SIZES, random_model
+from helpers.plain_operations import Phrase, plain_values
+from moses_feature.build.language_model import estimate
 from moses_feature.cslm.scorer import VOCABULARY
 from moses_feature.cslm.settings import LM_ARCHITECTURE as ARCHITECTURE
 from moses_feature.cslm.settings import LmSizes
@@ -26,6 +29,7 @@ from moses_feature.networks.vocabulary import END, SOURCE_VOCABULARY, TARGET_VOC
 from moses_feature.phrases.model import save_model
 from moses_feature.sentences.scorer import SentenceModel
 
+OPERATIONS = Path(__file__).parents[1] / "decoder/data/operation_sequences.json"
 SOURCE = ["a", "b", "c", "d"]
 TARGET = ["A", "B", "C", "D", "E"]
 TYPE = "wbe-msd-bidirectional-fe-allff"
@@ -46,6 +50,7 @@ class Toy:
         links: of each phrase table, word alignments by source and target phrase.
         joint: files of joint language models.
         networks: RNNsearch models, as they score whole sentences.
+        operations: an operation sequence model.
     """
 
     folder: Path
@@ -58,6 +63,7 @@ class Toy:
     links: list[dict[tuple[str, str], str]] = field(default_factory=list)
     joint: list[ModelFiles] = field(default_factory=list)
     networks: list[SentenceModel] = field(default_factory=list)
+    operations: kenlm.Model | None = None
     history: str = "all"
     network_scores: dict[tuple[int, str, str], float] = field(default_factory=dict)
 
@@ -77,6 +83,7 @@ def make_toy(
     neural: int = 0,
     joint: int = 0,
     networks: int = 0,
+    operations: bool = False,
     history: str = "all",
     limit: int = 6,
     longest: int = 3,
@@ -121,6 +128,7 @@ def make_toy(
     for number in range(networks):
         save_model(folder / f"network{number}", random_model(SEARCH_SIZES, seed + number))
         toy.networks.append(SentenceModel(folder / f"network{number}"))
+    toy.operations = _write_operations(folder, operations)
     (folder / "moses.ini").write_text(_ini(toy, generator))
     return toy
 
@@ -338,6 +346,9 @@ def _ini(toy: Toy, generator) -> str:
         path = f"{toy.folder}/network{number}"
         features.append(f"RNNsearch name=S{number} path={path} history={toy.history}")
         lines.append(f"S{number}= {weights(1)}")
+    if toy.operations is not None:
+        features.append(f"OpSequenceModel name=OSM0 num-features=5 path={toy.folder}/osm.arpa")
+        lines.append(f"OSM0= {weights(1)} -0.04 0.05 -0.06 0.07")
     mapping = "\n".join(f"{number} T {number}" for number in range(len(toy.tables)))
     return (
         f"[input-factors]\n0\n\n[mapping]\n{mapping}\n\n[distortion-limit]\n{toy.limit}\n\n"
@@ -445,6 +456,8 @@ def features_of(toy: Toy, sentence: list[str], steps: list[Step]) -> np.ndarray:
     for number, files in enumerate(toy.joint):
         places = affiliated(toy, sentence, steps)
         add(f"NNJM{number}", 0, joint_score(files, sentence, text.split(), places))
+    for index, value in enumerate(_operation_values(toy, sentence, steps)):
+        add("OSM0", index, value)
     for number in range(len(toy.networks)):
         add(f"S{number}", 0, network_score(toy, number, " ".join(sentence), text))
     return values
@@ -458,6 +471,37 @@ def network_score(toy: Toy, number: int, source: str, target: str) -> float:
         ids = scorer.ids(source.encode().split(), target.encode().split())
         known[number, source, target] = scorer.log_probs([ids]).item()
     return known[number, source, target]
+
+
+def _operation_values(toy: Toy, sentence: list[str], steps: list[Step]) -> list[float]:
+    if toy.operations is None:
+        return []
+    found = []
+    for step in steps:
+        source = sentence[step.start : step.end + 1]
+        links, target = "0-0", ["_TRANS_SLF_"]
+        if step.table >= 0:
+            links, target = (
+                toy.links[step.table][" ".join(source), step.target],
+                step.target.split(),
+            )
+        pairs = [tuple(map(int, link.split("-"))) for link in links.split()]
+        found.append(Phrase(step.start, source, target, pairs))
+    return np.sum(plain_values(toy.operations, len(sentence), found), axis=0).tolist()
+
+
+def _write_operations(folder: Path, wanted: bool) -> kenlm.Model | None:
+    if not wanted:
+        return None
+    path = folder / "osm.arpa"
+    path.write_bytes(operations_arpa())
+    return kenlm.Model(str(path))
+
+
+def operations_arpa() -> bytes:
+    """Return a model of the operations in `operation_sequences.json`."""
+    lines = json.loads(OPERATIONS.read_text())["operations"]
+    return b"".join(estimate([line.encode().split() for line in lines], 3).arpa())
 
 
 def links_of_steps(toy: Toy, sentence: list[str], steps: list[Step]) -> str:

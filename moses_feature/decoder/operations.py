@@ -1,0 +1,158 @@
+"""The operation sequence model (Durrani et al. 2011, 2013), as Moses scores it; compiled.
+
+A translation is a sequence of operations: a group of linked words (a cept) is translated, a word of
+one side is inserted or deleted, a gap is left in the source, a jump leads back into a gap or behind
+all that is covered. A language model scores them. Follows `moses/FF/OSM-Feature/osmHyp.cpp`.
+
+Moses keeps the gaps in the state of a hypothesis. They follow from its coverage: a gap begins where
+covered words end, left of the last covered word; but not at the place behind the last operation, as
+long as no operation has left it. So a state is that of the language model, and this place.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from moses_feature.decoder.lookups import score_word
+from moses_feature.decoder.operation_steps import JUMPS_BACK
+from moses_feature.decoder.records import (
+    CONTINUED,
+    DELETED,
+    INSERTED,
+    OPERATION_VALUES,
+    PLACE_BITS,
+    Lookups,
+    Operations,
+    Options,
+)
+from moses_feature.moses.language_model import LOG_10
+from moses_feature.runtime.arrays import Floats
+from moses_feature.runtime.compiled import compiled, compiler
+
+NO_OPERATION = -1
+INSERT_GAP, JUMP_FORWARD, JUMP_BACK = range(3)
+"""Places in `operation_steps.WORDS`."""
+
+_part = compiler(entry=False, counts_references=False)
+
+
+class Operated(NamedTuple):
+    """What a phrase adds.
+
+    Attributes:
+        values: the five of Moses: log10 p of the operations (no natural log), the words between
+            the first gap and each cept, gaps, open gaps at each operation, and inserted words.
+        state: the state behind it.
+    """
+
+    values: tuple[float, float, float, float, float]
+    state: int
+
+
+@_part
+def operate(
+    lookups: Lookups,
+    operations: Operations,
+    option: int,
+    start: int,
+    gap: int,
+    mask: int,
+    state: int,
+) -> Operated:
+    """Return what a phrase adds behind a hypothesis.
+
+    Args:
+        lookups: the language model look-ups.
+        operations: of all options.
+        option: the phrase pair.
+        start: its first source word.
+        gap: the first source word that the hypothesis does not cover.
+        mask: which words it covers from there on, as bits.
+        state: the state of the hypothesis.
+    """
+    end = gap  # behind the last covered word
+    while mask >> (end - gap) != 0:
+        end += 1
+    at, state = state & ((1 << PLACE_BITS) - 1), state >> PLACE_BITS
+    total, width, gaps, open_gaps, inserted = 0.0, 0.0, 0.0, 0.0, 0.0
+    for step in range(operations.offsets[option], operations.offsets[option + 1]):
+        place, kind = start + operations.steps[step, 0], operations.steps[step, 1]
+        if kind != DELETED:
+            way = _way(gap, mask, end, at, place)
+            for operation in way:
+                if operation != NO_OPERATION:
+                    score, state = score_word(lookups, state, operations.words[operation])
+                    total += score
+            gaps += way[0] == INSERT_GAP or way[3] == INSERT_GAP
+            width += place - gap if kind != CONTINUED else 0
+            inserted += kind == INSERTED
+            mask |= 1 << (place - gap)
+            while mask & 1 == 1:
+                mask >>= 1
+                gap += 1
+            at = place + 1
+            end = max(end, at)
+            is_left = at >= end or _is_covered(gap, mask, at)
+            open_gaps += _gaps_from(gap, mask, gap, end) - (0 if is_left else 1)
+        score, state = score_word(lookups, state, operations.steps[step, 2])
+        total += score
+    values = total / LOG_10, width, gaps, open_gaps, inserted
+    return Operated(values, state << PLACE_BITS | at)
+
+
+@_part
+def _way(gap: int, mask: int, end: int, at: int, place: int) -> tuple[int, int, int, int]:
+    """Return the operations from a place to another one: a gap, a jump forward, one back, a gap."""
+    leaves = forward = back = enters = NO_OPERATION
+    if at != place and not _is_covered(gap, mask, at) and (at < end or at < place):
+        leaves = INSERT_GAP
+    if at < place:
+        if at == end:
+            at = place
+        else:
+            forward = JUMP_FORWARD
+            at = end
+    if place < at:
+        at = place
+        while at > gap and not _is_covered(gap, mask, at - 1):
+            at -= 1
+        back = JUMP_BACK + min(_gaps_from(gap, mask, at, end), JUMPS_BACK - 1)
+    if at < place:
+        enters = INSERT_GAP
+    return leaves, forward, back, enters
+
+
+@_part
+def _is_covered(gap: int, mask: int, place: int) -> bool:
+    return place < gap or mask >> (place - gap) & 1 == 1
+
+
+@_part
+def _gaps_from(gap: int, mask: int, first: int, end: int) -> int:
+    """Return how many runs of words that are not covered begin from `first` on, before `end`."""
+    count = 0
+    for place in range(first, end):
+        if not _is_covered(gap, mask, place) and _is_covered(gap, mask, place - 1):
+            count += 1
+    return count
+
+
+@_part
+def weighted_operations(
+    lookups: Lookups, options: Options, option: int, start: int, gap: int, mask: int, state: int
+) -> tuple[float, int]:
+    """Return the weighted score of a phrase behind a hypothesis, and the next state."""
+    found = operate(lookups, options.operations, option, start, gap, mask, state)
+    score = 0.0
+    for value in range(OPERATION_VALUES):
+        score += options.operations.weights[value] * found.values[value]
+    return score, found.state
+
+
+@compiled
+def operate_alone(operations: Operations, state: int, values: Floats, lookups: Lookups) -> None:
+    """Write the values (options, 5) of all options by themselves, from a state without context."""
+    for option in range(len(values)):
+        found = operate(lookups, operations, option, 0, 0, 0, state << PLACE_BITS)
+        for value in range(OPERATION_VALUES):
+            values[option, value] = found.values[value]
