@@ -1,7 +1,8 @@
 """Making the parts of tables: in threads of this process, or on a Ray cluster.
 
 A part has the lines of some source phrases, so that parts need no merging: the tables of a cluster
-have the bytes of those of one machine. Every worker has the whole text, and its phrase pairs on disk.
+have the bytes of those of one machine. Every worker has the whole text, and its phrase pairs on
+disk.
 """
 
 from __future__ import annotations
