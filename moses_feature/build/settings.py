@@ -36,6 +36,7 @@ class BuildSettings:
             `none` for no model.
         order: words of an n-gram of the language model, at most.
         prune: n-grams that occur so often or less are left out, by their order.
+        osm: whether to estimate an operation sequence model.
         binary_lm: whether the language model is also written in KenLM's binary format.
         distortion_limit: of the search; 0 for translations in the order of the source.
         seed: of the alignment, and of the folds.
@@ -54,6 +55,7 @@ class BuildSettings:
     reordering: str = "msd-bidirectional-fe"
     order: int = 5
     prune: tuple[int, ...] = ()
+    osm: bool = False
     binary_lm: bool = False
     distortion_limit: int = 6
     seed: int = 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
@@ -19,14 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature import __version__
+from moses_feature.build import operations
 from moses_feature.build.alignment import align
 from moses_feature.build.bitext import Bitext, TextPair, read_alignment, read_texts
 from moses_feature.build.folds import folds_of
 from moses_feature.build.language_model import estimate
+from moses_feature.build.operations import OperationText
 from moses_feature.build.preparation import TextPreparer, check_available
 from moses_feature.build.settings import BuildSettings
+from moses_feature.build.start_ini import start_ini
 from moses_feature.build.table_parts import FoldTables, PartMaker, part_maker, parts_of
-from moses_feature.moses.ini import moses_path
 from moses_feature.moses.language_model import load_kenlm
 from moses_feature.moses.lines import LineReader, digest_of, read_documents
 from moses_feature.moses.phrase_table import tokens
@@ -60,41 +62,11 @@ BUILD = "build.json"
 WHOLE_PHRASES = "phrase-table.all.gz"
 """Before it is filtered."""
 PHRASES, LEXICAL = "phrase-table.gz", ("lex.f2e", "lex.e2f")
-MODEL, BINARY_MODEL = "lm.arpa.gz", "lm.binary"
+MODEL, BINARY_MODEL, OPERATIONS = "lm.arpa.gz", "lm.binary", "operations.arpa.gz"
 PREPARED, TRUECASER, PREPARATION = "text.{}.gz", "truecase.{}", "preparation.json"
 SIDES = ("source", "target")
 BUILD_BINARY = ("build_binary",)
 """KenLM's program."""
-INI_TEXT = """\
-[input-factors]
-0
-
-[mapping]
-0 T 0
-
-[distortion-limit]
-{limit}
-
-[feature]
-UnknownWordPenalty
-WordPenalty
-PhrasePenalty
-PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={phrases} \
-input-factor=0 output-factor=0
-{reordering}KENLM name=LM0 factor=0 path={model} order={order}
-
-[weight]
-UnknownWordPenalty0= 1
-WordPenalty0= -1
-PhrasePenalty0= 0.2
-TranslationModel0= 0.2 0.2 0.2 0.2
-{weights}LM0= 0.5
-"""
-REORDERING_LINE = """\
-LexicalReordering name=LexicalReordering0 num-features={count} type={type} input-factor=0\
-{output} path={path}
-"""
-"""The start weights are those of Moses' `train-model.perl`."""
 
 
 @dataclass(frozen=True)
@@ -183,6 +155,7 @@ class _Build:
         self._write_alignment()
         self._write_tables(self.directory, None)
         self._write_model(self.directory, every)
+        self._write_operations(self.directory, every)
         self._write_ini(self.directory)
         if self.data.folds:
             self._write_folds()
@@ -278,6 +251,10 @@ class _Build:
         return read_alignment(str(self._alignment_path), self._texts)[0]
 
     @cached_property
+    def _operations(self) -> OperationText:
+        return OperationText(self._bitext)
+
+    @cached_property
     def _tables(self) -> FoldTables:
         self.report("numbering phrases", None)
         folds = self._folds[self._texts.kept] if self.data.folds else None
@@ -368,13 +345,20 @@ class _Build:
         sentences = chain(
             self._texts.target.sentences(used), *map(_sentences, self.data.model_texts)
         )
-        settings = self.settings
-        model = estimate(sentences, settings.order, settings.prune, folder=directory)
-        with open_output(path) as file:
-            file.writelines(model.arpa())
-        load_kenlm(path)
+        write_model(path, sentences, self.settings.order, self.settings.prune)
         if self.settings.binary_lm:
             self._write_binary_model(path, directory / BINARY_MODEL)
+        ended()
+
+    def _write_operations(self, directory: Path, used: Flags) -> None:
+        """Estimate the operation sequence model of some sentence pairs, if it is wanted."""
+        path = directory / OPERATIONS
+        if not self.settings.osm or path.exists():
+            return
+        name = "operations" + ("" if directory == self.directory else f" of {directory.name}")
+        self.report(name, None)
+        ended = self._timed(name)
+        write_model(path, self._operations.sentences(used), operations.ORDER, operations.PRUNED)
         ended()
 
     def _write_binary_model(self, arpa: Path, path: Path) -> None:
@@ -396,33 +380,19 @@ class _Build:
         return directory / (BINARY_MODEL if self.settings.binary_lm else MODEL)
 
     def _write_ini(self, directory: Path) -> None:
-        """Write an ini that Moses and the embedded decoder read as it is."""
+        """Write an ini with start weights."""
         kind, reordering = self.settings.reordering_type, self._reordering_path(directory)
-        line = weights = ""
-        if self.settings.distortion_limit:
-            line, weights = "Distortion\n", "Distortion0= 0.3\n"
-        if kind is not None and reordering is not None:
-            line = (
-                REORDERING_LINE.format(
-                    count=kind.features,
-                    type=kind.name,
-                    output=" output-factor=0" if kind.on_target else "",
-                    path=moses_path(reordering),
-                )
-                + line
-            )
-            weights = f"LexicalReordering0= {' '.join(['0.3'] * kind.features)}\n" + weights
         model = self._model_path(directory)
         order = load_kenlm(model, lazy=True).order if self.data.model else self.settings.order
-        text = INI_TEXT.format(
-            limit=self.settings.distortion_limit,
-            phrases=moses_path(directory / PHRASES),
-            reordering=line,
-            weights=weights,
-            model=moses_path(model),
-            order=order,
+        content = start_ini(
+            directory / PHRASES,
+            model,
+            order,
+            self.settings.distortion_limit,
+            (kind, reordering) if kind is not None and reordering is not None else None,
+            directory / OPERATIONS if self.settings.osm else None,
         )
-        write_whole(directory / INI, text.encode(errors="surrogateescape"))
+        write_whole(directory / INI, content)
 
     def _write_folds(self) -> None:
         """Write a system for each fold, without its sentences, with the phrases that it has."""
@@ -434,6 +404,7 @@ class _Build:
             directory.mkdir(exist_ok=True)
             self._write_tables(directory, fold)
             self._write_model(directory, of_pairs != fold)
+            self._write_operations(directory, of_pairs != fold)
             self._write_ini(directory)
 
     def _check_folds(self) -> None:
@@ -470,6 +441,16 @@ class _Build:
             "command": command,
             "version": __version__,
         }
+
+
+def write_model(
+    path: Path, sentences: Iterable[list[bytes]], order: int, prune: Sequence[int]
+) -> None:
+    """Estimate a model, and write it as an ARPA file that KenLM can read."""
+    model = estimate(sentences, order, prune, folder=path.parent)
+    with open_output(path) as file:
+        file.writelines(model.arpa())
+    load_kenlm(path)
 
 
 def _sentences(path: str) -> Iterator[list[bytes]]:

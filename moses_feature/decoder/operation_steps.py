@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -24,6 +25,9 @@ WORDS = (
     *(b"_JMP_BCK_%d" % gap for gap in range(JUMPS_BACK)),
 )
 """Operations that name no word. A jump back over more gaps is taken for the longest one."""
+NO_OPERATION = -1
+INSERT_GAP, JUMP_FORWARD, JUMP_BACK = range(3)
+"""Places in `WORDS`."""
 
 Links = Sequence[tuple[int, int]]
 
@@ -94,8 +98,10 @@ class _PhrasePair:
         self.steps.append(Step(place, kind, word))
         self._covered.add(place)
         following = place + 1
-        if following in self.unlinked and following not in self._covered:
-            self.cover(following, INSERTED, b"_INS_" + self._source[following])
+        while following in self.unlinked and following not in self._covered:
+            self.steps.append(Step(following, INSERTED, b"_INS_" + self._source[following]))
+            self._covered.add(following)
+            following += 1
 
     def delete(self, place: int) -> None:
         """Delete target words without links from a place on."""
@@ -113,17 +119,61 @@ class _PhrasePair:
 
 def cepts_of(links: Links) -> Iterator[tuple[list[int], list[int]]]:
     """Yield the source and target words of each group of linked words, the first target first."""
-    left = set(links)
-    while left:
-        sources: set[int] = set()
-        targets = {min(t for _, t in left)}
-        size = 0
-        while len(sources) + len(targets) > size:
-            size = len(sources) + len(targets)
-            sources |= {s for s, t in left if t in targets}
-            targets |= {t for s, t in left if s in sources}
-        yield sorted(sources), sorted(targets)
-        left = {(s, t) for s, t in left if t not in targets}
+    of_target: dict[int, set[int]] = defaultdict(set)
+    of_source: dict[int, set[int]] = defaultdict(set)
+    for source, target in links:
+        of_target[target].add(source)
+        of_source[source].add(target)
+    seen: set[int] = set()
+    for first in sorted(of_target):
+        if first not in seen:
+            sources: set[int] = set()
+            targets: set[int] = set()
+            more = {first}
+            while more:
+                targets |= more
+                sources |= {source for target in more for source in of_target[target]}
+                more = {target for source in sources for target in of_source[source]} - targets
+            seen |= targets
+            yield sorted(sources), sorted(targets)
+
+
+def way(gap: int, mask: int, end: int, at: int, place: int) -> tuple[int, int, int, int]:
+    """Return the operations from a place to another one: a gap, a jump forward, one back, a gap.
+
+    Args:
+        gap: the first source word that is not covered.
+        mask: which words are covered from there on, as bits.
+        end: the place behind the last covered word.
+        at: the place behind the last operation.
+        place: that of the next one, which is not covered.
+
+    Returns:
+        Places in `WORDS`, `NO_OPERATION` for none.
+    """
+    leaves = forward = back = enters = NO_OPERATION
+    is_left = at >= gap and mask >> (at - gap) & 1 == 0 and (at < end or at < place)
+    if is_left and at != place:
+        leaves = INSERT_GAP
+    if at < place:
+        if at == end:
+            at = place
+        else:
+            forward = JUMP_FORWARD
+            at = end
+    if place < at:
+        at = place
+        while at > gap and mask >> (at - 1 - gap) & 1 == 0:
+            at -= 1
+        gaps = 0
+        for word in range(at, end):
+            begins = word == gap or mask >> (word - 1 - gap) & 1 == 1
+            if begins and mask >> (word - gap) & 1 == 0:
+                gaps += 1
+        back = JUMP_BACK + min(gaps, JUMPS_BACK - 1)
+    if at < place:
+        enters = INSERT_GAP
+    return leaves, forward, back, enters
 
 
 def no_operations(model: int) -> Operations:

@@ -11,10 +11,10 @@ long as no operation has left it. So a state is that of the language model, and 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from moses_feature.decoder.lookups import score_word
-from moses_feature.decoder.operation_steps import JUMPS_BACK
+from moses_feature.decoder.operation_steps import INSERT_GAP, NO_OPERATION, way
 from moses_feature.decoder.records import (
     CONTINUED,
     DELETED,
@@ -29,11 +29,8 @@ from moses_feature.moses.language_model import LOG_10
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.compiled import compiled, compiler
 
-NO_OPERATION = -1
-INSERT_GAP, JUMP_FORWARD, JUMP_BACK = range(3)
-"""Places in `operation_steps.WORDS`."""
-
 _part = compiler(entry=False, counts_references=False)
+_way: Any = _part(way)
 
 
 class Operated(NamedTuple):
@@ -98,28 +95,6 @@ def operate(
         total += score
     values = total / LOG_10, width, gaps, open_gaps, inserted
     return Operated(values, state << PLACE_BITS | at)
-
-
-@_part
-def _way(gap: int, mask: int, end: int, at: int, place: int) -> tuple[int, int, int, int]:
-    """Return the operations from a place to another one: a gap, a jump forward, one back, a gap."""
-    leaves = forward = back = enters = NO_OPERATION
-    if at != place and not _is_covered(gap, mask, at) and (at < end or at < place):
-        leaves = INSERT_GAP
-    if at < place:
-        if at == end:
-            at = place
-        else:
-            forward = JUMP_FORWARD
-            at = end
-    if place < at:
-        at = place
-        while at > gap and not _is_covered(gap, mask, at - 1):
-            at -= 1
-        back = JUMP_BACK + min(_gaps_from(gap, mask, at, end), JUMPS_BACK - 1)
-    if at < place:
-        enters = INSERT_GAP
-    return leaves, forward, back, enters
 
 
 @_part

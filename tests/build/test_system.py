@@ -278,6 +278,20 @@ def test_a_binary_model(run, texts, monkeypatch):
     assert not Path("other/system.json").exists()
 
 
+def test_an_operation_sequence_model(run, texts):
+    run("system", "build", "en", "fr", "s", "--alignment", "links", "--osm", "--folds", 2)
+    line = f"OpSequenceModel name=OpSequenceModel0 num-features=5 path={texts}/s/operations.arpa.gz"
+    assert line in Path("s/moses.ini").read_text()
+    operations = read_gz(Path("s/operations.arpa.gz"))
+    assert b"\t_TRANS_" in operations
+    for fold in (1, 2):
+        without = Path(f"s/fold-{fold}/operations.arpa.gz")
+        assert str(without) in Path(f"s/fold-{fold}/moses.ini").read_text()
+        assert len(read_gz(without)) < len(operations)
+    assert decode("s/moses.ini", text="en") == Path("fr").read_text().splitlines()
+    run("system", "doctor", "s")
+
+
 @pytest.mark.usefixtures("texts")
 def test_more_text_for_the_model(run):
     Path("more").write_text("NEW WORDS HERE\n" * 3)

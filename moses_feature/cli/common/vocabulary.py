@@ -66,8 +66,8 @@ SHARE = FiniteRange(0, 1)
 
 FLAG = click.BOOL
 WORDS: Mapping[click.ParamType[Any], str] = {
-    FLAG: "binary-lm estimate filter-tables force hierarchical json no-unknown normalised per-word "
-    "raw resume reverse right-to-left same-table source-unknown tokens with-alignment "
+    FLAG: "binary-lm estimate filter-tables force hierarchical json no-unknown normalised osm "
+    "per-word raw resume reverse right-to-left same-table source-unknown tokens with-alignment "
     "with-segmentation",
     READ: "alignment binary-path constraint dev dev-reference documents general held-out-text "
     "in-domain init leave-one-out lists lm lm-text phrases-of reference source source-text "

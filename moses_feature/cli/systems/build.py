@@ -97,6 +97,12 @@ build_options = OptionGroup(
         default="",
     ),
     option(
+        "osm",
+        "Also estimate an operation sequence model, and name it in the ini: better translations, "
+        "slower search.",
+        default=DEFAULTS.osm,
+    ),
+    option(
         "binary-lm",
         "Also write the language model in KenLM's binary format, by its build_binary (in "
         "$MOSES_HOME or on the PATH), and name it in the ini.",
