@@ -192,8 +192,17 @@ def _fold_decoder(
     from moses_feature.moses.system_directory import INI, fold_directory
 
     weights = {name: of.values for name, of in ini.weights.items()}
-    inis = [fold_directory(directory, fold) / INI for fold in range(max(folds) + 1)]
-    systems = [_system(MosesIni.read(of).with_weights(weights), needs) for of in inis]
+    names = {feature.name for feature in ini.features}
+    systems = []
+    for fold in range(max(folds) + 1):
+        of_fold = MosesIni.read(fold_directory(directory, fold) / INI)
+        known = {feature.name for feature in of_fold.features}
+        if different := sorted(names ^ known):
+            raise MosesFeatureError(
+                f"{ini.path}: expected the features of {of_fold.path}, found "
+                f"{'more' if different[0] in names else 'none'}: {different[0]}"
+            )
+        systems.append(_system(of_fold.with_weights(weights), needs))
     return FoldDecoder(systems, folds, sentences, search.limits, search.jobs)
 
 

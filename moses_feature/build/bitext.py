@@ -24,6 +24,7 @@ from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
 from moses_feature.runtime.files import Json
 
 BAR = b"|||"
+CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 _FORBIDDEN = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f|]")
 MARKS = frozenset((b"<s>", b"</s>", b"<unk>"))
 
@@ -145,7 +146,7 @@ def read_texts(source: str, target: str, longest: int, ratio: int | None = None)
         for lines in parallel_lines(readers, "both texts"):
             pair = [tokens(line) for line in lines]
             for line, reader in zip(lines, readers, strict=True):
-                _check(line, reader)
+                check_words(line, reader, _FORBIDDEN)
             why = _reason(len(pair[0]), len(pair[1]), longest, ratio)
             kept.append(not why)
             if why:
@@ -170,10 +171,16 @@ def _reason(source: int, target: int, longest: int, ratio: int | None) -> str:
     return ""
 
 
-def _check(line: bytes, reader: LineReader) -> None:
-    """Check that a sentence has no word that a table or a language model cannot hold."""
-    if found := _FORBIDDEN.search(line.rstrip(b"\r\n")):
-        expected = "words without control characters and | (escaped: &#124;)"
+def check_words(line: bytes, reader: LineReader, forbidden: re.Pattern[bytes]) -> None:
+    """Check that a sentence has no word that a table, or a language model, cannot hold.
+
+    Raises:
+        FormatError: it has a word with something that is forbidden, or one that marks sentences.
+    """
+    if found := forbidden.search(line.rstrip(b"\r\n")):
+        expected = "words without control characters"
+        if forbidden is _FORBIDDEN:
+            expected += " and | (escaped: &#124;)"
         raise FormatError(reader.path, expected, shown(found[0]), reader.line_number)
     if b"<" in line:
         for word in MARKS.intersection(tokens(line)):

@@ -82,6 +82,8 @@ class LanguageModel:
             for rows in _slices(level.grams):
                 kept = level.kept(rows)
                 columns = [np.log10(level.p[rows][kept])]
+                if order == 1:
+                    columns[0][level.grams.at[0]] = 0.0  # BEGIN, which begins each sentence
                 if order < len(self.levels):
                     columns.append(level.back_off[rows][kept])
                 place = level.grams.place[rows][kept]
@@ -101,7 +103,7 @@ def estimate(
 
     Args:
         sentences: words without marks.
-        order: words of an n-gram, at most.
+        order: words of an n-gram, at most; 2 or more.
         prune: n-grams of order 1, 2, … that occur so often or less are left out; the last number
             counts for all higher orders.
         vocabulary: all other words count as unknown ones; None for no others.
@@ -129,8 +131,6 @@ def estimate(
         p = _interpolated(
             of, counts, _discounts(counts, number + 1), pruned, lower, back_off, folder
         )
-        if number == 0:
-            p[begin] = 1.0
         levels.append(Level(of, pruned, p, filled(0, len(p), np.float64, folder)))
         lower = p
     return LanguageModel(text, levels, float(root[0] - np.log10(words)))

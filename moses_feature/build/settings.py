@@ -15,8 +15,8 @@ Smoothing = Literal["none", "good-turing", "kneser-ney"]
 
 LONGEST_SENTENCE = 1000
 LONGEST_PHRASE = 20
-LARGEST_ORDER = 6
-"""KenLM as it is usually built reads no longer n-grams."""
+SMALLEST_ORDER, LARGEST_ORDER = 2, 6
+"""What KenLM reads, as it is usually built."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +69,12 @@ class BuildSettings:
                 expected = ", ".join(get_args(kind))
                 raise UsageError(f"{name}: expected one of {expected}, found {found!r}")
         limits = {"longest": LONGEST_SENTENCE, "phrase_length": LONGEST_PHRASE}
-        for name, most in {**limits, "order": LARGEST_ORDER}.items():
+        for name, most in limits.items():
             if not 1 <= (given := getattr(self, name)) <= most:
                 raise UsageError(f"{name}: expected 1 to {most}, found {given}")
+        if not SMALLEST_ORDER <= self.order <= LARGEST_ORDER:
+            expected = f"{SMALLEST_ORDER} to {LARGEST_ORDER}"
+            raise UsageError(f"order: expected {expected}, found {self.order}")
         for name, least in {"pair_count": 1, "ratio": 1, "distortion_limit": 0, "seed": 0}.items():
             if (given := getattr(self, name)) < least:
                 raise UsageError(f"{name}: expected {least} or more, found {given}")

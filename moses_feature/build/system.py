@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 from moses_feature import __version__
 from moses_feature.build import operations
 from moses_feature.build.alignment import align
-from moses_feature.build.bitext import Bitext, TextPair, read_alignment, read_texts
+from moses_feature.build.bitext import (
+    CONTROL,
+    Bitext,
+    TextPair,
+    check_words,
+    read_alignment,
+    read_texts,
+)
 from moses_feature.build.folds import folds_of
 from moses_feature.build.language_model import estimate
 from moses_feature.build.operations import OperationText
@@ -408,7 +415,7 @@ class _Build:
             self._write_ini(directory)
 
     def _check_folds(self) -> None:
-        """Check that there are as many documents; a new build that fails leaves nothing behind."""
+        """Check that no fold has all; a new build that fails leaves nothing behind."""
         try:
             _ = self._folds
         except UsageError:
@@ -422,7 +429,10 @@ class _Build:
         documents: Sequence[object] = range(lines)
         if self.data.documents:
             documents, _ = read_documents(self.data.documents, lines)
-        return folds_of(documents, self.data.folds, self.settings.seed)
+        folds = folds_of(documents, self.data.folds, self.settings.seed)
+        if len(np.unique(folds[self._texts.kept])) < 2:
+            raise UsageError("expected sentence pairs in two folds at least, found one")
+        return folds
 
     def _content(self, command: str) -> Json:
         texts = self._texts
@@ -450,13 +460,18 @@ def write_model(
     model = estimate(sentences, order, prune, folder=path.parent)
     with open_output(path) as file:
         file.writelines(model.arpa())
-    load_kenlm(path)
+    try:
+        load_kenlm(path)
+    except MosesFeatureError:
+        path.unlink()
+        raise
 
 
 def _sentences(path: str) -> Iterator[list[bytes]]:
-    """Yield the words of each line of a text."""
+    """Yield the words of each line of a text for the language model."""
     with LineReader(path) as reader:
         for line in reader:
+            check_words(line, reader, CONTROL)
             yield tokens(line)
 
 

@@ -174,7 +174,7 @@ class PhraseOptions:
             np.array(targets, dtype=np.int64),
             np.empty((len(unknown), 0)),
             # A token may be empty, as the first factor of `|` is: it has no word to align.
-            np.array([b"0-0" if words[number] else b"" for number in unknown], dtype=object),
+            np.array([b"0-0" if words[n] or others else b"" for n in unknown], dtype=object),
             np.zeros((len(unknown), self._count_columns)),
         )
 

@@ -241,8 +241,9 @@ def _target_factors(ini: MosesIni) -> int:
     count = len(of_tables.split(","))
     expected = ",".join(map(str, range(count)))
     for feature in ini.features:
-        if (found := feature.arguments.get("output-factor", expected)) != expected:
-            raise ini.error(feature.line_number, f"output-factor={expected}", found)
+        wanted = "0" if feature.kind == OPERATIONS else expected
+        if (found := feature.arguments.get("output-factor", wanted)) != wanted:
+            raise ini.error(feature.line_number, f"output-factor={wanted}", found)
         factor = feature.arguments.get("factor", "0")
         most = count if feature.kind == "KENLM" else 1
         if factor not in map(str, range(most)):

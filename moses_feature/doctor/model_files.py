@@ -91,8 +91,9 @@ def check_language_models(
     """
     for feature in ini.features:
         path = file_read_by(ini, feature)
-        if feature.kind == "KENLM" and path is not None and path.is_file():
-            of_words = feature.arguments.get("factor", "0") == "0" and not is_factored(references)
+        if feature.kind in OF_KENLM and path is not None and path.is_file():
+            of_words = feature.kind == "KENLM" and feature.arguments.get("factor", "0") == "0"
+            of_words = of_words and not is_factored(references)
             yield from _check_model(ini, feature, path, references if of_words else [], say)
 
 
@@ -151,6 +152,8 @@ def _unknown_words(path: Path, model: Any, references: Sequence[list[bytes]]) ->
         )
 
 
+OF_KENLM = ("KENLM", "OpSequenceModel")
+"""Classes that KenLM reads."""
 OF_ONE_FILE = frozenset(("KENLM", "LexicalReordering", "OpSequenceModel"))
 """Classes that read a file, never a folder."""
 WITH_FILES = frozenset(
@@ -209,7 +212,7 @@ def check_files(ini: MosesIni) -> Iterator[Finding]:
     for feature in ini.features:
         path = feature.arguments.get("path")
         where = f"{ini.path} at line {feature.line_number}"
-        if path is None and feature.kind == "KENLM":
+        if path is None and feature.kind in OF_KENLM:
             yield Finding(
                 "problem", where, f"no path= of {feature.name}", "Moses stops", "write its path"
             )

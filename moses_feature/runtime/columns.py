@@ -26,7 +26,7 @@ class Column:
     """
 
     def __init__(self, kind: DTypeLike, folder: Path | None) -> None:
-        self._kind = np.dtype(kind)
+        self._kind, self._folder = np.dtype(kind), folder
         self._file: IO[bytes] = BytesIO()
         if folder is not None:
             self._file = TemporaryFile(dir=folder)  # noqa: SIM115  # closed when nobody needs it
@@ -40,10 +40,10 @@ class Column:
         try:
             self._file.write(np.ascontiguousarray(values, self._kind).data)
             self._file.flush()
-        except OSError:
+        except OSError as error:
             with suppress(OSError):
                 self._file.close()
-            raise
+            raise OSError(error.errno, error.strerror, str(self._folder)) from None
 
     def array(self) -> NDArray[Any]:
         """Return all values, (values,), which can be changed; none can be appended any more."""

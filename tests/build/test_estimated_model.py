@@ -107,8 +107,9 @@ def test_parts_on_disk_are_the_whole(tmp_path, monkeypatch):
 def test_a_full_disk(tmp_path, monkeypatch):
     full = partial(open, "/dev/full", "wb")
     monkeypatch.setattr(columns, "TemporaryFile", lambda **_: full())
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left") as raised:
         estimate(random_text(8), 3, folder=tmp_path)
+    assert raised.value.filename == str(tmp_path)
 
 
 @needs_shared

@@ -293,6 +293,38 @@ def test_an_operation_sequence_model(run, texts):
 
 
 @pytest.mark.usefixtures("texts")
+def test_a_fold_that_holds_all(run):
+    for name in ("en", "fr", "links"):
+        lines = Path(name).read_text().splitlines()
+        Path(name).write_text(f"{lines[0]}\n{lines[0]}\n\n")
+    Path("documents").write_text("one\none\ntwo\n")
+    words = ("--alignment", "links", "--folds", 2, "--documents", "documents")
+    failed = run("system", "build", "en", "fr", "s", *words, exit_code=2)
+    assert "expected sentence pairs in two folds at least, found one" in failed.stderr
+    assert not Path("s").exists()
+
+
+@pytest.mark.usefixtures("texts")
+def test_folds_and_an_ini_of_other_features(run):
+    run("system", "build", "en", "fr", "s", "--alignment", "links", "--folds", 2)
+    ini = Path("s/moses.ini").read_text()
+    Path("other.ini").write_text(ini.replace("LM0", "Other"))
+    with Path("en").open("rb") as text:
+        failed = CliRunner().invoke(mert_decode, ["other.ini", "--unseen", "s"], input=text)
+    assert failed.exit_code == 1
+    assert "expected the features of" in failed.stderr
+
+
+@pytest.mark.usefixtures("texts")
+@pytest.mark.parametrize("word", [b"<s>", b"</s>", b"<unk>", b"a\x01"])
+def test_words_that_no_language_model_can_hold(run, word):
+    Path("more").write_bytes(b"fine |\nc %b a\n" % word)
+    words = ("--alignment", "links", "--lm-text", "more")
+    failed = run("system", "build", "en", "fr", "s", *words, exit_code=1)
+    assert "more at line 2: expected words" in failed.stderr
+
+
+@pytest.mark.usefixtures("texts")
 def test_more_text_for_the_model(run):
     Path("more").write_text("NEW WORDS HERE\n" * 3)
     run("system", "build", "en", "fr", "s", "--alignment", "links", "--lm-text", "more")

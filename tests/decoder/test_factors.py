@@ -161,3 +161,11 @@ def test_words_with_too_few_factors(tmp_path):
     whole = EmbeddedDecoder(system(tmp_path, TABLE, 0.5, 0.5), [[b"b"]])
     with pytest.raises(MosesFeatureError, match="a system of several target factors"):
         whole.force(0, [b"B"])
+
+
+def test_a_token_without_a_first_factor(tmp_path):
+    """It is copied, and has a link to itself, so that lists can have alignments."""
+    write_model(tmp_path / "lm1", [b"x x y"])
+    of = replace(system(tmp_path, "a ||| A|x ||| 0.5 ||| 0-0\n", 0.1, 2.0), alignments=True)
+    found = EmbeddedDecoder(of, [[b"|", b"a"]]).translate(0, 5)
+    assert found[0].links.startswith(b"0-0")

@@ -11,6 +11,7 @@ from moses_feature.build.settings import (
     LARGEST_ORDER,
     LONGEST_PHRASE,
     LONGEST_SENTENCE,
+    SMALLEST_ORDER,
     Aligner,
     BuildSettings,
     Case,
@@ -88,7 +89,7 @@ build_options = OptionGroup(
         "order",
         "Words of an n-gram of the language model at most.",
         default=DEFAULTS.order,
-        within=WholeRange(1, LARGEST_ORDER),
+        within=WholeRange(SMALLEST_ORDER, LARGEST_ORDER),
     ),
     option(
         "prune",
