@@ -168,4 +168,4 @@ def test_a_token_without_a_first_factor(tmp_path):
     write_model(tmp_path / "lm1", [b"x x y"])
     of = replace(system(tmp_path, "a ||| A|x ||| 0.5 ||| 0-0\n", 0.1, 2.0), alignments=True)
     found = EmbeddedDecoder(of, [[b"|", b"a"]]).translate(0, 5)
-    assert found[0].links.startswith(b"0-0")
+    assert sorted(found[0].links.split()) in ([b"0-0", b"1-1"], [b"0-1", b"1-0"])
