@@ -209,12 +209,15 @@ class PhraseOptions:
             return no_operations(model)
         if self._marked.lengths:
             raise MosesFeatureError("marked input and an operation sequence model: not together")
-        phrases = [surface(sources.phrase(n).split()) for n in range(len(sources))]
+        phrases = [surface(sources.phrase(n).split(b" ")) for n in range(len(sources))]
         targets = self._targets.phrases.all()
         steps = [
             steps_of(
                 phrases[source],
-                [UNKNOWN_WORD] if table == UNKNOWN else surface(targets[target].split()),
+                [
+                    UNKNOWN_WORD if table == UNKNOWN else word
+                    for word in surface(targets[target].split())
+                ],
                 [(int(s), int(t)) for s, t in (link.split(b"-") for link in links.split())],
             )
             for source, target, table, links in zip(

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers.moses import GIVEN, WALLS
 from helpers.toy import TYPE, Step, all_derivations, features_of, make_toy, options_of
 
 from moses_feature.decoder.decoder import EmbeddedDecoder
@@ -21,24 +22,9 @@ from moses_feature.moses.xml_input import (
 from moses_feature.runtime.errors import MosesFeatureError
 
 LINES = [
-    *(
-        pytest.param(line, marks=pytest.mark.slow)  # their derivations take a while to write down
-        for line in (
-            'a <n translation="X A">b c</n> d',
-            'a <n translation="A||E B" prob="0.25||0.5">b</n> c a',
-        )
-    ),
-    '<n translation="B">a b</n> <m translation="C C" prob="0">c</m>',
-    'a <n translation="D" span="0-1"/> b c <m translation="A" span="1-2"></m>',
-    'x <n translation="A">y</n> a',
-]
-WALLS = [
-    "a b <wall/> c d",
-    "a <zone>b c</zone> d a",
-    "a <zone> b <wall/> c d </zone> a",
-    "<zone>a <zone>b c</zone></zone> d",
-    "a <wall>b</wall> c <zone>d a</zone>",
-    '<zone>a <n translation="E">b c</n></zone> d a',
+    # the derivations of the longer ones take a while to write down
+    pytest.param(line, marks=pytest.mark.slow if len(parse_marked(line.encode()).words) > 3 else ())
+    for line in GIVEN
 ]
 
 

@@ -15,6 +15,21 @@ from moses_feature.decoder.system import System
 from moses_feature.moses.nbest_lists import format_nbest
 
 SENTENCES = ["a b c", "d", "", "b x a", "c c"]
+GIVEN = [
+    'a <n translation="X A">b c</n> d',
+    'a <n translation="A||E B" prob="0.25||0.5">b</n> c a',
+    '<n translation="B">a b</n> <m translation="C C" prob="0">c</m>',
+    'a <n translation="D" span="0-1"/> b c <m translation="A" span="1-2"></m>',
+    'x <n translation="A">y</n> a',
+]
+WALLS = [
+    "a b <wall/> c d",
+    "a <zone>b c</zone> d a",
+    "a <zone> b <wall/> c d </zone> a",
+    "<zone>a <zone>b c</zone></zone> d",
+    "a <wall>b</wall> c <zone>d a</zone>",
+    '<zone>a <n translation="E">b c</n></zone> d a',
+]
 N_BEST = 20
 CUBE_PRUNING = ("-search-algorithm", "1", "-cube-pruning-pop-limit", "5000", "-s", "5000")
 

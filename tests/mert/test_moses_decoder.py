@@ -14,8 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.moses import CUBE_PRUNING, N_BEST, SENTENCES, tokens, write_replay
-from helpers.toy import make_toy
+from helpers.moses import (
+    CUBE_PRUNING,
+    GIVEN,
+    N_BEST,
+    SENTENCES,
+    WALLS,
+    tokens,
+    write_replay,
+)
+from helpers.toy import TYPE, make_toy
 
 from mert.decoders.moses import MosesDecoder, find_moses
 from mert.settings import MosesSettings
@@ -24,6 +32,7 @@ from moses_feature.decoder.records import SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.nbest_lists import format_nbest, read_nbest
+from moses_feature.moses.xml_input import Marks, parse_marked
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 
 
@@ -65,6 +74,7 @@ SYSTEMS = [
     {"types": ("leftright-backward-fe",), "limit": 0},
     {"tables": 2, "models": 2, "limit": 2},
     {"types": (), "models": 0},
+    {"operations": True, "limit": -1},
 ]
 ODD = ["a|b c", "|a b", "a || b", "<x> a &amp;", "x y", "d", "c\u00a0d a"]
 
@@ -92,6 +102,33 @@ def test_all_kinds_of_systems_against_real_moses(tmp_path, system):
         )
         assert mine[0].words == hypotheses[0].words
         np.testing.assert_allclose(mine[0].features, hypotheses[0].features, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("policy", ["exclusive", "inclusive", "constraint", "ignore"])
+def test_marked_input_against_real_moses(tmp_path, policy):
+    try:
+        find_moses(None)
+    except UsageError:
+        pytest.skip("needs a real Moses in MOSES_HOME or on the PATH")
+    toy = make_toy(tmp_path / "toy", options=2, types=(TYPE,))
+    marked = [parse_marked(line.encode()) for line in (*GIVEN, *WALLS)]
+    of_lines = EmbeddedDecoder(
+        System.of_ini(toy.ini),
+        [sentence.words for sentence in marked],
+        SearchLimits(5000, 5000),
+        marks=Marks(tuple(marked), policy),
+    )
+    options = *CUBE_PRUNING, "-beam-threshold", "0", "-xml-input", policy
+    settings = MosesSettings(options=options)
+    moses = MosesDecoder(toy.ini, tokens([*GIVEN, *WALLS]), settings)
+    moses.write_nbest(moses.features, N_BEST, tmp_path / "n.gz")
+    moses.close()
+    lists = list(read_nbest(tmp_path / "n.gz", of_lines.features, len(marked)))
+    for number, hypotheses in enumerate(lists):
+        mine = of_lines.translate(number, N_BEST)
+        np.testing.assert_allclose(
+            [h.score for h in mine], [h.score for h in hypotheses], rtol=1e-5, atol=2e-3
+        )
 
 
 def test_what_moses_is_told(toy, stand_in, tmp_path):
