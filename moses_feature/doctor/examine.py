@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 from moses_feature.doctor.finding import MOST_LINES, Finding, check_programs
-from moses_feature.doctor.ini import check_names, check_weights
+from moses_feature.doctor.ini import check_factors, check_names, check_weights
 from moses_feature.doctor.model_files import check_files, check_language_models, file_of
 from moses_feature.doctor.neural_models import check_alignments, check_neural_models
 from moses_feature.doctor.order import check_order, sample_words
@@ -67,6 +67,7 @@ def examine(
         return
     yield from check_tuned(directory, ini)
     yield from check_names(ini)
+    yield from check_factors(ini)
     yield from check_weights(ini)
     yield from check_files(ini)
     of_input = yield from _read_texts([text] if text is not None else [])

@@ -96,6 +96,20 @@ def check_names(ini: MosesIni) -> Iterator[Finding]:
         yield from _check(section, SECTIONS, str(ini.path), "section")
 
 
+def check_factors(ini: MosesIni) -> Iterator[Finding]:
+    """Yield text tables that do not say which factors their words have."""
+    for feature in ini.features:
+        lacks = [key for key in ("input-factor", "output-factor") if key not in feature.arguments]
+        if feature.kind == "PhraseDictionaryMemory" and lacks:
+            yield Finding(
+                "problem",
+                f"{ini.path} at line {feature.line_number}",
+                f"no {' and no '.join(f'{key}=' for key in lacks)} of {feature.name}",
+                "Moses takes every phrase pair for every phrase, or stops (`factor == __null`)",
+                "add input-factor=0 output-factor=0",
+            )
+
+
 def _check(name: str, known: frozenset[str], where: str, what: str) -> Iterator[Finding]:
     if name in known:
         return

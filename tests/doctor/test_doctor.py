@@ -345,6 +345,18 @@ def on_disk_of_six() -> None:
     change("moses.ini", "/table.gz", "/pt")
 
 
+def no_factors():
+    change("moses.ini", " output-factor=0", "")
+
+
+def no_operations():
+    Path("osm").write_text("what\n")
+    change(
+        "moses.ini", "UnknownWordPenalty\n", "UnknownWordPenalty\nOpSequenceModel name=O path=osm\n"
+    )
+    change("moses.ini", "\nLM0=", "\nO= 1\nLM0=")
+
+
 def filtered_for_another_text() -> None:
     Path("filtered").mkdir()
     Path("filtered/table.gz").write_bytes(Path("table.gz").read_bytes())
@@ -588,6 +600,8 @@ FAILURES = [
     (probing_of_six, "problem", "pt says that it has 6 scores"),
     (probing_of_another_moses, "warning", "API_VERSION 4, this is known of 15"),
     (on_disk_of_six, "problem", "pt says that it has 6 scores"),
+    (no_factors, "problem", "no output-factor= of TM0"),
+    (no_operations, "problem", "osm: expected a language model for KenLM"),
     (filtered_for_another_text, "warning", "39 of its 40 source phrases are not in the input"),
 ]
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.factors import TABLE, system, write_model
 from helpers.moses import (
     CUBE_PRUNING,
     GIVEN,
@@ -31,6 +32,7 @@ from moses_feature.decoder.decoder import EmbeddedDecoder
 from moses_feature.decoder.records import SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
+from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import format_nbest, read_nbest
 from moses_feature.moses.xml_input import Marks, parse_marked
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
@@ -129,6 +131,28 @@ def test_marked_input_against_real_moses(tmp_path, policy):
         np.testing.assert_allclose(
             [h.score for h in mine], [h.score for h in hypotheses], rtol=1e-5, atol=2e-3
         )
+
+
+def test_target_factors_against_real_moses(tmp_path):
+    """Moses lists translations with the same words and other factors; here the best one counts."""
+    try:
+        find_moses(None)
+    except UsageError:
+        pytest.skip("needs a real Moses in MOSES_HOME or on the PATH")
+    write_model(tmp_path / "lm1", [b"x x y", b"x y", b"x x", b"y x x"])
+    sentences = tokens(["a b c", "c b a", "a a unknown b", "c", "UNK a"])
+    embedded = EmbeddedDecoder(system(tmp_path, TABLE, 0.3, 0.7), sentences)
+    options = *CUBE_PRUNING, "-beam-threshold", "0"
+    moses = MosesDecoder(MosesIni.read(tmp_path / "ini"), sentences, MosesSettings(options=options))
+    moses.write_nbest(moses.features, 200, tmp_path / "n.gz")
+    moses.close()
+    lists = read_nbest(tmp_path / "n.gz", embedded.features, len(sentences))
+    for number, hypotheses in enumerate(lists):
+        best: dict[tuple[bytes, ...], float] = {}
+        for found in hypotheses:
+            best.setdefault(found.words, found.score)
+        for mine in embedded.translate(number, 10):
+            assert best[mine.words] == pytest.approx(mine.score, abs=1e-3)
 
 
 def test_what_moses_is_told(toy, stand_in, tmp_path):
