@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from moses_feature.moses.ini import MosesIni
 
 if TYPE_CHECKING:
     from mert.tuning.corpus import Corpus
+    from moses_feature.decoder.source_phrases import Sentence
 
 SENTENCES = 60
 
@@ -21,20 +23,29 @@ def seconds_of_decoding(
     ini: MosesIni, corpus: Corpus, settings: DecoderSettings, list_size: int
 ) -> tuple[float, float]:
     """Return the seconds that reading the models takes, and decoding a text once."""
-    from mert.decoders.choice import make_decoder
-
     step = max(1, len(corpus) // SENTENCES)
     some = corpus.sentences[::step]
+    if settings.decoder == "embedded":
+        _decode(ini, some[:1], settings, list_size)  # compiles, after an installation
+    reading, decoding = _decode(ini, some, settings, list_size)
+    return reading, decoding * len(corpus) / len(some)
+
+
+def _decode(
+    ini: MosesIni, sentences: Sequence[Sentence], settings: DecoderSettings, list_size: int
+) -> tuple[float, float]:
+    """Return the seconds of reading the models, and of decoding."""
+    from mert.decoders.choice import make_decoder
+
     begun = time.monotonic()
-    decoder = make_decoder(settings, ini, some)
+    decoder = make_decoder(settings, ini, sentences)
     try:
         ready = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="estimate-") as folder:
             decoder.write_nbest(decoder.features, list_size, Path(folder) / "lists.gz")
-        ended = time.monotonic()
+        return ready - begun, time.monotonic() - ready
     finally:
         decoder.close()
-    return ready - begun, (ended - ready) * len(corpus) / len(some)
 
 
 def told(reading: float, decoding: float, iterations: int) -> str:
