@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Protocol
 
+from moses_feature.build import tables as of_tables
 from moses_feature.build.bitext import Bitext
 from moses_feature.build.extraction import Extraction
 from moses_feature.build.folds import phrases_in
@@ -38,6 +39,7 @@ class FoldTables:
         settings: how to build.
         folds: (sentences,) the fold of each; None without folds.
         folder: where phrase pairs are kept; None for memory.
+        together: the occurrences of phrase pairs in a part; None for the usual ones.
     """
 
     def __init__(
@@ -46,8 +48,10 @@ class FoldTables:
         settings: BuildSettings,
         folds: Integers | None,
         folder: Path | None = None,
+        together: int | None = None,
     ) -> None:
         self.bitext, self.settings, self.folds = bitext, settings, folds
+        self.together = together or of_tables.PAIRS_TOGETHER
         kind = settings.reordering_type
         by_phrases = kind is not None and kind.kind == "phrase"
         self._extraction = Extraction(bitext, settings.phrase_length, by_phrases, folder)
@@ -64,10 +68,10 @@ class FoldTables:
 
     def _tables(self, fold: int | None) -> Tables:
         if fold is None or self.folds is None:
-            return Tables(self._extraction, self.settings)
+            return Tables(self._extraction, self.settings, together=self.together)
         mine = self.folds == fold
         wanted = phrases_in(self._extraction, mine)
-        return Tables(self._extraction, self.settings, ~mine, wanted)
+        return Tables(self._extraction, self.settings, ~mine, wanted, self.together)
 
     def part(self, fold: int | None, number: int) -> TablePart:
         """Return a part of the tables without a fold."""
@@ -136,7 +140,7 @@ class _Workers:
             num_cpus=threads, max_concurrency=threads + 1
         )
         text = cluster.ray.put(tables.bitext)
-        given = tables.settings, tables.folds
+        given = tables.settings, tables.folds, tables.together  # so that parts are the same
         self._pool = ActorPool(cluster, lambda: actor.remote(text, *given), workers, threads)
         self.at_once = workers * (threads + 1)
 
@@ -152,8 +156,10 @@ class _Workers:
 class TableWorker:
     """The work of an actor: takes numbers of parts, returns parts."""
 
-    def __init__(self, bitext: Bitext, settings: BuildSettings, folds: Integers | None) -> None:
-        self._tables = FoldTables(bitext, settings, folds, Path(gettempdir()))
+    def __init__(
+        self, bitext: Bitext, settings: BuildSettings, folds: Integers | None, together: int
+    ) -> None:
+        self._tables = FoldTables(bitext, settings, folds, Path(gettempdir()), together)
 
     def ready(self) -> None:
         """Return once the phrases of the text are numbered."""

@@ -50,6 +50,7 @@ class Tables:
         settings: smoothing, the type of the reordering model.
         used: (sentences,) the sentences that are counted; None for all.
         wanted: (source phrases,) those that get lines; None for all.
+        together: the occurrences of phrase pairs in a part; None for `PAIRS_TOGETHER`.
 
     Attributes:
         lexical: the probabilities of single words.
@@ -62,6 +63,7 @@ class Tables:
         settings: BuildSettings,
         used: Flags | None = None,
         wanted: Flags | None = None,
+        together: int | None = None,
     ) -> None:
         if used is None:
             used = np.ones(len(extraction.bitext), dtype=np.bool_)
@@ -73,7 +75,7 @@ class Tables:
         if wanted is not None:
             self._of_source[~wanted] = 0  # no line asks for their counts
         self._writer = TableWriter(extraction)
-        bounds = bounds_of(self._of_source, PAIRS_TOGETHER)
+        bounds = bounds_of(self._of_source, together or PAIRS_TOGETHER)
         self.parts = extraction.parts(used, self._of_source, bounds)
         self._pairs = self._pair_counts()
         self._smoothing = smoothing_of(settings.smoothing, self._pairs)

@@ -110,4 +110,4 @@ def test_the_command(tmp_path, run, right_to_left):
                     best = int(rows[place, : len(source)].argmax())
                     assert line.split()[place] == source[best]
     refused = run("model", "translate", "m", "--alignment-out", "-", stdin=b"a\n", exit_code=2)
-    assert "written to a file" in refused.stderr
+    assert "expected a file name, found -" in refused.stderr
