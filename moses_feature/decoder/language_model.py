@@ -160,6 +160,7 @@ class LanguageModels:
     Attributes:
         begin: (models,) the states at the beginning of a sentence.
         empty: (models,) the states without any context.
+        words: how many words are numbered.
     """
 
     def __init__(
@@ -170,7 +171,7 @@ class LanguageModels:
     ) -> None:
         self._models = list(models)
         self._trees = dict(enumerate(trees, len(models)))
-        self._words = 0
+        self.words = 0
         of_kenlm = {n: model for n, model in enumerate(models) if isinstance(model, KenlmModel)}
         known = {n: model.addresses for n, model in of_kenlm.items() if model.addresses is not None}
         self._addresses = known if len(known) == len(of_kenlm) else {}
@@ -220,9 +221,9 @@ class LanguageModels:
         Raises:
             MosesFeatureError: there are more words than can be numbered.
         """
-        first, self._words = self._words, self._words + len(words)
-        if self._words > MOST_WORDS:
-            raise MosesFeatureError(f"{self._words} target words: {MOST_WORDS} at most")
+        first, self.words = self.words, self.words + len(words)
+        if self.words > MOST_WORDS:
+            raise MosesFeatureError(f"{self.words} target words: {MOST_WORDS} at most")
         ids = np.zeros((len(self), len(words)), dtype=np.int32)
         guesses = np.zeros(ids.shape)
         for number, model in enumerate(self._models):

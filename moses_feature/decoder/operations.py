@@ -90,7 +90,7 @@ def operate(
             at = place + 1
             end = max(end, at)
             is_left = at >= end or _is_covered(gap, mask, at)
-            open_gaps += _gaps_from(gap, mask, gap, end) - (0 if is_left else 1)
+            open_gaps += _gaps(gap, mask, end) - (0 if is_left else 1)
         score, state = score_word(lookups, state, operations.steps[step, 2])
         total += score
     values = total / LOG_10, width, gaps, open_gaps, inserted
@@ -103,10 +103,10 @@ def _is_covered(gap: int, mask: int, place: int) -> bool:
 
 
 @_part
-def _gaps_from(gap: int, mask: int, first: int, end: int) -> int:
-    """Return how many runs of words that are not covered begin from `first` on, before `end`."""
+def _gaps(gap: int, mask: int, end: int) -> int:
+    """Return how many runs of words that are not covered there are before `end`."""
     count = 0
-    for place in range(first, end):
+    for place in range(gap, end):
         if not _is_covered(gap, mask, place) and _is_covered(gap, mask, place - 1):
             count += 1
     return count

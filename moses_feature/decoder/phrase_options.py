@@ -17,21 +17,13 @@ from moses_feature.decoder.language_model import BUFFER, LanguageModels
 from moses_feature.decoder.links import affiliations_of, links_error
 from moses_feature.decoder.lookups import score_word
 from moses_feature.decoder.marked_options import GIVEN, UNKNOWN, MarkedOptions
-from moses_feature.decoder.operation_steps import (
-    UNKNOWN_WORD,
-    no_operations,
-    numbered_steps,
-    steps_of,
-)
-from moses_feature.decoder.operations import operate_alone
+from moses_feature.decoder.operation_steps import no_operations
+from moses_feature.decoder.option_operations import OptionOperations
 from moses_feature.decoder.option_ranks import classes, ranked
 from moses_feature.decoder.records import (
-    OPERATION_VALUES,
-    PLACE_BITS,
     WINDOW,
     Layout,
     Lookups,
-    Operations,
     Options,
 )
 from moses_feature.decoder.resources import Resources
@@ -141,10 +133,9 @@ class PhraseOptions:
         self.models = LanguageModels([*plain, *joint, *of_operations], buffer, trees)
         self.roots = self.models.roots(len(sentences))
         self.models.add_words(words[1:])
-        self._operations = self._steps(len(plain) + len(joint), sources, len(words))
         self._limits = np.array([table.limit for table in system.tables], dtype=np.int64)
         self._score_without_context()
-        self._operate_without_context()
+        self._operations = self._operate(sources)
 
     def _rows(self, table: PhraseTable, sources: SourcePhrases) -> Rows:
         system, targets = self._system, self._targets
@@ -203,46 +194,22 @@ class PhraseOptions:
             raise links_error(self._system.tables, self._targets, *pair)
         self._affiliation_offsets, self._affiliations = offsets, found
 
-    def _steps(self, model: int, sources: SourcePhrases, numbered: int) -> Operations:
-        """Find the operations of all options, and number their words behind the others."""
+    def _operate(self, sources: SourcePhrases) -> OptionOperations | None:
+        """Find and score the operations of all options, if there is a model of them."""
         if not self._system.operations:
-            return no_operations(model)
+            return None
         if self._marked.lengths:
             raise MosesFeatureError("marked input and an operation sequence model: not together")
         phrases = [surface(sources.phrase(n).split(b" ")) for n in range(len(sources))]
-        targets = self._targets.phrases.all()
-        steps = [
-            steps_of(
-                phrases[source],
-                [
-                    UNKNOWN_WORD if table == UNKNOWN else word
-                    for word in surface(targets[target].split())
-                ],
-                [(int(s), int(t)) for s, t in (link.split(b"-") for link in links.split())],
-            )
-            for source, target, table, links in zip(
-                self._source.tolist(),
-                self.target.tolist(),
-                self.table.tolist(),
-                self.links.tolist(),
-                strict=True,
-            )
-        ]
-        found, words = numbered_steps(steps, numbered)
-        self.models.add_words(words)
-        values = self._system.features.columns(self._system.operations[0].name)
-        return found._replace(model=model, values=len(values))
-
-    def _operate_without_context(self) -> None:
-        """Score all options with the operation sequence model, without any context."""
-        self._operations_alone = np.zeros((len(self.target), OPERATION_VALUES))
-        self.begin_states = self.models.begin.copy()
-        if self._system.operations:
-            number = self._operations.model
-            given = self._operations, self.models.empty[number], self._operations_alone
-            self.models.settled(partial(operate_alone, *given))
-            self.begin_states[number] <<= PLACE_BITS
-            self.models.keep_states()
+        targets = [surface(phrase.split()) for phrase in self._targets.phrases.all()]
+        columns = self._source, self.target, self.table, self.links
+        options = (
+            (phrases[source], targets[target], table == UNKNOWN, links)
+            for source, target, table, links in zip(*(of.tolist() for of in columns), strict=True)
+        )
+        of_model = self._system.features.columns(self._system.operations[0].name)
+        number = len(self._system.language_models) + len(self._system.joint_models)
+        return OptionOperations(options, number, of_model, self.models)
 
     def _layout(self, scores: Sequence[Floats], sources: SourcePhrases) -> Layout:
         system, features = self._system, self._system.features
@@ -365,11 +332,13 @@ class PhraseOptions:
         fixed = layout.fixed @ weights[layout.fixed_columns]
         lm_weights = weights[layout.lm_columns]
         plain = len(self._alone)
-        operations = self._weighted_operations(weights)
-        if self._system.operations:
-            lm_weights[operations.model] = 1.0
         estimate = fixed + (lm_weights[:plain] @ self._alone)[self.target]
-        estimate += self._operations_alone @ operations.weights
+        operations, begin_states = no_operations(len(self.models.begin)), self.models.begin.copy()
+        if self._operations is not None:
+            operations, alone = self._operations.weighted(weights)
+            estimate += alone
+            lm_weights[operations.model] = 1.0
+            begin_states[operations.model] = self._operations.begin
         ordered = ranked(estimate, self.offsets, self.table, self._limits, MOST_OPTIONS)
         order, first, count = self._marked.merged(ordered, estimate, self.target, self.table)
         return Options(
@@ -393,17 +362,10 @@ class PhraseOptions:
             affiliations=self._affiliations,
             operations=operations,
             lm_weights=lm_weights,
-            begin_states=self.begin_states,
+            begin_states=begin_states,
             distortion_weight=float(weights[layout.distortion]) if layout.distortion >= 0 else 0.0,
             orientation=bool(layout.backward_columns.size),
         )
-
-    def _weighted_operations(self, weights: Floats) -> Operations:
-        of_values = np.zeros(OPERATION_VALUES)
-        for model in self._system.operations:
-            columns = self._system.features.columns(model.name)
-            of_values[: len(columns)] = weights[columns.start : columns.stop]
-        return self._operations._replace(weights=of_values)
 
     def only(self, kept: Integers, options: Options) -> Options:
         """Return only some options of a sentence, ranked again; other source phrases have none.

@@ -8,6 +8,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from helpers.bitexts import bitext_of
 from helpers.files import SHARED, needs_shared
 from helpers.plain_build import tables as plain_tables
 
@@ -39,16 +40,6 @@ def random_bitext(seed: int, sentences: int = 40):
         }
         pairs.append((source, target, frozenset(links)))
     return pairs
-
-
-def bitext_of(pairs) -> Bitext:
-    links = [sorted(of, key=lambda link: link[::-1]) for _, _, of in pairs]
-    return Bitext(
-        Text.of_sentences([source for source, _, _ in pairs]),
-        Text.of_sentences([target for _, target, _ in pairs]),
-        np.array([link for of in links for link in of], dtype=np.int16).reshape(-1, 2),
-        np.cumsum([0, *map(len, links)]),
-    )
 
 
 def built(

@@ -7,23 +7,14 @@ import random
 
 import numpy as np
 import pytest
+from helpers.bitexts import bitext_of
 from helpers.plain_operations import Derivation, Phrase
 from helpers.toy import OPERATIONS
 
-from moses_feature.build.bitext import Bitext, Text
 from moses_feature.build.operations import OperationText, operations_of
 
 ALIGNED = json.loads(OPERATIONS.read_text())["aligned"]
 """50 random sentence pairs, and their operations by `GenerateSequences.cpp`."""
-
-
-def bitext_of(pairs) -> Bitext:
-    return Bitext(
-        Text.of_sentences([source for source, _, _ in pairs]),
-        Text.of_sentences([target for _, target, _ in pairs]),
-        np.array([link for *_, of in pairs for link in of], dtype=np.int16).reshape(-1, 2),
-        np.cumsum([0, *(len(of) for *_, of in pairs)]),
-    )
 
 
 def test_they_are_those_of_moses():

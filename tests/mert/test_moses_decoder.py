@@ -33,20 +33,38 @@ from moses_feature.decoder.records import SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
-from moses_feature.moses.nbest_lists import format_nbest, read_nbest
+from moses_feature.moses.nbest_lists import Hypothesis, format_nbest, read_nbest
 from moses_feature.moses.xml_input import Marks, parse_marked
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
+
+
+@pytest.fixture
+def real_moses() -> None:
+    try:
+        find_moses(None)
+    except UsageError:
+        pytest.skip("needs a real Moses in MOSES_HOME or on the PATH")
 
 
 @pytest.fixture(params=["stand-in", "real"])
 def settings(request) -> MosesSettings:
     if request.param == "stand-in":
         return MosesSettings(str(request.getfixturevalue("stand_in")))
-    try:
-        find_moses(None)
-    except UsageError:
-        pytest.skip("needs a real Moses in MOSES_HOME or on the PATH")
+    request.getfixturevalue("real_moses")
     return MosesSettings(options=CUBE_PRUNING)
+
+
+def lists_of_moses(ini: MosesIni, sentences, size: int, path: Path, *options: str) -> list:
+    """Return the n-best lists that real Moses finds."""
+    moses = MosesDecoder(ini, sentences, MosesSettings(options=(*CUBE_PRUNING, *options)))
+    moses.write_nbest(moses.features, size, path)
+    moses.close()
+    return list(read_nbest(path, moses.features, len(sentences)))
+
+
+def assert_same_scores(one: list[Hypothesis], other: list[Hypothesis]) -> None:
+    scores = ([hypothesis.score for hypothesis in of] for of in (one, other))
+    np.testing.assert_allclose(*scores, rtol=1e-5, atol=2e-3)
 
 
 @pytest.mark.parametrize("filter_tables", [False, True])
@@ -78,40 +96,30 @@ SYSTEMS = [
     {"types": (), "models": 0},
     {"operations": True, "limit": -1},
 ]
+NO_BEAM = "-beam-threshold", "0"
 ODD = ["a|b c", "|a b", "a || b", "<x> a &amp;", "x y", "d", "c\u00a0d a"]
 
 
+@pytest.mark.usefixtures("real_moses")
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_all_kinds_of_systems_against_real_moses(tmp_path, system):
     """And odd tokens; phrases without a target; names and values of features."""
-    try:
-        find_moses(None)
-    except UsageError:
-        pytest.skip("needs a real Moses in MOSES_HOME or on the PATH")
     toy = make_toy(tmp_path / "toy", options=2, **system)
     with (toy.folder / "table0").open("a") as table:
         table.write("d |||  ||| 0.9 0.9 ||| ||| 1 1 1\n")
     sentences = tokens(SENTENCES + ODD)
     embedded = EmbeddedDecoder(System.of_ini(toy.ini), sentences, SearchLimits(5000, 5000))
-    moses = MosesDecoder(toy.ini, sentences, MosesSettings(options=CUBE_PRUNING))
-    moses.write_nbest(moses.features, N_BEST, tmp_path / "n.gz")
-    moses.close()
-    lists = list(read_nbest(tmp_path / "n.gz", embedded.features, len(sentences)))
+    lists = lists_of_moses(toy.ini, sentences, N_BEST, tmp_path / "n.gz")
     for number, hypotheses in enumerate(lists):
         mine = embedded.translate(number, N_BEST)
-        np.testing.assert_allclose(
-            [h.score for h in mine], [h.score for h in hypotheses], rtol=1e-5, atol=2e-3
-        )
+        assert_same_scores(mine, hypotheses)
         assert mine[0].words == hypotheses[0].words
         np.testing.assert_allclose(mine[0].features, hypotheses[0].features, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.usefixtures("real_moses")
 @pytest.mark.parametrize("policy", ["exclusive", "inclusive", "constraint", "ignore"])
 def test_marked_input_against_real_moses(tmp_path, policy):
-    try:
-        find_moses(None)
-    except UsageError:
-        pytest.skip("needs a real Moses in MOSES_HOME or on the PATH")
     toy = make_toy(tmp_path / "toy", options=2, types=(TYPE,))
     marked = [parse_marked(line.encode()) for line in (*GIVEN, *WALLS)]
     of_lines = EmbeddedDecoder(
@@ -120,33 +128,20 @@ def test_marked_input_against_real_moses(tmp_path, policy):
         SearchLimits(5000, 5000),
         marks=Marks(tuple(marked), policy),
     )
-    options = *CUBE_PRUNING, "-beam-threshold", "0", "-xml-input", policy
-    settings = MosesSettings(options=options)
-    moses = MosesDecoder(toy.ini, tokens([*GIVEN, *WALLS]), settings)
-    moses.write_nbest(moses.features, N_BEST, tmp_path / "n.gz")
-    moses.close()
-    lists = list(read_nbest(tmp_path / "n.gz", of_lines.features, len(marked)))
+    given = toy.ini, tokens([*GIVEN, *WALLS]), N_BEST, tmp_path / "n.gz"
+    lists = lists_of_moses(*given, *NO_BEAM, "-xml-input", policy)
     for number, hypotheses in enumerate(lists):
-        mine = of_lines.translate(number, N_BEST)
-        np.testing.assert_allclose(
-            [h.score for h in mine], [h.score for h in hypotheses], rtol=1e-5, atol=2e-3
-        )
+        assert_same_scores(of_lines.translate(number, N_BEST), hypotheses)
 
 
+@pytest.mark.usefixtures("real_moses")
 def test_target_factors_against_real_moses(tmp_path):
     """Moses lists translations with the same words and other factors; here the best one counts."""
-    try:
-        find_moses(None)
-    except UsageError:
-        pytest.skip("needs a real Moses in MOSES_HOME or on the PATH")
     write_model(tmp_path / "lm1", [b"x x y", b"x y", b"x x", b"y x x"])
     sentences = tokens(["a b c", "c b a", "a a unknown b", "c", "UNK a"])
     embedded = EmbeddedDecoder(system(tmp_path, TABLE, 0.3, 0.7), sentences)
-    options = *CUBE_PRUNING, "-beam-threshold", "0"
-    moses = MosesDecoder(MosesIni.read(tmp_path / "ini"), sentences, MosesSettings(options=options))
-    moses.write_nbest(moses.features, 200, tmp_path / "n.gz")
-    moses.close()
-    lists = read_nbest(tmp_path / "n.gz", embedded.features, len(sentences))
+    ini = MosesIni.read(tmp_path / "ini")
+    lists = lists_of_moses(ini, sentences, 200, tmp_path / "n.gz", *NO_BEAM)
     for number, hypotheses in enumerate(lists):
         best: dict[tuple[bytes, ...], float] = {}
         for found in hypotheses:
