@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 
 from moses_feature.decoder.records import SearchLimits
 from moses_feature.metrics import METRIC_NAMES
-from moses_feature.networks.files import file_identity
 from moses_feature.runtime.errors import UsageError
-from moses_feature.runtime.files import Json
 
 DECODERS = ("embedded", "moses")
 OPTIMIZERS = ("mert", "mira", "pro")
@@ -62,15 +60,6 @@ class DecoderSettings:
         if self.decoder not in DECODERS:
             valid = ", ".join(DECODERS)
             raise UsageError(f"unknown decoder {self.decoder!r}: expected one of {valid}")
-
-    def identity(self) -> Json:
-        """Return everything that determines the translations, as JSON."""
-        rescoring = [[name, *file_identity(path)] for name, path in self.rescoring]
-        added = {"rescoring": rescoring} if rescoring else {}
-        if self.decoder == "moses":
-            return {"decoder": "moses", "options": list(self.moses.options), **added}
-        limits = {"pops": self.limits.pops, "stack": self.limits.stack}
-        return {"decoder": "embedded", **limits, **added}
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ def _system(ini: MosesIni, needs: dict[str, bool], counts: bool = False) -> Syst
 
 def _check(ini: MosesIni, sentences: Sequence[Sentence], digest: str) -> None:
     """Check that the models of an ini are for this text."""
-    from moses_feature.doctor.examine import check_kept_phrases
+    from moses_feature.doctor.model_files import check_kept_phrases
     from moses_feature.doctor.neural_models import check_neural_models
 
     for finding in (

@@ -61,7 +61,7 @@ def mert_tune(
     """
     from mert.decoders.choice import make_decoder
     from mert.tuning.corpus import Corpus, check_chain
-    from mert.tuning.state import RESCORING_WEIGHTS, TUNED_INI, identity_of
+    from mert.tuning.state import RESCORING_WEIGHTS, TUNED_INI, decoder_identity, identity_of
     from mert.tuning.tune_rescored import tune_system
     from moses_feature.metrics.metric import METRICS
     from moses_feature.rescoring.features import named_model
@@ -75,7 +75,7 @@ def mert_tune(
         times = seconds_of_decoding(system, corpus, decoder_choice, tuning.list_size)
         click.echo(told(*times, tuning.max_iterations))
         return
-    identity = {**identity_of(system, corpus), "decoder": decoder_choice.identity()}
+    identity = {**identity_of(system, corpus), "decoder": decoder_identity(decoder_choice)}
     decoder = make_decoder(decoder_choice, system, corpus.sentences)
     try:
         with Progress(has_end=True) as bar:

@@ -39,7 +39,8 @@ from mert.comparison.significance import approximate_randomisation, paired_boots
 from mert.comparison.system_runs import ComparisonTask, Report, SystemRuns
 from mert.settings import DecoderSettings, TuningSettings
 from mert.tuning.corpus import Corpus, check_chain
-from moses_feature.doctor.examine import check_kept_phrases
+from mert.tuning.state import decoder_identity
+from moses_feature.doctor.model_files import check_kept_phrases
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import locked_directory, write_json
 from moses_feature.runtime.json_files import difference, read_json
@@ -112,7 +113,7 @@ def compare(
     )
     comparison = Comparison(systems, task.test_scorer.signature(), task.metric)
     write_json(directory / RESULTS, as_json(comparison, command))
-    settings = {"command": command, **asdict(tuning), **decoder.identity()}
+    settings = {"command": command, **asdict(tuning), **decoder_identity(decoder)}
     tables = {candidate.name: text_tables(candidate.ini) for candidate in candidates}
     write_page(comparison, ComparedTexts(dev, test, tables), directory / PAGE, settings)
     return comparison
@@ -161,7 +162,7 @@ def _check_directory(
     identity = {
         "dev": {} if dev is None else dev.identity(),
         "test": test.identity(),
-        "decoder": decoder.identity(),
+        "decoder": decoder_identity(decoder),
     }
     path = directory / IDENTITY
     if path.exists():

@@ -26,6 +26,7 @@ from mert.tuning.state import (
     TEST_OUT,
     TUNED_INI,
     TuningState,
+    decoder_identity,
     identity_of,
     lists_name,
     read_iterations,
@@ -120,7 +121,7 @@ class SystemRuns:
     def _tuned(self) -> tuple[FeatureSet, list[TuningState]]:
         """Tune with every seed; return the features, and the state of each run."""
         ini, dev = self._candidate.ini, self._task.tuned_on
-        identity = {**identity_of(ini, dev), "decoder": self._settings.identity()}
+        identity = {**identity_of(ini, dev), "decoder": decoder_identity(self._settings)}
         first = self._task.tuning[0]
         with self._decoder(dev) as decoder:
             states = []

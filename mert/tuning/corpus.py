@@ -10,7 +10,8 @@ from pathlib import Path
 
 from mert.decoders.choice import make_decoder
 from mert.settings import DecoderSettings
-from moses_feature.doctor.examine import check_kept_phrases, examine_fast
+from moses_feature.doctor.examine import examine_fast
+from moses_feature.doctor.model_files import check_kept_phrases
 from moses_feature.doctor.neural_models import check_neural_models
 from moses_feature.metrics.bleu import References
 from moses_feature.moses.features import FeatureSet

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mert.settings import TuningSettings
+from mert.settings import DecoderSettings, TuningSettings
 from mert.tuning.corpus import Corpus
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.system_directory import SYSTEM
@@ -118,6 +118,16 @@ def identity_of(ini: MosesIni, corpus: Corpus) -> Json:
         "texts": corpus.identity(),
         "models": files,
     }
+
+
+def decoder_identity(decoder: DecoderSettings) -> Json:
+    """Return everything that determines the translations, as JSON."""
+    rescoring = [[name, *file_identity(path)] for name, path in decoder.rescoring]
+    added = {"rescoring": rescoring} if rescoring else {}
+    if decoder.decoder == "moses":
+        return {"decoder": "moses", "options": list(decoder.moses.options), **added}
+    limits = {"pops": decoder.limits.pops, "stack": decoder.limits.stack}
+    return {"decoder": "embedded", **limits, **added}
 
 
 def read_iterations(directory: Path) -> list[Iteration]:

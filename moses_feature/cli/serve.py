@@ -82,11 +82,11 @@ def serve_command(
     _check_installed()
     from moses_feature.serving.app import Limits
     from moses_feature.serving.service import Service
-    from moses_feature.translation.translator import Translator
+    from moses_feature.translation.translated import make_translator
 
     warn_of_kept_phrases(system)
     jobs = search.jobs or cores()
-    make = partial(Translator, Path(system), tokens, search.limits, xml_input)
+    make = partial(make_translator, Path(system), tokens, search.limits, xml_input)
     service = Service(make, jobs, most_waiting, time_limit)
     hosts = frozenset((*LOOPBACK, host)) if _is_loopback(host) else None
     limits = Limits(most_bytes, MOST_SENTENCES, hosts, _secret(token))

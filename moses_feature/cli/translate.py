@@ -67,17 +67,17 @@ def translate_command(
       moses-feature translate tuned --tokens --json --list-size 5 < new.tok.en
     """
     from moses_feature.translation.stream import TranslationStream
-    from moses_feature.translation.translator import Translated, Translator
+    from moses_feature.translation.translated import Translated, make_translator
 
     if list_size > 1 and not in_json:
         raise UsageError("--list-size is for --json")
     if sys.stdin is None:
         raise MosesFeatureError("the standard input is closed")
-    warn_of_kept_phrases(system)
     failed = 0
     jobs = search.jobs or cores()
-    make = partial(Translator, Path(system), tokens, search.limits, xml_input)
+    make = partial(make_translator, Path(system), tokens, search.limits, xml_input)
     with closing(TranslationStream(make, jobs)) as stream:
+        warn_of_kept_phrases(system)
         found = stream.translated(_lines(sys.stdin.buffer), list_size)
         for number, translated in enumerate(found, start=1):
             if isinstance(translated, Translated):
@@ -93,7 +93,7 @@ def translate_command(
 
 def warn_of_kept_phrases(system: str) -> None:
     """Say which tables of a system were filtered for other texts."""
-    from moses_feature.doctor.examine import check_kept_phrases
+    from moses_feature.doctor.model_files import check_kept_phrases
     from moses_feature.moses.system_directory import SystemDirectory
 
     ini = SystemDirectory.read(Path(system)).moses_ini()

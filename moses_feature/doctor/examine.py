@@ -25,7 +25,7 @@ from moses_feature.doctor.tuned_system import check_tuned
 from moses_feature.moses.ini import TABLE_CLASS, Feature, MosesIni
 from moses_feature.moses.system_directory import SystemDirectory
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
-from moses_feature.tables.features_json import features_json, read_columns, texts_of
+from moses_feature.tables.features_json import features_json, read_columns
 
 Texts = dict[str, list[Sentence]]
 """Sentences by the path of their text."""
@@ -191,32 +191,6 @@ def examine_fast(ini: MosesIni) -> tuple[list[Finding], list[Finding]]:
         [finding for finding in fatal if finding.severity == "problem"],
         [finding for finding in others if finding.severity != "note"],
     )
-
-
-def check_kept_phrases(ini: MosesIni, text: str, digest: str) -> Iterator[Finding]:
-    """Yield the tables that were filtered for other texts when they were augmented.
-
-    Args:
-        ini: the system.
-        text: the name of the text to translate.
-        digest: its SHA-256.
-    """
-    for table in ini.tables():
-        path = file_of(ini, table.path)
-        if path is None or not path.is_file():
-            continue
-        try:
-            texts = texts_of(path)
-        except MosesFeatureError:
-            continue  # `_check_columns` reports it
-        if texts and digest not in texts.values():
-            yield Finding(
-                "warning",
-                str(path),
-                f"it has the phrases of {', '.join(texts)} alone, and {text} is none of them",
-                "phrases are missing: words that the whole table knows are not translated",
-                "augment the table without --phrases-of, or give it this text, too",
-            )
 
 
 def _check_columns(ini: MosesIni, table: Feature, scan: TableScan) -> Iterator[Finding]:

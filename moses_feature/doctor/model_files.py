@@ -20,6 +20,7 @@ from moses_feature.moses.language_model import is_binary, load_kenlm
 from moses_feature.moses.lines import LineReader
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import with_or_without_gz
+from moses_feature.tables.features_json import texts_of
 
 MOST_UNKNOWN = 0.1
 """The largest usual share of reference words that a language model of this domain lacks."""
@@ -330,3 +331,29 @@ def _check_binary_table(file: Path, feature: Feature, where: str) -> Iterator[Fi
             "a Moses of another year may refuse the table, or misread it",
             "make the table with the CreateProbingPT of the Moses that reads it",
         )
+
+
+def check_kept_phrases(ini: MosesIni, text: str, digest: str) -> Iterator[Finding]:
+    """Yield the tables that were filtered for other texts when they were augmented.
+
+    Args:
+        ini: the system.
+        text: the name of the text to translate.
+        digest: its SHA-256.
+    """
+    for table in ini.tables():
+        path = file_of(ini, table.path)
+        if path is None or not path.is_file():
+            continue
+        try:
+            texts = texts_of(path)
+        except MosesFeatureError:
+            continue  # the examination of its columns reports it
+        if texts and digest not in texts.values():
+            yield Finding(
+                "warning",
+                str(path),
+                f"it has the phrases of {', '.join(texts)} alone, and {text} is none of them",
+                "phrases are missing: words that the whole table knows are not translated",
+                "augment the table without --phrases-of, or give it this text, too",
+            )

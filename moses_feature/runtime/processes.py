@@ -66,6 +66,10 @@ class ObjectProcess:
         self.ready: Future[None] = self._thread.submit(self._call, make)
         """Raises what `make` raises."""
 
+    def is_ready(self) -> bool:
+        """Return whether the object is made; raises what `make` raises."""
+        return self.ready.done() and self.ready.result() is None
+
     def call(
         self,
         method: Callable[..., Result],

@@ -30,7 +30,7 @@ from moses_feature.serving.xml_rpc import (
     fault,
     read_request,
 )
-from moses_feature.translation.translator import Translated
+from moses_feature.translation.translated import Translated
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from moses_feature.runtime.errors import LostProcessError, MosesFeatureError
 from moses_feature.runtime.processes import ObjectProcess
-from moses_feature.translation.translator import Translated, Translator
+from moses_feature.translation.translated import Translated, Translates
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class Service:
 
     def __init__(
         self,
-        make: Callable[[], Translator],
+        make: Callable[[], Translates],
         jobs: int,
         most_waiting: int,
         time_limit: float,
@@ -120,7 +120,7 @@ class Service:
         self.counts.waiting += sentences
 
     async def translate(self, line: str, count: int, as_tokens: bool) -> Translated:
-        """Translate a sentence that was admitted; see `Translator.translate`.
+        """Translate a sentence that was admitted; see `Translates`.
 
         Raises:
             TooLongError: the time limit has passed.
@@ -142,7 +142,7 @@ class Service:
     async def _tried(self, line: str, count: int, as_tokens: bool, until: float) -> Translated:
         for attempt in range(ATTEMPTS):
             worker = await self._within(until, self._free.get())
-            call = asyncio.wrap_future(worker.call(Translator.translate, line, count, as_tokens))
+            call = asyncio.wrap_future(worker.call(Translates.translate, line, count, as_tokens))
             try:
                 found = await self._within(until, asyncio.shield(call))
             except LostProcessError:

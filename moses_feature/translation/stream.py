@@ -9,46 +9,42 @@ from concurrent.futures import Future
 
 from moses_feature.runtime.errors import DataError, LostProcessError, MosesFeatureError
 from moses_feature.runtime.processes import ObjectProcess
-from moses_feature.translation.translator import Translated, Translator
+from moses_feature.translation.translated import Translated, Translates
 
 WAITING = 8
 """Sentences of a process that may wait, at most."""
 
 
 class TranslationStream:
-    """Translators in processes of their own.
+    """Translators in processes of their own, which begin to load at once.
 
     Args:
         make: makes a translator.
         jobs: the number of processes.
-
-    Raises:
-        MosesFeatureError: the system cannot be read.
     """
 
-    def __init__(self, make: Callable[[], Translator], jobs: int) -> None:
-        self._workers = [ObjectProcess(make, "a translating process")]
-        try:
-            self._workers[0].ready.result()  # it makes the indexes, which the others only read
-            others = range(jobs - 1)
-            self._workers += [ObjectProcess(make, "a translating process") for _ in others]
-            for worker in self._workers:
-                worker.ready.result()
-        except BaseException:
-            self.close()
-            raise
+    def __init__(self, make: Callable[[], Translates], jobs: int) -> None:
+        self._make, self._jobs = make, jobs
+        self._workers = [self._start()]
+
+    def _start(self) -> ObjectProcess:
+        return ObjectProcess(self._make, "a translating process")
 
     def translated(
         self, lines: Iterable[str], count: int = 1
     ) -> Iterator[Translated | MosesFeatureError]:
         """Yield the translations of each line, or why it has none, in the order of the lines.
 
-        Lines are read in a thread, as far ahead as there is work for the processes.
+        Lines are read in a thread, as far ahead as there is work for the processes. The first
+        process makes the indexes, which the others only read, and translates while these load.
 
         Raises:
+            MosesFeatureError: the system cannot be read.
             LostProcessError: a process has ended.
             DataError: a table is damaged.
         """
+        self._workers[0].ready.result()
+        self._workers += [self._start() for _ in range(self._jobs - 1)]
         waiting: queue.Queue[Future[Translated] | BaseException | None] = queue.Queue()
         room = threading.Semaphore(WAITING * len(self._workers))
 
@@ -56,8 +52,9 @@ class TranslationStream:
             try:
                 for number, line in enumerate(lines):
                     room.acquire()
-                    worker = self._workers[number % len(self._workers)]
-                    waiting.put(worker.call(Translator.translate, line, count))
+                    ready = [worker for worker in self._workers if worker.is_ready()]
+                    worker = ready[number % len(ready)]
+                    waiting.put(worker.call(Translates.translate, line, count))
                 waiting.put(None)
             except BaseException as error:  # raised in the other thread
                 waiting.put(error)

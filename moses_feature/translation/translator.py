@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,40 +31,7 @@ from moses_feature.rescoring.nbest import FEWEST_RESCORED, SentenceScorer
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.json_files import read_json
-
-
-@dataclass(frozen=True)
-class Translation:
-    """A translation of a sentence.
-
-    Attributes:
-        text: as text for readers; the tokens if the system is one of tokens.
-        tokens: its words, with one space between them.
-        score: the total of the log-linear model.
-        features: its feature values by name.
-        phrases: Moses' segmentation: which source words became which target words.
-    """
-
-    text: str
-    tokens: str
-    score: float
-    features: dict[str, list[float]]
-    phrases: str
-
-
-@dataclass(frozen=True)
-class Translated:
-    """A sentence and its translations, best first.
-
-    Attributes:
-        tokens: the words of the sentence as the system reads them.
-        translations: its translations.
-        seconds: the time that it took.
-    """
-
-    tokens: str
-    translations: tuple[Translation, ...]
-    seconds: float
+from moses_feature.translation.translated import Translated, Translation
 
 
 class Translator:

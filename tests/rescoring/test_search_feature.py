@@ -12,6 +12,7 @@ from helpers.toy import make_toy
 
 from mert.decoders.choice import make_decoder
 from mert.settings import DecoderSettings
+from mert.tuning.state import decoder_identity
 from moses_feature.moses.nbest_lists import read_nbest
 from moses_feature.networks.direction import Direction
 from moses_feature.phrases.model import PhraseModel, save_model
@@ -142,10 +143,10 @@ def test_every_network_of_an_ensemble_is_part_of_the_identity(models, tmp_path, 
     identities = []
     for names in (("one",), ("one", "two"), ("two", "one")):
         rescoring = tuple(("S", str(tmp_path / name)) for name in names)
-        identities.append(DecoderSettings(rescoring=rescoring).identity())
+        identities.append(decoder_identity(DecoderSettings(rescoring=rescoring)))
     config = tmp_path / "one" / "config.json"
     config.write_text(config.read_text() + "\n")
-    identities.append(DecoderSettings(rescoring=(("S", str(tmp_path / "one")),)).identity())
+    identities.append(decoder_identity(DecoderSettings(rescoring=(("S", str(tmp_path / "one")),))))
     assert all(a != b for n, a in enumerate(identities) for b in identities[:n])
     with pytest.raises(
         FormatError, match="rnnsearch or transformer or feed-forward-lm or ctranslate2, found"

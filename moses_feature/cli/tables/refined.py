@@ -265,7 +265,7 @@ class _Run:
         from mert.decoders.choice import make_decoder
         from mert.settings import DecoderSettings, TuningSettings
         from mert.tuning.corpus import check_chain
-        from mert.tuning.state import identity_of
+        from mert.tuning.state import decoder_identity, identity_of
         from mert.tuning.tune_rescored import tune_system
         from moses_feature.moses.ini import MosesIni
 
@@ -274,7 +274,7 @@ class _Run:
         corpus = replace(corpus, sentences=some[0], references=some[1])
         ini, choice = MosesIni.read(self._work / "system" / INI), DecoderSettings()
         check_chain(ini, corpus, choice)
-        identity = {**identity_of(ini, corpus), "decoder": choice.identity()}
+        identity = {**identity_of(ini, corpus), "decoder": decoder_identity(choice)}
         settings = TuningSettings(max_iterations=ITERATIONS, seed=self._training.run.seed)
         decoder = make_decoder(choice, ini, corpus.sentences)
         try:
