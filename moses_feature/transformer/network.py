@@ -17,6 +17,7 @@ from torch.nn import functional
 from moses_feature.networks.pair_network import PairNetwork
 from moses_feature.networks.softmax import WordSample, log_probs_and_norms, mean_log_probs
 from moses_feature.networks.vocabulary import END
+from moses_feature.transformer.dropout import use_cheap_dropout
 from moses_feature.transformer.settings import TransformerSizes, waves
 
 
@@ -53,6 +54,7 @@ class Transformer(PairNetwork):
         for module in self.modules():
             if isinstance(module, nn.MultiheadAttention):
                 module.dropout = 0.0  # of attention weights: slow on a CPU, of little use
+        use_cheap_dropout(self)
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the weights: Glorot's uniform for matrices, D^-1/2 Gaussian for embeddings."""
