@@ -1,0 +1,99 @@
+"""The embedded decoder beside Moses2, on the same text in one run.
+
+    python benchmarks/moses2.py INI PROBING_INI INPUT --moses2 PATH [--threads 1 2] [--pops 1000]
+
+INI has text tables; PROBING_INI has the same models and weights for Moses2, with a ProbingPT that
+holds the reordering scores, too (`property-index=0`). Each decodes with as many threads (processes
+of ours) as are asked for, with equal limits. The time that the first line alone takes is taken off:
+that is loading. Both translations are scored by the same model: the best derivation of each under
+the embedded decoder. Run it where relative paths in the inis hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from moses_feature.decoder.decoder import EmbeddedDecoder
+from moses_feature.decoder.records import SearchLimits
+from moses_feature.decoder.system import System
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.lines import read_text
+
+Lines = list[list[bytes]]
+
+
+def run(command: Sequence[str], text: bytes) -> tuple[bytes, float, float]:
+    """Return what a command writes, its seconds, and its seconds of the processor."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    made = subprocess.run(  # noqa: S603
+        list(command), input=text, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
+    )
+    seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return made.stdout, seconds, spent
+
+
+def measure(name: str, command: Sequence[str], sentences: Lines) -> Lines:
+    """Print sentences a second without loading; return the translations."""
+    text = [b" ".join(sentence) + b"\n" for sentence in sentences]
+    _, loading, loaded = run(command, text[0])
+    found, seconds, spent = run(command, b"".join(text))
+    more = len(text) - 1
+    print(
+        f"  {name:8} {more / (seconds - loading):6.1f} sentences/s, "
+        f"{more / (spent - loaded):6.1f} a second of the processor; loading {loading:.1f} s"
+    )
+    return [line.split() for line in found.splitlines()]
+
+
+def total(decoder: EmbeddedDecoder, translations: Lines) -> tuple[float, set[int]]:
+    """Return the sum of the model scores of translations, and which ones have none."""
+    found = [decoder.force(n, words) for n, words in enumerate(translations)]
+    missing = {n for n, of in enumerate(found) if not of}
+    return sum(of[0].score for of in found if of), missing
+
+
+def main() -> None:
+    """Measure both, and compare what they find."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("ini")
+    parser.add_argument("probing_ini")
+    parser.add_argument("input")
+    parser.add_argument("--moses2", required=True)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--pops", type=int, default=1000)
+    parser.add_argument("--stack", type=int, default=200)
+    parser.add_argument("--sentences", type=int)
+    arguments = parser.parse_args()
+    sentences = read_text(arguments.input)[0][: arguments.sentences]
+    limits = SearchLimits(arguments.pops, arguments.stack)
+    system = System.of_ini(MosesIni.read(arguments.ini))
+    decoder = EmbeddedDecoder(system, sentences, limits)
+    decoder.translate(0)  # compiles
+    of_search = "--pops", str(limits.pops), "--stack", str(limits.stack)
+    ours = [str(Path(sys.executable).with_name("mert-decode")), arguments.ini, *of_search]
+    theirs = [arguments.moses2, "-f", arguments.probing_ini, "-search-algorithm", "1"]
+    theirs += ["-cube-pruning-pop-limit", str(limits.pops), "-stack", str(limits.stack)]
+    for threads in arguments.threads:
+        print(f"{threads} threads, {len(sentences)} sentences")
+        found = [
+            measure("ours", [*ours, "--jobs", str(threads)], sentences),
+            measure("Moses2", [*theirs, "-threads", str(threads)], sentences),
+        ]
+    (one, lost), (other, lost_too) = (total(decoder, of) for of in found)
+    same = sum(a == b for a, b in zip(*found, strict=True))
+    print(
+        f"the same translations: {same}; sums of model scores: ours {one:.2f}, Moses2 {other:.2f}"
+    )
+    if lost | lost_too:
+        print(f"not derived: {len(lost)} of ours, {len(lost_too)} of Moses2's")
+
+
+if __name__ == "__main__":
+    main()
