@@ -1,4 +1,4 @@
-"""How fast RNNsearch rescores n-best lists, against the program of an afternoon.
+"""How fast a network for sentences rescores n-best lists, against the program of an afternoon.
 
     python benchmarks/rescoring.py MODEL N-BEST SOURCE [--sentences 30]
 
@@ -31,7 +31,7 @@ from moses_feature.phrases.model import load_model
 from moses_feature.rescoring.features import SentenceFeature
 from moses_feature.rescoring.source import SourceText
 
-Lists = list[tuple[int, list[list[bytes]]]]
+Lists = list[tuple[int, list[NbestLine]]]
 
 
 def read_lists(path: str, count: int) -> Lists:
@@ -39,17 +39,18 @@ def read_lists(path: str, count: int) -> Lists:
     with LineReader(path) as reader:
         lines = (NbestLine(line, "lists", 1) for line in reader)
         groups = groupby(lines, key=lambda line: line.sentence)
-        return [(n, [list(line.words) for line in group]) for n, group in islice(groups, count)]
+        return [(n, list(group)) for n, group in islice(groups, count)]
 
 
-def naive(directory: str, source: SourceText) -> Callable[[int, list[list[bytes]]], list[float]]:
+def naive(directory: str, source: SourceText) -> Callable[[int, list[NbestLine]], list[float]]:
     """Return a scorer of padded batches."""
     model = load_model(Path(directory))
     network = model.network.eval()
 
-    def scores(sentence: int, translations: list[list[bytes]]) -> list[float]:
+    def scores(sentence: int, translations: list[NbestLine]) -> list[float]:
         words = source.sentence(sentence).split()
-        sides = zip(*(model.direction.sides(words, other) for other in translations), strict=True)
+        texts = (other.words for other in translations)
+        sides = zip(*(model.direction.sides(words, text) for text in texts), strict=True)
         packed = (
             Phrases.pack([vocabulary.ids(text) for text in side])
             for side, vocabulary in zip(sides, (model.source, model.target), strict=True)
