@@ -228,10 +228,19 @@ def _find(
 def _room(arrays: _Arrays) -> tuple[Integers, Integers]:
     """Return room for the spans of any sentence, and for a number for each of its words."""
     longest = len(arrays.source_at)
-    of_source, of_target = np.diff(arrays.source_offsets), np.diff(arrays.target_offsets)
+    words = _longest(arrays.source_offsets), _longest(arrays.target_offsets)
     # The links of a target phrase leave at most so many source phrases around them.
-    spans = np.empty((of_target.max() * longest**3, 4), np.int64)
-    return spans, np.empty(of_source.max() + 1, np.int64)
+    spans = np.empty((words[1] * longest**3, 4), np.int64)
+    return spans, np.empty(words[0] + 1, np.int64)
+
+
+@_inner
+def _longest(offsets: Integers) -> int:
+    """Return the words of the longest sentence; np.diff takes seconds to compile."""
+    longest = 0
+    for sentence in range(len(offsets) - 1):
+        longest = max(longest, offsets[sentence + 1] - offsets[sentence])
+    return longest
 
 
 @_inner
@@ -297,7 +306,7 @@ def _first_link(arrays: _Arrays, sentence: int, target: int) -> int:
 
 @_part
 def _room_for_corners(arrays: _Arrays) -> Flags:
-    words = np.diff(arrays.source_offsets).max(), np.diff(arrays.target_offsets).max()
+    words = _longest(arrays.source_offsets), _longest(arrays.target_offsets)
     return np.empty((2, words[1] + 1, words[0]), np.bool_)
 
 

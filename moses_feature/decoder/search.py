@@ -272,30 +272,36 @@ def _fill_stack(
         number = heap[0]
         item = items[number]
         cube = cubes[item.cube]
-        if item.scored == 0:
-            # A corner at the top: replace its estimate by its true score and let it sink to its
-            # new place. It is popped only if it comes to the top again.
-            priority[number] = _score(number, problem, hypotheses, groups, frontier, complete)
-            sink(heap, priority, in_heap, 0)
-            continue
-        taken += 1
-        # An item is reached in one way only: along its row, or down the first column.
-        rows = groups.first[cube.group + 1] - groups.first[cube.group]
-        right = item.column + 1 < options.size[cube.phrase]
-        below = item.column == 0 and item.row + 1 < rows
-        for down in range(0 if right else 1, 2 if below else 1):
-            items[used].cube = item.cube
-            items[used].row = item.row + down
-            items[used].column = item.column + 1 - down
-            priority[used] = _score(used, problem, hypotheses, groups, frontier, complete)
-            if down == 0 or not right:  # a neighbour scores nearly as well: replace the top
-                heap[0] = used
+        # A corner at the top gets its true score in place of its estimate, and sinks to its new
+        # place; it is popped only if it comes to the top again. An item that is popped makes room
+        # for its neighbours: the next one of its row, and from the first column the one below, so
+        # that each is reached in one way only.
+        popped = item.scored == 1
+        first, last = number, number + 1
+        if popped:
+            taken += 1
+            rows = groups.first[cube.group + 1] - groups.first[cube.group]
+            right = item.column + 1 < options.size[cube.phrase]
+            below = item.column == 0 and item.row + 1 < rows
+            first = used
+            for down in range(0 if right else 1, 2 if below else 1):
+                items[used].cube = item.cube
+                items[used].row = item.row + down
+                items[used].column = item.column + 1 - down
+                used += 1
+            last = used
+        # The only place where items are scored: each further one would compile all models again.
+        for new in range(first, last):
+            priority[new] = _score(new, problem, hypotheses, groups, frontier, complete)
+            if new == first:  # a neighbour scores nearly as well: replace the top
+                heap[0] = new
                 sink(heap, priority, in_heap, 0)
             else:
-                push(heap, priority, in_heap, used)
+                push(heap, priority, in_heap, new)
                 in_heap += 1
-            used += 1
-        if not right and not below:
+        if not popped:
+            continue
+        if first == last:
             pop(heap, priority, in_heap)
             in_heap -= 1
         if item.score > -np.inf:  # else it does not continue the reference
