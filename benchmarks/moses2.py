@@ -4,18 +4,17 @@
 
 INI has text tables; PROBING_INI has the same models and weights for Moses2, with a ProbingPT that
 holds the reordering scores, too (`property-index=0`). Each decodes with as many threads (processes
-of ours) as are asked for, with equal limits. The time that the first line alone takes is taken off:
-that is loading. Both translations are scored by the same model: the best derivation of each under
-the embedded decoder. Run it where relative paths in the inis hold.
+of ours) as are asked for, with equal limits, and says how long that took without loading. Both
+translations are scored by the same model: the best derivation of each under the embedded decoder.
+Run it where relative paths in the inis hold.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
+import re
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,29 +26,16 @@ from moses_feature.moses.lines import read_text
 
 Lines = list[list[bytes]]
 
-
-def run(command: Sequence[str], text: bytes) -> tuple[bytes, float, float]:
-    """Return what a command writes, its seconds, and its seconds of the processor."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    made = subprocess.run(  # noqa: S603
-        list(command), input=text, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
-    )
-    seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return made.stdout, seconds, spent
+OURS, THEIRS = r"sentences in ([0-9.]+) s", r"Decoding took ([0-9.]+)"
 
 
-def measure(name: str, command: Sequence[str], sentences: Lines) -> Lines:
-    """Print sentences a second without loading; return the translations."""
-    text = [b" ".join(sentence) + b"\n" for sentence in sentences]
-    _, loading, loaded = run(command, text[0])
-    found, seconds, spent = run(command, b"".join(text))
-    more = len(text) - 1
-    print(
-        f"  {name:8} {more / (seconds - loading):6.1f} sentences/s, "
-        f"{more / (spent - loaded):6.1f} a second of the processor; loading {loading:.1f} s"
-    )
-    return [line.split() for line in found.splitlines()]
+def measure(name: str, command: Sequence[str], took: str, sentences: Lines) -> Lines:
+    """Print sentences a second, by what a program says that decoding took; return translations."""
+    text = b"".join(b" ".join(sentence) + b"\n" for sentence in sentences)
+    made = subprocess.run(list(command), input=text, capture_output=True, check=True)  # noqa: S603
+    [seconds] = re.findall(took.encode(), made.stderr)
+    print(f"  {name:8} {len(sentences) / float(seconds):6.1f} sentences/s")
+    return [line.split() for line in made.stdout.splitlines()]
 
 
 def total(decoder: EmbeddedDecoder, translations: Lines) -> tuple[float, set[int]]:
@@ -83,8 +69,8 @@ def main() -> None:
     for threads in arguments.threads:
         print(f"{threads} threads, {len(sentences)} sentences")
         found = [
-            measure("ours", [*ours, "--jobs", str(threads)], sentences),
-            measure("Moses2", [*theirs, "-threads", str(threads)], sentences),
+            measure("ours", [*ours, "--jobs", str(threads)], OURS, sentences),
+            measure("Moses2", [*theirs, "-threads", str(threads)], THEIRS, sentences),
         ]
     (one, lost), (other, lost_too) = (total(decoder, of) for of in found)
     same = sum(a == b for a, b in zip(*found, strict=True))

@@ -15,7 +15,8 @@ from markupsafe import Markup
 from mert.comparison.groups import FREQUENCIES, Words, labels_of, quality_table
 from mert.comparison.results import Comparison
 from mert.tuning.corpus import Corpus
-from moses_feature.moses.ini import TABLE_CLASS, MosesIni
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.ini_features import TABLE_CLASS
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest_lists import first_lines
 from moses_feature.moses.phrase_table import COUNTS, NUMBER, SEPARATOR, TARGET, tokens

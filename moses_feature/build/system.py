@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
@@ -22,24 +22,26 @@ from moses_feature import __version__
 from moses_feature.build import operations
 from moses_feature.build.alignment import align
 from moses_feature.build.bitext import (
-    CONTROL,
     Bitext,
     TextPair,
-    check_words,
     read_alignment,
     read_texts,
 )
 from moses_feature.build.folds import folds_of
-from moses_feature.build.language_model import estimate
+from moses_feature.build.model_file import (
+    BUILD_BINARY,
+    sentences_of,
+    write_binary_model,
+    write_model,
+)
 from moses_feature.build.operations import OperationText
 from moses_feature.build.preparation import TextPreparer, check_available
 from moses_feature.build.settings import BuildSettings
 from moses_feature.build.start_ini import start_ini
 from moses_feature.build.table_parts import FoldTables, PartMaker, part_maker, parts_of
 from moses_feature.moses.language_model import load_kenlm
-from moses_feature.moses.lines import LineReader, digest_of, read_documents
-from moses_feature.moses.phrase_table import tokens
-from moses_feature.moses.programs import find_program, run_program
+from moses_feature.moses.lines import digest_of, read_documents
+from moses_feature.moses.programs import find_program
 from moses_feature.moses.system_directory import (
     FOLDS,
     FORMAT_VERSION,
@@ -49,13 +51,12 @@ from moses_feature.moses.system_directory import (
 )
 from moses_feature.runtime.arrays import Flags
 from moses_feature.runtime.cluster import check_address
-from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import (
     STANDARD_STREAM,
     Json,
     locked_directory,
     open_output,
-    whole_file,
     write_json,
     write_whole,
 )
@@ -72,8 +73,6 @@ PHRASES, LEXICAL = "phrase-table.gz", ("lex.f2e", "lex.e2f")
 MODEL, BINARY_MODEL, OPERATIONS = "lm.arpa.gz", "lm.binary", "operations.arpa.gz"
 PREPARED, TRUECASER, PREPARATION = "text.{}.gz", "truecase.{}", "preparation.json"
 SIDES = ("source", "target")
-BUILD_BINARY = ("build_binary",)
-"""KenLM's program."""
 
 
 @dataclass(frozen=True)
@@ -350,11 +349,11 @@ class _Build:
         self.report(name, None)
         ended = self._timed(name)
         sentences = chain(
-            self._texts.target.sentences(used), *map(_sentences, self.data.model_texts)
+            self._texts.target.sentences(used), *map(sentences_of, self.data.model_texts)
         )
         write_model(path, sentences, self.settings.order, self.settings.prune)
         if self.settings.binary_lm:
-            self._write_binary_model(path, directory / BINARY_MODEL)
+            write_binary_model(path, directory / BINARY_MODEL)
         ended()
 
     def _write_operations(self, directory: Path, used: Flags) -> None:
@@ -367,18 +366,6 @@ class _Build:
         ended = self._timed(name)
         write_model(path, self._operations.sentences(used), operations.ORDER, operations.PRUNED)
         ended()
-
-    def _write_binary_model(self, arpa: Path, path: Path) -> None:
-        """Have KenLM write a model in its binary format."""
-        program, log = find_program(BUILD_BINARY), path.with_name(f".{path.name}.log")
-        try:
-            with whole_file(path) as binary:
-                run_program([str(program), str(arpa), str(binary)], log)
-                if not (binary.is_file() and binary.stat().st_size):
-                    raise MosesFeatureError(f"{program} wrote no model, and said nothing of it")
-                load_kenlm(binary)
-        finally:
-            log.unlink(missing_ok=True)
 
     def _model_path(self, directory: Path) -> Path:
         """Return the language model that the ini names."""
@@ -451,28 +438,6 @@ class _Build:
             "command": command,
             "version": __version__,
         }
-
-
-def write_model(
-    path: Path, sentences: Iterable[list[bytes]], order: int, prune: Sequence[int]
-) -> None:
-    """Estimate a model, and write it as an ARPA file that KenLM can read."""
-    model = estimate(sentences, order, prune, folder=path.parent)
-    with open_output(path) as file:
-        file.writelines(model.arpa())
-    try:
-        load_kenlm(path)
-    except MosesFeatureError:
-        path.unlink()
-        raise
-
-
-def _sentences(path: str) -> Iterator[list[bytes]]:
-    """Yield the words of each line of a text for the language model."""
-    with LineReader(path) as reader:
-        for line in reader:
-            check_words(line, reader, CONTROL)
-            yield tokens(line)
 
 
 def _links(bitext: Bitext) -> list[bytes]:

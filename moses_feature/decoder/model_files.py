@@ -12,7 +12,8 @@ from moses_feature.decoder.kenlm import KenlmModel
 from moses_feature.decoder.language_model import NgramScorer
 from moses_feature.joint.nplm import JointFiles, load_joint_model
 from moses_feature.joint.scorer import JointModel
-from moses_feature.moses.ini import Feature, MosesIni
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.ini_features import Feature
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import is_readable_file, with_or_without_gz
 from moses_feature.sentences.decoder_feature import DEFAULT_HISTORY, RnnSearchFeature

@@ -9,21 +9,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from moses_feature.decoder.language_model import BUFFER, LanguageModels
 from moses_feature.decoder.links import affiliations_of, links_error
-from moses_feature.decoder.lookups import score_word
 from moses_feature.decoder.marked_options import GIVEN, UNKNOWN, MarkedOptions
 from moses_feature.decoder.operation_steps import no_operations
 from moses_feature.decoder.option_operations import OptionOperations
 from moses_feature.decoder.option_ranks import classes, ranked
+from moses_feature.decoder.phrases_alone import score_without_context
 from moses_feature.decoder.records import (
     WINDOW,
     Layout,
-    Lookups,
     Options,
 )
 from moses_feature.decoder.resources import Resources
@@ -35,27 +33,12 @@ from moses_feature.joint.scorer import JointModel
 from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
 from moses_feature.moses.xml_input import Marks
 from moses_feature.runtime.arrays import Floats, Integers
-from moses_feature.runtime.compiled import compiled
 from moses_feature.runtime.errors import MosesFeatureError
 
 DEFAULT_LONGEST_PHRASE = 20
 """The longest source phrase in words, if the ini sets no `max-phrase-length`."""
 UNKNOWN_FACTOR = b"|UNK"
 """Each further factor of an unknown word, as Moses has it."""
-
-
-class OutOfContext(NamedTuple):
-    """A language model's scores of target phrases without any context; natural logs.
-
-    Attributes:
-        states: (words,) the state after each word of the phrases.
-        left: (words,) log p of the words of the phrase behind this one.
-        alone: (phrases,) log p of all words of each phrase.
-    """
-
-    states: Integers
-    left: Floats
-    alone: Floats
 
 
 class PhraseOptions:
@@ -134,7 +117,7 @@ class PhraseOptions:
         self.roots = self.models.roots(len(sentences))
         self.models.add_words(words[1:])
         self._limits = np.array([table.limit for table in system.tables], dtype=np.int64)
-        self._score_without_context()
+        self._alone = score_without_context(self.models, len(plain), self.word_offsets, self._words)
         self._operations = self._operate(sources)
 
     def _rows(self, table: PhraseTable, sources: SourcePhrases) -> Rows:
@@ -294,45 +277,13 @@ class PhraseOptions:
         scores[found] = rows.scores[::-1][last[place[found]]]
         return scores
 
-    def _score_without_context(self) -> None:
-        """Score all target phrases with the language models, without any context.
-
-        Models that see the source would say little without it: like Moses, leave them out of the
-        estimates.
-        """
-        plain = len(self._system.language_models)
-        shape = (plain, len(self._words))
-        self._empty_states = np.empty(shape, dtype=np.int64)
-        self._left = np.empty(shape)
-        self._alone = np.empty((plain, len(self.word_offsets) - 1))
-        for model in range(plain):
-            first = 0
-            while first < len(self.word_offsets) - 1:  # in parts, so that the cache can grow
-                last = min(first + 4096, len(self.word_offsets) - 1)
-                found = OutOfContext(
-                    self._empty_states[model], self._left[model], self._alone[model]
-                )
-                self.models.settled(
-                    partial(
-                        _score_phrases,
-                        self.models.empty[model],
-                        self.word_offsets,
-                        self._words,
-                        first,
-                        last,
-                        found,
-                    )
-                )
-                first = last
-        self.models.keep_states()
-
     def weighted(self, weights: Floats) -> Options:
         """Return the options under weights (all features,)."""
         layout = self.layout
         fixed = layout.fixed @ weights[layout.fixed_columns]
         lm_weights = weights[layout.lm_columns]
-        plain = len(self._alone)
-        estimate = fixed + (lm_weights[:plain] @ self._alone)[self.target]
+        plain = len(self._alone.scores)
+        estimate = fixed + (lm_weights[:plain] @ self._alone.scores)[self.target]
         operations, begin_states = no_operations(len(self.models.begin)), self.models.begin.copy()
         if self._operations is not None:
             operations, alone = self._operations.weighted(weights)
@@ -353,8 +304,8 @@ class PhraseOptions:
             target=self.target,
             word_offsets=self.word_offsets,
             words=self._words,
-            empty_states=self._empty_states,
-            left=self._left,
+            empty_states=self._alone.states,
+            left=self._alone.left,
             joint=plain,
             trees=len(self.models.begin),
             history=np.array([model.history for model in self._system.networks], dtype=np.int64),
@@ -455,38 +406,3 @@ def _weighted(scores: Floats, columns: Integers, weights: Floats) -> Floats:
     """Return (options, 4): the scores (options, models, 4) weighted and summed over the models."""
     of_columns = np.where(columns >= 0, weights[columns], 0.0)
     return np.ascontiguousarray((scores * of_columns).sum(axis=1))
-
-
-@compiled
-def _score_phrases(
-    empty: int,
-    offsets: Integers,
-    words: Integers,
-    first: int,
-    last: int,
-    found: OutOfContext,
-    lookups: Lookups,
-) -> None:
-    """Score target phrases with one language model, from the state without any context.
-
-    Args:
-        empty: that state.
-        offsets: (phrases + 1,) where the words of each phrase begin.
-        words: the words of all phrases.
-        first: the first phrase to score.
-        last: the phrase behind the last one to score.
-        found: the arrays for the results.
-        lookups: the language model look-ups.
-    """
-    states, left, alone = found.states, found.left, found.alone
-    for phrase in range(first, last):
-        state = empty
-        total = 0.0
-        for place in range(offsets[phrase], offsets[phrase + 1]):
-            score, state = score_word(lookups, state, words[place])
-            total += score
-            states[place] = state
-            left[place] = total
-        alone[phrase] = total
-        for place in range(offsets[phrase], offsets[phrase + 1]):
-            left[place] = total - left[place]

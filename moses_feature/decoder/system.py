@@ -19,7 +19,8 @@ from moses_feature.decoder.model_files import (
 from moses_feature.decoder.records import OPERATION_VALUES, WINDOW
 from moses_feature.decoder.reordering import ReorderingType
 from moses_feature.moses.features import FeatureSet, log_score
-from moses_feature.moses.ini import Feature, MosesIni
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.ini_features import Feature
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 
 KEYS = {

@@ -22,7 +22,8 @@ from moses_feature.doctor.texts import (
     known_share,
 )
 from moses_feature.doctor.tuned_system import check_tuned
-from moses_feature.moses.ini import TABLE_CLASS, Feature, MosesIni
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.ini_features import TABLE_CLASS, Feature
 from moses_feature.moses.system_directory import SystemDirectory
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.tables.features_json import features_json, read_columns

@@ -7,7 +7,8 @@ from difflib import get_close_matches
 
 from moses_feature.doctor.finding import Finding
 from moses_feature.moses.features import UNTUNEABLE
-from moses_feature.moses.ini import MosesIni, Weights
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.ini_features import Weights
 
 CLOSE = 0.8
 CLASSES = frozenset(

@@ -15,7 +15,8 @@ from typing import Any
 from moses_feature.doctor.finding import Finding
 from moses_feature.doctor.texts import is_factored
 from moses_feature.moses.binary_tables.kinds import PROBING_VERSION, probing_version, score_count
-from moses_feature.moses.ini import TABLE_CLASS, Feature, MosesIni
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.ini_features import TABLE_CLASS, Feature
 from moses_feature.moses.language_model import is_binary, load_kenlm
 from moses_feature.moses.lines import LineReader
 from moses_feature.runtime.errors import FormatError, MosesFeatureError

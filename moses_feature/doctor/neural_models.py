@@ -11,7 +11,8 @@ from moses_feature.doctor.finding import Finding
 from moses_feature.doctor.model_files import file_read_by
 from moses_feature.doctor.table_scan import TableScan
 from moses_feature.doctor.texts import Sentence, is_factored
-from moses_feature.moses.ini import Feature, MosesIni
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.ini_features import Feature
 from moses_feature.moses.words import LONGEST_PHRASE, WordOptions
 from moses_feature.networks.known_words import KnownWords
 from moses_feature.networks.vocabulary import Vocabulary

@@ -10,7 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.moses.ini import Feature, MosesIni
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.ini_features import Feature
 from moses_feature.moses.nbest_lists import labelled_values
 from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
 from moses_feature.runtime.arrays import Floats

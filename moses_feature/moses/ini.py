@@ -11,104 +11,25 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
+from moses_feature.moses.ini_features import (
+    FALSE,
+    FILE_KEYS,
+    SINGLE_SCORES,
+    TABLE_CLASS,
+    TABLE_KEYS,
+    TRUE,
+    Feature,
+    Weights,
+)
 from moses_feature.moses.old_ini import OLD_SECTIONS
 from moses_feature.moses.phrase_table import NUMBER
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, shown
 from moses_feature.runtime.files import with_or_without_gz, write_whole
 
-TABLE_CLASS = "PhraseDictionaryMemory"
-_TABLE_CLASSES = ("PhraseDictionary", "ProbingPT")
-_TABLE_KEYS = frozenset(
-    (
-        "num-features",
-        "path",
-        "input-factor",
-        "output-factor",
-        "table-limit",
-        "cache-size",
-        "tuneable",
-        "tuneable-components",
-        "filterable",
-        "require-sorting-after-source-context",
-        "verbosity",
-    )
-)
-_SINGLE_SCORES = frozenset(
-    (
-        "Distortion",
-        "BilingualNPLM",
-        "KENLM",
-        "NeuralLM",
-        "PhrasePenalty",
-        "RNNsearch",
-        "UnknownWordPenalty",
-        "WordPenalty",
-    )
-)
-_TRUE, _FALSE = ("yes", "y", "true", "1"), ("no", "n", "false", "0")
-"""In upper or lower case (`Scan<bool>` in `moses/Util.cpp`)."""
 _NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 _SECTION = re.compile(rb"\[([^\]]*)\]")
-
-
-@dataclass(frozen=True)
-class Feature:
-    """A line of the [feature] section.
-
-    Attributes:
-        line_number: its line, 1-based.
-        kind: the class, such as `KENLM`.
-        name: the value of `name=`, else the class and a running index.
-        arguments: the other keys and their values.
-    """
-
-    line_number: int
-    kind: str
-    name: str
-    arguments: dict[str, str]
-
-    @property
-    def is_table(self) -> bool:
-        """Whether it is a phrase table, in text or in a binary format."""
-        return self.kind.startswith(_TABLE_CLASSES)
-
-    @property
-    def path(self) -> str:
-        """Its file or folder, empty if none is given."""
-        return self.arguments.get("path", "")
-
-    @property
-    def is_tuneable(self) -> bool:
-        """Whether some of its weights may be tuned."""
-        return self.arguments.get("tuneable", "true").lower() in _TRUE
-
-    @property
-    def tuneable_components(self) -> tuple[bool, ...] | None:
-        """Whether each of its weights may be tuned, if the ini gives this for each."""
-        values = self.arguments.get("tuneable-components")
-        if values is None:
-            return None
-        return tuple(value.lower() in _TRUE for value in values.split(","))
-
-    @property
-    def score_count(self) -> int:
-        """The number of its scores (`num-features`, 1 if not given)."""
-        return int(self.arguments.get("num-features", "1"))
-
-
-@dataclass(frozen=True)
-class Weights:
-    """A line of the [weight] section: the feature's name and its weights."""
-
-    line_number: int
-    values: tuple[float, ...]
-
-
-FILE_KEYS = ("path", "source_vocab", "target_vocab")
-"""The arguments of features that name files."""
 
 
 class MosesIni:
@@ -400,7 +321,7 @@ class MosesIni:
         if not re.fullmatch(r"[0-9]{1,6}", count):
             raise self.error(line_number, "num-features: a number", repr(count))
         if feature.kind == TABLE_CLASS:
-            unknown = sorted(set(arguments) - _TABLE_KEYS)
+            unknown = sorted(set(arguments) - TABLE_KEYS)
             if unknown:
                 raise self.error(line_number, f"keys of {TABLE_CLASS}", ", ".join(unknown))
         if feature.is_table:
@@ -413,7 +334,7 @@ class MosesIni:
     def _check_tuneable(self, feature: Feature) -> None:
         line_number, arguments = feature.line_number, feature.arguments
         said = arguments.get("tuneable", "true")
-        if said.lower() not in (*_TRUE, *_FALSE):
+        if said.lower() not in (*TRUE, *FALSE):
             raise self.error(line_number, "tuneable=true or false", _shown(said))
         components = arguments.get("tuneable-components")
         if components is None:
@@ -421,7 +342,7 @@ class MosesIni:
         if not feature.is_tuneable:
             raise self.error(line_number, "tuneable-components or tuneable=false", "both of them")
         values = components.lower().split(",")
-        if len(values) != feature.score_count or not {*_TRUE, *_FALSE}.issuperset(values):
+        if len(values) != feature.score_count or not {*TRUE, *FALSE}.issuperset(values):
             raise self.error(
                 line_number,
                 f"{feature.score_count} tuneable-components, true or false, as num-features says",
@@ -448,7 +369,7 @@ class MosesIni:
                 if name not in by_name:
                     raise self.error(weights.line_number, "the name of a feature", repr(name))
                 feature = by_name[name]
-                counted = "num-features" in feature.arguments or feature.kind in _SINGLE_SCORES
+                counted = "num-features" in feature.arguments or feature.kind in SINGLE_SCORES
                 if counted and len(weights.values) != feature.score_count:
                     raise self.error(
                         weights.line_number,

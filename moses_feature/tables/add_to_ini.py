@@ -12,7 +12,8 @@ from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.joint.nplm import JointFiles
 from moses_feature.joint.scorer import JointModel
 from moses_feature.joint.settings import JOINT_ARCHITECTURE
-from moses_feature.moses.ini import Feature, MosesIni, moses_path
+from moses_feature.moses.ini import MosesIni, moses_path
+from moses_feature.moses.ini_features import Feature
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest_lists import named
 from moses_feature.moses.phrase_table import SCORES, count_scores, split_fields

@@ -15,7 +15,8 @@ from moses_feature.cli.common.paths import READ_MODEL, WRITE_MODEL
 from moses_feature.cli.common.vocabulary import FiniteRange, option
 from moses_feature.cli.models.training_options import resume_option, run_options
 from moses_feature.moses.features import FeatureSet
-from moses_feature.moses.ini import Feature, MosesIni
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.ini_features import Feature
 from moses_feature.phrases.settings import RefineSettings
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import UsageError

@@ -11,7 +11,8 @@ from moses_feature.cli.common.options import table_name_option
 from moses_feature.cli.common.paths import READ_INI, WRITE_INI
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.binary_tables.kinds import score_count
-from moses_feature.moses.ini import TABLE_CLASS, MosesIni
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.ini_features import TABLE_CLASS
 from moses_feature.runtime.errors import FormatError, UsageError
 
 

@@ -17,7 +17,8 @@ from moses_feature.moses.binary_tables.asking import (
     table_line,
 )
 from moses_feature.moses.binary_tables.kinds import KINDS, Job, Kind
-from moses_feature.moses.ini import Feature, MosesIni, moses_path
+from moses_feature.moses.ini import MosesIni, moses_path
+from moses_feature.moses.ini_features import Feature
 from moses_feature.moses.programs import find_program, run_program
 from moses_feature.runtime.errors import DataError, MosesFeatureError, UsageError
 from moses_feature.runtime.files import is_compressed, with_or_without_gz
