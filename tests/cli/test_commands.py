@@ -13,7 +13,7 @@ from helpers.files import write_gz
 from helpers.models import random_model
 from helpers.tables import LONG_TABLE, TABLES, listen_to_ctrl_c, waited_for
 
-from moses_feature.doctor.examine import check_kept_phrases
+from moses_feature.doctor.model_files import check_kept_phrases
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import read_text
 from moses_feature.phrases.model import load_model, save_model
