@@ -28,7 +28,7 @@ from moses_feature.build.bitext import (
     read_texts,
 )
 from moses_feature.build.folds import folds_of
-from moses_feature.build.model_file import (
+from moses_feature.build.language_model import (
     BUILD_BINARY,
     sentences_of,
     write_binary_model,

@@ -257,9 +257,9 @@ def _fill_stack(
         cubes: the cubes that lead into this stack.
         table: an empty hash table for the new hypotheses.
     """
-    task, options = problem.task, problem.options
-    frontier = _frontier_of(cubes, 2 * task.limits.pops + 2, hypotheses.states.shape[1])
-    items, priority, heap = frontier.items, frontier.priority, frontier.heap
+    pops, options = problem.task.limits.pops, problem.options
+    frontier = _frontier_of(cubes, 2 * pops + 2, hypotheses.states.shape[1])
+    priority, heap = frontier.priority, frontier.heap
     # The heap is a max-heap by priority: score plus the estimate for uncovered words. Each cube
     # waits with its corner, the best hypothesis and the best option (row 0, column 0), or with
     # the items next to those that were popped. A corner's priority is at first an estimate
@@ -268,28 +268,18 @@ def _fill_stack(
     heapify(heap, priority, len(cubes))
     in_heap = used = len(cubes)
     taken = 0
-    while in_heap > 0 and taken < task.limits.pops:
+    while in_heap > 0 and taken < pops:
         number = heap[0]
-        item = items[number]
-        cube = cubes[item.cube]
+        item = frontier.items[number]
         # A corner at the top gets its true score in place of its estimate, and sinks to its new
         # place; it is popped only if it comes to the top again. An item that is popped makes room
-        # for its neighbours: the next one of its row, and from the first column the one below, so
-        # that each is reached in one way only.
+        # for its neighbours.
         popped = item.scored == 1
         first, last = number, number + 1
         if popped:
             taken += 1
-            rows = groups.first[cube.group + 1] - groups.first[cube.group]
-            right = item.column + 1 < options.size[cube.phrase]
-            below = item.column == 0 and item.row + 1 < rows
-            first = used
-            for down in range(0 if right else 1, 2 if below else 1):
-                items[used].cube = item.cube
-                items[used].row = item.row + down
-                items[used].column = item.column + 1 - down
-                used += 1
-            last = used
+            first, last = used, _add_neighbours(item, used, frontier, options, groups)
+            used = last
         # The only place where items are scored: each further one would compile all models again.
         for new in range(first, last):
             priority[new] = _score(new, problem, hypotheses, groups, frontier, complete)
@@ -322,6 +312,28 @@ def _frontier_of(cubes: Records, more: int, models: int) -> Frontier:
         np.empty(room),
         np.arange(room),
     )
+
+
+@inner
+def _add_neighbours(
+    item: Record, used: int, frontier: Frontier, options: Options, groups: Groups
+) -> int:
+    """Make unscored items of an item's neighbours; return the new number of items.
+
+    These are the next one of its row, and from the first column the one below: each item is reached
+    in one way only.
+    """
+    cube = frontier.cubes[item.cube]
+    rows = groups.first[cube.group + 1] - groups.first[cube.group]
+    right = item.column + 1 < options.size[cube.phrase]
+    below = item.column == 0 and item.row + 1 < rows
+    for down in range(0 if right else 1, 2 if below else 1):
+        new = frontier.items[used]
+        new.cube = item.cube
+        new.row = item.row + down
+        new.column = item.column + 1 - down
+        used += 1
+    return used
 
 
 @inner

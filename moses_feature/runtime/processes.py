@@ -68,7 +68,10 @@ class ObjectProcess:
 
     def is_ready(self) -> bool:
         """Return whether the object is made; raises what `make` raises."""
-        return self.ready.done() and self.ready.result() is None
+        if not self.ready.done():
+            return False
+        self.ready.result()
+        return True
 
     def call(
         self,

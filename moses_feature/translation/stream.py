@@ -44,7 +44,7 @@ class TranslationStream:
             DataError: a table is damaged.
         """
         self._workers[0].ready.result()
-        self._workers += [self._start() for _ in range(self._jobs - 1)]
+        self._workers += [self._start() for _ in range(self._jobs - len(self._workers))]
         waiting: queue.Queue[Future[Translated] | BaseException | None] = queue.Queue()
         room = threading.Semaphore(WAITING * len(self._workers))
 

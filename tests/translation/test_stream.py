@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -55,3 +57,17 @@ def test_a_process_that_cannot_be_loaded_ends_the_stream(tmp_path):
         pytest.raises(MosesFeatureError, match="the second one cannot be loaded"),
     ):
         list(translating.translated(lines()))
+
+
+def test_who_asks_imports_no_compiled_code():
+    """Of what `translate` imports, all but the translating process's own modules."""
+    modules = (
+        "moses_feature.cli.translate",
+        "moses_feature.translation.stream",
+        "moses_feature.doctor.model_files",
+    )
+    program = (
+        f"import {', '.join(modules)}, sys; print(sorted({{'numba', 'torch'}} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"[]\n"
