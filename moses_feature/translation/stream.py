@@ -16,7 +16,7 @@ WAITING = 8
 
 
 class TranslationStream:
-    """Translators in processes of their own, which begin to load at once.
+    """Translators in processes of their own, of which the first begins to load at once.
 
     Args:
         make: makes a translator.
@@ -25,10 +25,16 @@ class TranslationStream:
 
     def __init__(self, make: Callable[[], Translates], jobs: int) -> None:
         self._make, self._jobs = make, jobs
-        self._workers = [self._start()]
+        self._changing = threading.Lock()
+        self._closed = False
+        self._workers: list[ObjectProcess] = []
+        self._start(1)
 
-    def _start(self) -> ObjectProcess:
-        return ObjectProcess(self._make, "a translating process")
+    def _start(self, jobs: int) -> None:
+        """Start processes until there are so many."""
+        with self._changing:
+            while len(self._workers) < jobs and not self._closed:
+                self._workers.append(ObjectProcess(self._make, "a translating process"))
 
     def translated(
         self, lines: Iterable[str], count: int = 1
@@ -36,7 +42,8 @@ class TranslationStream:
         """Yield the translations of each line, or why it has none, in the order of the lines.
 
         Lines are read in a thread, as far ahead as there is work for the processes. The first
-        process makes the indexes, which the others only read, and translates while these load.
+        process makes the indexes, which the others only read, and translates while these load; a
+        single line starts no others.
 
         Raises:
             MosesFeatureError: the system cannot be read.
@@ -44,14 +51,15 @@ class TranslationStream:
             DataError: a table is damaged.
         """
         self._workers[0].ready.result()
-        self._workers += [self._start() for _ in range(self._jobs - len(self._workers))]
         waiting: queue.Queue[Future[Translated] | BaseException | None] = queue.Queue()
-        room = threading.Semaphore(WAITING * len(self._workers))
+        room = threading.Semaphore(WAITING * self._jobs)
 
         def read() -> None:
             try:
                 for number, line in enumerate(lines):
                     room.acquire()
+                    if number:
+                        self._start(self._jobs)
                     ready = [worker for worker in self._workers if worker.is_ready()]
                     worker = ready[number % len(ready)]
                     waiting.put(worker.call(Translates.translate, line, count))
@@ -73,6 +81,7 @@ class TranslationStream:
 
     def close(self) -> None:
         """End the processes."""
-        for worker in self._workers:
-            worker.close()
-        self._workers = []
+        with self._changing:
+            self._closed = True
+            for worker in self._workers:
+                worker.close()

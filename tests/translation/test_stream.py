@@ -46,6 +46,12 @@ def test_the_first_process_translates_while_others_load(tmp_path):
     assert time.monotonic() - begun < SLOW
 
 
+def test_a_single_line_starts_a_single_process(tmp_path):
+    with closing(stream(tmp_path, fails=True)) as translating:
+        assert [translated.tokens for translated in translating.translated(iter(["a"]))] == ["a"]
+        assert len(translating._workers) == 1
+
+
 def test_a_process_that_cannot_be_loaded_ends_the_stream(tmp_path):
     def lines() -> Iterator[str]:
         for _ in range(600):

@@ -9,9 +9,6 @@ from contextlib import ExitStack, closing
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-from tqdm.contrib.logging import logging_redirect_tqdm
-
 from moses_feature.training.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -43,11 +40,15 @@ class Progress:
         self._stack = ExitStack()
         self._bar = None
         if sys.stderr is not None and sys.stderr.isatty():
+            from tqdm import tqdm
+
             bar_format = BAR if has_end else BAR_WITHOUT_END
             self._bar = tqdm(total=1.0, bar_format=bar_format, leave=False, desc=first)
 
     def __enter__(self) -> Progress:
         if self._bar is not None:
+            from tqdm.contrib.logging import logging_redirect_tqdm
+
             self._stack.enter_context(closing(self._bar))
             self._stack.enter_context(logging_redirect_tqdm())
         return self
