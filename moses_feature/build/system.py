@@ -51,7 +51,7 @@ from moses_feature.moses.system_directory import (
 )
 from moses_feature.runtime.arrays import Flags
 from moses_feature.runtime.cluster import check_address
-from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.errors import FormatError, UsageError
 from moses_feature.runtime.files import (
     STANDARD_STREAM,
     Json,
@@ -85,7 +85,8 @@ class BuildData:
         model: a language model to use; None to estimate one.
         model_texts: more text for the language model.
         folds: the number of systems without a part of the text; 0 for none.
-        documents: the document of each line, whose lines are in one fold; None for single lines.
+        documents: the document of each line, whose lines are in one fold, and held out together
+            later (see `built_text`); None for single lines.
         languages: the codes of both languages, if the texts are raw: they are prepared first.
     """
 
@@ -154,10 +155,10 @@ class _Build:
         self._begin()
         path = self.directory / SYSTEM
         if path.exists():
+            logger.info("%s is built already: nothing was done", self.directory)
             return read_json(path, "a system")
         every = np.ones(len(self._texts.source), dtype=np.bool_)
-        if self.data.folds:
-            self._check_folds()
+        self._check_documents()
         self._write_alignment()
         self._write_tables(self.directory, None)
         self._write_model(self.directory, every)
@@ -401,22 +402,26 @@ class _Build:
             self._write_operations(directory, of_pairs != fold)
             self._write_ini(directory)
 
-    def _check_folds(self) -> None:
-        """Check that no fold has all; a new build that fails leaves nothing behind."""
+    def _check_documents(self) -> None:
+        """Check that each line has one, and no fold all; what fails here leaves nothing behind."""
         try:
-            _ = self._folds
-        except UsageError:
+            _ = self._folds if self.data.folds else self._documents
+        except (UsageError, FormatError):
             (self.directory / BUILD).unlink()
             raise
 
     @cached_property
+    def _documents(self) -> Sequence[object]:
+        """The document of each line; without documents, each line is one."""
+        lines = len(self._texts.kept)
+        if self.data.documents is None:
+            return range(lines)
+        return read_documents(self.data.documents, lines)[0]
+
+    @cached_property
     def _folds(self) -> NDArray[np.int64]:
         """The fold of each line."""
-        lines = len(self._texts.kept)
-        documents: Sequence[object] = range(lines)
-        if self.data.documents:
-            documents, _ = read_documents(self.data.documents, lines)
-        folds = folds_of(documents, self.data.folds, self.settings.seed)
+        folds = folds_of(self._documents, self.data.folds, self.settings.seed)
         if len(np.unique(folds[self._texts.kept])) < 2:
             raise UsageError("expected sentence pairs in two folds at least, found one")
         return folds

@@ -13,6 +13,7 @@ from helpers.files import read_gz
 
 from mert.cli.decode import mert_decode
 from moses_feature.build import system as module
+from moses_feature.build.built_text import text_of_system
 from moses_feature.build.settings import BuildSettings
 from moses_feature.build.system import BuildData, build
 from moses_feature.doctor.examine import examine
@@ -58,6 +59,7 @@ def test_a_system_translates_and_nothing_is_wrong_with_it(run):
     assert read_gz(Path("s/aligned.given.gz")).decode() == Path("links").read_text()
     assert Path("s/lex.e2f").read_text().splitlines()[0].split()[2] == "1.0000000"
     again = run("system", "build", "en", "fr", "s", "--alignment", "links", "--order", 3)
+    assert "s is built already: nothing was done" in again.stderr
     assert "90 sentence pairs of" in again.stderr
 
 
@@ -229,11 +231,19 @@ def test_pairs_that_are_left_out(run):
 
 
 @pytest.mark.usefixtures("texts")
-def test_documents_of_another_text():
+@pytest.mark.parametrize("folds", [0, 2])
+def test_documents_of_another_text(folds):
     Path("documents").write_text("a\n")
-    data = BuildData("en", "fr", "links", folds=2, documents="documents")
+    data = BuildData("en", "fr", "links", folds=folds, documents="documents")
     with pytest.raises(FormatError, match="documents: expected 90 lines, as the text has"):
         build(data, BuildSettings(order=2), Path("s"))
+
+
+@pytest.mark.usefixtures("texts")
+def test_documents_are_remembered_without_folds():
+    Path("documents").write_text("a\nb\nc\n" * 30)
+    build(BuildData("en", "fr", "links", documents="documents"), BuildSettings(order=2), Path("s"))
+    assert text_of_system(Path("s"), None).files.documents == "documents"
 
 
 def test_a_given_model_and_no_reordering(run, texts):
@@ -338,7 +348,6 @@ def test_more_text_for_the_model(run):
         (("--folds", 1), "--folds: expected 0, or 2 or more"),
         (("--alignment", "links", "--folds", 91), "91 folds: expected as many documents, found 90"),
         (("--ray", "nonsense"), "--ray 'nonsense': expected local, auto or HOST:PORT"),
-        (("--documents", "en"), "--documents is for --folds"),
         (("--prune", "1 0"), "expected counts that do not fall, the first one 0"),
         (("--phrase-length", 128), "128 is not in the range"),
         (("--length-ratio", 3), "--case and --length-ratio are for --raw"),

@@ -151,7 +151,8 @@ build_options = OptionGroup(
 )
 @option(
     "documents",
-    "The document of each line, a name a line: the lines of a document are in one fold.",
+    "The document of each line, a name a line: the lines of a document are in one fold, and "
+    "augment-phrase-table --system holds whole documents out.",
 )
 @option(
     "raw",
@@ -201,8 +202,6 @@ def build_command(
 
     if model and (model_texts or settings.prune or settings.binary_lm):
         raise UsageError("--lm is a finished model: not with --lm-text, --prune or --binary-lm")
-    if documents and folds < 2:
-        raise UsageError("--documents is for --folds, 2 or more")
     if folds == 1:
         raise UsageError("--folds: expected 0, or 2 or more")
     languages = None
