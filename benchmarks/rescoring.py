@@ -29,6 +29,7 @@ from moses_feature.networks.phrases import Phrases
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import load_model
 from moses_feature.rescoring.features import SentenceFeature
+from moses_feature.rescoring.nbest import TOGETHER
 from moses_feature.rescoring.source import SourceText
 
 Lists = list[tuple[int, list[NbestLine]]]
@@ -42,12 +43,12 @@ def read_lists(path: str, count: int) -> Lists:
         return [(n, list(group)) for n, group in islice(groups, count)]
 
 
-def naive(directory: str, source: SourceText) -> Callable[[int, list[NbestLine]], list[float]]:
+def naive(directory: str, source: SourceText) -> Callable[[Lists], list[float]]:
     """Return a scorer of padded batches."""
     model = load_model(Path(directory))
     network = model.network.eval()
 
-    def scores(sentence: int, translations: list[NbestLine]) -> list[float]:
+    def of_list(sentence: int, translations: list[NbestLine]) -> list[float]:
         words = source.sentence(sentence).split()
         texts = (other.words for other in translations)
         sides = zip(*(model.direction.sides(words, text) for text in texts), strict=True)
@@ -61,7 +62,7 @@ def naive(directory: str, source: SourceText) -> Callable[[int, list[NbestLine]]
             flat, _ = network(*tensors)
         return [of_words.sum().item() for of_words in flat.split((tensors[3] + 1).tolist())]
 
-    return scores
+    return lambda lists: [score for of in lists for score in of_list(*of)]
 
 
 def main() -> None:
@@ -82,9 +83,10 @@ def main() -> None:
         "shared": SentenceFeature("S", [arguments.model], source).scores,
     }
     for name, scores in scorers.items():
-        scores(*lists[0])
+        scores(lists[:1])
         start = time.process_time()
-        found[name] = np.concatenate([scores(*of) for of in lists])
+        parts = (lists[n : n + TOGETHER] for n in range(0, len(lists), TOGETHER))
+        found[name] = np.concatenate([scores(part) for part in parts])
         rates[name] = len(found[name]) / (time.process_time() - start)
     for name, rate in rates.items():
         print(f"{name:7} {rate:8.0f} translations/s")

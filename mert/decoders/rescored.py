@@ -14,7 +14,7 @@ from mert.decoders.decoder import Decoder
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import Hypothesis, format_nbest, read_nbest, reranked
-from moses_feature.rescoring.nbest import FEWEST_RESCORED, SentenceScorer
+from moses_feature.rescoring.nbest import FEWEST_RESCORED, TOGETHER, SentenceScorer
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import whole_file
@@ -37,7 +37,7 @@ class RescoredDecoder:
         scorers: scorers of the new features.
         models: the names of these features and the paths of their models.
         sentences: the number of sentences that the decoder translates.
-        threads: threads that score, each a sentence at a time.
+        threads: threads that score, each some sentences at a time.
     """
 
     def __init__(
@@ -119,22 +119,28 @@ class RescoredDecoder:
         """Yield the lists with more features, in order, several at a time."""
         numbered = enumerate(lists)
         with ThreadPoolExecutor(self._threads) as pool:
-            while some := list(islice(numbered, 8 * self._threads)):
-                yield from pool.map(lambda of: self._rescored(of[0], of[1], weights), some)
+            while some := list(islice(numbered, TOGETHER * self._threads)):
+                parts = [some[first : first + TOGETHER] for first in range(0, len(some), TOGETHER)]
+                for of_part in pool.map(lambda part: self._rescored(part, weights), parts):
+                    yield from of_part
 
     def _rescored(
-        self, sentence: int, hypotheses: Sequence[Hypothesis], weights: np.ndarray
-    ) -> list[Hypothesis]:
-        """Return hypotheses with more features, best first."""
-        if not hypotheses:
-            return []
-        known = self._known[sentence]
-        if unknown := {h.words: h for h in hypotheses if h.words not in known}:
-            different = list(unknown.values())
-            scores = np.array([scorer.scores(sentence, different) for scorer in self._scorers]).T
-            known.update(zip(unknown, scores, strict=True))
-        new = [known[hypothesis.words] for hypothesis in hypotheses]
-        return reranked(hypotheses, new, weights)
+        self, lists: Sequence[tuple[int, list[Hypothesis]]], weights: np.ndarray
+    ) -> list[list[Hypothesis]]:
+        """Return lists with more features, best first."""
+        unknown = [
+            (sentence, {h.words: h for h in hypotheses if h.words not in self._known[sentence]})
+            for sentence, hypotheses in lists
+        ]
+        different = [(sentence, list(of.values())) for sentence, of in unknown if of]
+        if different:
+            scores = iter(np.array([scorer.scores(different) for scorer in self._scorers]).T)
+            for sentence, of in unknown:
+                self._known[sentence].update({words: next(scores) for words in of})
+        return [
+            reranked(hypotheses, [self._known[sentence][h.words] for h in hypotheses], weights)
+            for sentence, hypotheses in lists
+        ]
 
     def close(self) -> None:
         """Free the resources of the decoder."""

@@ -20,7 +20,7 @@ from typing import Any
 from sentencepiece import SentencePieceProcessor
 
 from moses_feature.phrases.generation.prefixes import longest_translation
-from moses_feature.rescoring.nbest import AnyTranslation, BadTranslationError
+from moses_feature.rescoring.nbest import BadTranslationError, Lists, all_of
 from moses_feature.rescoring.own_source import OwnSource
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
@@ -66,6 +66,19 @@ class TextOptions:
 def is_ctranslate2(path: str | Path) -> bool:
     """Return whether a directory is a model of CTranslate2."""
     return (Path(path) / WEIGHTS).is_file()
+
+
+class TooManyPiecesError(Exception):
+    """A pair with a sentence of too many pieces.
+
+    Args:
+        number: the index of the pair.
+        found: the number of pieces.
+    """
+
+    def __init__(self, number: int, found: int) -> None:
+        super().__init__(f"{MOST_PIECES} pieces at most", f"{found}")
+        self.number = number
 
 
 class CTranslate2Model:
@@ -120,33 +133,28 @@ class CTranslate2Model:
         pieces = self._source.pieces(words)
         return [*options.source_prefix, *pieces, *options.source_suffix]
 
-    def log_probs(
-        self, source: Sequence[bytes], translations: Sequence[Sequence[bytes]]
-    ) -> list[float]:
-        """Return log p, natural logs, of translations of a sentence, END included.
+    def log_probs(self, pairs: Sequence[tuple[Sequence[bytes], Sequence[bytes]]]) -> list[float]:
+        """Return log p, natural logs, of sentences and their translations, END included.
 
         Raises:
-            BadTranslationError: a sentence has too many pieces.
+            TooManyPiecesError: a sentence has too many pieces.
         """
-        prefix, read = list(self._options.target_prefix), self._read(source)
-        written = [self._target.pieces(words) for words in translations]
-        for number, pieces in enumerate(written):
-            if max(len(pieces), len(read)) > MOST_PIECES:
-                found = f"{max(len(pieces), len(read))}"
-                raise BadTranslationError(number, f"{MOST_PIECES} pieces at most", found)
-        distinct = list(dict.fromkeys(map(tuple, written)))
-        found = self._translator.score_batch(
-            [read] * len(distinct),
-            [[*prefix, *pieces] for pieces in distinct],
+        prefix = list(self._options.target_prefix)
+        split = [(tuple(self._read(of)), tuple(self._target.pieces(words))) for of, words in pairs]
+        for number, sides in enumerate(split):
+            if (found := max(map(len, sides))) > MOST_PIECES:
+                raise TooManyPiecesError(number, found)
+        distinct = list(dict.fromkeys(split))
+        scored = self._translator.score_batch(
+            [list(read) for read, _ in distinct],
+            [[*prefix, *written] for _, written in distinct],
             max_batch_size=PIECES_TOGETHER,
             batch_type="tokens",
             max_input_length=0,
             offset=len(prefix),
         )
-        scores = {
-            pieces: float(sum(of.log_probs)) for pieces, of in zip(distinct, found, strict=True)
-        }
-        return [scores[tuple(pieces)] for pieces in written]
+        scores = {pair: float(sum(of.log_probs)) for pair, of in zip(distinct, scored, strict=True)}
+        return [scores[pair] for pair in split]
 
     def translate(self, sentences: Sequence[Sequence[bytes]], beam: int = BEAM) -> list[str]:
         """Return the best translation of each sentence: text, or tokens if it writes them.
@@ -228,19 +236,28 @@ class CTranslate2Feature:
         self._source = source
         self._own = OwnSource(name, source.name)
 
-    def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
+    def scores(self, lists: Lists) -> list[float]:
         """Return log p of each translation.
 
         Raises:
             BadTranslationError: one has too many pieces, or a word alignment that does not fit.
         """
-        source = self._source.translated(sentence, translations)
-        words = [of.words for of in translations]
-        found = self._model.log_probs(source.split(), words)
-        beside = self._source.beside(sentence)
-        if words and words[0] and not self._own.is_done and beside.strip() and source != beside:
-            (other,) = self._model.log_probs(beside.split(), words[:1])
-            self._own.add(found[0], other)
+        pairs: list[tuple[Sequence[bytes], Sequence[bytes]]] = []
+        first_of_lists = []
+        for sentence, translations in lists:
+            source = self._source.translated(sentence, translations)
+            if translations:
+                first_of_lists.append((sentence, source, len(pairs)))
+            pairs += [(source.split(), of.words) for of in translations]
+        try:
+            found = self._model.log_probs(pairs)
+        except TooManyPiecesError as error:
+            raise BadTranslationError(all_of(lists)[error.number], *error.args) from None
+        for sentence, source, first in first_of_lists:
+            beside, words = self._source.beside(sentence), pairs[first][1]
+            if words and not self._own.is_done and beside.strip() and source != beside:
+                (other,) = self._model.log_probs([(beside.split(), words)])
+                self._own.add(found[first], other)
         return found
 
     def finish(self) -> None:

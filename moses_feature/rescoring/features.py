@@ -26,7 +26,9 @@ from moses_feature.rescoring.nbest import (
     AnyTranslation,
     BadTranslationError,
     CslmScorer,
+    Lists,
     SentenceScorer,
+    all_of,
     check_names,
     read_weights,
 )
@@ -57,7 +59,7 @@ class JointFeature:
             directory, (source.name, TRANSLATIONS), (self._model.source, self._model.target)
         )
 
-    def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
+    def scores(self, lists: Lists) -> list[float]:
         """Return log p of each translation.
 
         Raises:
@@ -65,40 +67,38 @@ class JointFeature:
             MosesFeatureError: the model knows too few words.
         """
         model = self._model
-        source = tokens(self._source.sentence(sentence))
-        for translation in translations[:1]:
-            self._known.add(source, translation.words)
-        (windows,) = model.read([source])
         before = model.order - 1
+        sources = [tokens(self._source.sentence(sentence)) for sentence, _ in lists]
         contexts, words = [], []
-        for number, translation in enumerate(translations):
-            ids = [model.begin] * before + model.ids(translation.words)
-            places = self._affiliations(number, source, translation)
-            contexts += [
-                [window, *ids[n : n + before]] for n, window in enumerate(windows[places].tolist())
-            ]
-            words += ids[before:]
+        for source, windows, (_, translations) in zip(
+            sources, model.read(sources), lists, strict=True
+        ):
+            for translation in translations[:1]:
+                self._known.add(source, translation.words)
+            for translation in translations:
+                ids = [model.begin] * before + model.ids(translation.words)
+                of_words = windows[self._affiliations(source, translation)].tolist()
+                contexts += [[window, *ids[n : n + before]] for n, window in enumerate(of_words)]
+                words += ids[before:]
         found = model.log_probs(
             np.array(contexts, dtype=np.int32).reshape(-1, model.columns),
             np.array(words, dtype=np.int64),
         )
-        ends = np.cumsum([len(translation.words) for translation in translations])
+        ends = np.cumsum([len(translation.words) for translation in all_of(lists)])
         return [float(part.sum(dtype=np.float64)) for part in np.split(found, ends[:-1])]
 
-    def _affiliations(
-        self, number: int, source: Sequence[bytes], translation: AnyTranslation
-    ) -> Integers:
+    def _affiliations(self, source: Sequence[bytes], translation: AnyTranslation) -> Integers:
         links = translation.links
         if links is None and translation.words:
             expected = (
                 "word alignments behind the total (Moses' -print-alignment-info-in-n-best, "
                 "mert-decode --with-alignment)"
             )
-            raise BadTranslationError(number, expected, "none")
+            raise BadTranslationError(translation, expected, "none")
         try:
             return affiliations(links or b"", len(source), len(translation.words))
         except ValueError as error:
-            raise BadTranslationError(number, *error.args) from None
+            raise BadTranslationError(translation, *error.args) from None
 
     def finish(self) -> None:
         """Check that lists, source and model belong together."""
@@ -142,23 +142,30 @@ class SentenceFeature:
                     f"({first}), found {directory} ({network.direction}): give them different names"
                 )
 
-    def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
+    def scores(self, lists: Lists) -> list[float]:
         """Return log p of each translation, or of the source given it.
 
         Raises:
-            BadTranslationError: the first one is aligned to words that the source does not have.
+            BadTranslationError: the first of a list is aligned to words that its source does not
+                have.
             MosesFeatureError: a network knows too few words.
         """
-        source = self._source.translated(sentence, translations)
-        texts = [b" ".join(of.words) for of in translations]
+        pairs: list[tuple[bytes, bytes]] = []
+        first_of_lists = []
+        for sentence, translations in lists:
+            source = self._source.translated(sentence, translations)
+            if translations:
+                first_of_lists.append((sentence, len(pairs)))
+            pairs += [(source, b" ".join(of.words)) for of in translations]
         found = []
         for network, words, known in zip(self._networks, self._words, self._known, strict=True):
-            pairs = [words.pair(source, text) for text in texts]
-            for pair in pairs[:1]:
-                known.add(*pair)
-            found.append(network.token_log_probs(pairs))
-        if texts and not self._own.is_done:
-            self._compare(sentence, source, texts[0], found[0][0])
+            read = [words.pair(*pair) for pair in pairs]
+            for _, first in first_of_lists:
+                known.add(*read[first])
+            found.append(network.token_log_probs(read))
+        for sentence, first in first_of_lists:
+            if not self._own.is_done:
+                self._compare(sentence, *pairs[first], found[0][first])
         if len(found) == 1:
             return [float(of_words.sum()) for of_words in found[0]]
         return [_mean(of_networks) for of_networks in zip(*found, strict=True)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Protocol
 
@@ -25,6 +25,9 @@ from moses_feature.runtime.errors import FormatError, UsageError, shown
 
 UNTUNEABLE = ("UnknownWordPenalty0",)
 """Features that Moses leaves out of its n-best lists."""
+
+TOGETHER = 8
+"""Sentences whose lists are scored together: networks need less time for many translations."""
 
 FEWEST_RESCORED = 100
 """At least this many translations of a sentence are reranked, even if fewer are wanted."""
@@ -51,14 +54,18 @@ class BadTranslationError(Exception):
     """A translation that a feature cannot score.
 
     Args:
-        number: the index of the translation among those to score, from 0.
+        translation: one of those to score.
         expected: what was expected.
         found: what was found.
     """
 
-    def __init__(self, number: int, expected: str, found: str) -> None:
+    def __init__(self, translation: AnyTranslation, expected: str, found: str) -> None:
         super().__init__(expected, found)
-        self.number = number
+        self.translation = translation
+
+
+Lists = Sequence[tuple[int, Sequence[AnyTranslation]]]
+"""N-best lists, each with the number (from 0) of its sentence."""
 
 
 class SentenceScorer(Protocol):
@@ -70,8 +77,8 @@ class SentenceScorer(Protocol):
 
     name: str
 
-    def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
-        """Return the value, a natural log, of each translation of a sentence (from 0).
+    def scores(self, lists: Lists) -> list[float]:
+        """Return the value, a natural log, of each translation, list after list.
 
         Raises:
             BadTranslationError: a translation lacks the data that the feature needs.
@@ -85,6 +92,11 @@ class SentenceScorer(Protocol):
         """
 
 
+def all_of(lists: Lists) -> list[AnyTranslation]:
+    """Return the translations of some lists, list after list."""
+    return [translation for _, translations in lists for translation in translations]
+
+
 class CslmScorer:
     """log p of a translation under a neural language model, its end included."""
 
@@ -93,15 +105,16 @@ class CslmScorer:
         self._model = model
         self._known = KnownWords(name, TRANSLATIONS, model.vocabulary)
 
-    def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:  # noqa: ARG002
+    def scores(self, lists: Lists) -> list[float]:
         """Return log p of each translation.
 
         Raises:
             MosesFeatureError: the model knows too few words.
         """
-        for of in translations[:1]:
-            self._known.add(of.words)
-        found = self._model.sentence_log_probs([of.words for of in translations])
+        for _, translations in lists:
+            for of in translations[:1]:
+                self._known.add(of.words)
+        found = self._model.sentence_log_probs([of.words for of in all_of(lists)])
         return [float(log_probs.sum(dtype=np.float64)) for log_probs in found]
 
     def finish(self) -> None:
@@ -162,27 +175,38 @@ def rescore(
             has features without weights.
     """
     is_empty = True
-    for sentence, lines in groupby(_lines(reader), key=lambda line: line.sentence):
+    by_sentence = groupby(_lines(reader), key=lambda line: line.sentence)
+    read = ((sentence, list(lines)) for sentence, lines in by_sentence)
+    while lists := list(islice(read, TOGETHER)):
         is_empty = False
-        group = list(lines)
-        for place, line in enumerate(group):
-            line.place = place
-        for scorer in scorers:
-            try:
-                values = scorer.scores(sentence, group)
-            except BadTranslationError as error:
-                raise group[error.number].error(*error.args) from None
-            for line, value in zip(group, values, strict=True):
-                line.append(scorer.name, value)
-        if weights is not None:
-            for line in group:
-                line.weigh(weights)
-            group.sort(key=lambda line: -line.total)  # stable
-        yield group
+        _append(lists, scorers)
+        for _, of_sentence in lists:
+            for place, line in enumerate(of_sentence):
+                line.place = place
+                if weights is not None:
+                    line.weigh(weights)
+            if weights is not None:
+                of_sentence.sort(key=lambda line: -line.total)  # stable
+            yield of_sentence
     if is_empty:
         raise FormatError(reader.path, "n-best lists", "an empty file")
     for scorer in scorers:
         scorer.finish()
+
+
+def _append(
+    lists: Sequence[tuple[int, list[RescoredLine]]], scorers: Iterable[SentenceScorer]
+) -> None:
+    """Append the features of all scorers to the lines of some lists."""
+    lines = [line for _, of_sentence in lists for line in of_sentence]
+    for scorer in scorers:
+        try:
+            values = scorer.scores(lists)
+        except BadTranslationError as error:
+            [line] = (of for of in lines if of is error.translation)
+            raise line.error(*error.args) from None
+        for line, value in zip(lines, values, strict=True):
+            line.append(scorer.name, value)
 
 
 class RescoredLine(NbestLine):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -14,7 +14,7 @@ from moses_feature.phrases.cross_fitting import load_any_model
 from moses_feature.phrases.scorer import scorer_of
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.rescoring.features import JointFeature, Makers
-from moses_feature.rescoring.nbest import TRANSLATIONS, AnyTranslation
+from moses_feature.rescoring.nbest import TRANSLATIONS, Lists
 from moses_feature.rescoring.source import SourceText
 
 
@@ -37,12 +37,15 @@ class RnnScorer:
         vocabularies = model.direction.texts(model.source, model.target)
         self._known = KnownPairs(directory, (source.name, TRANSLATIONS), vocabularies)
 
-    def scores(self, sentence: int, translations: Sequence[AnyTranslation]) -> list[float]:
+    def scores(self, lists: Lists) -> list[float]:
         """Return log p of each translation."""
-        source = self._source.translated(sentence, translations)
-        pairs = [self._words.pair(source, b" ".join(of.words)) for of in translations]
-        for pair in pairs[:1]:
-            self._known.add(*pair)
+        pairs: list[tuple[list[bytes], list[bytes]]] = []
+        for sentence, translations in lists:
+            source = self._source.translated(sentence, translations)
+            first = len(pairs)
+            pairs += [self._words.pair(source, b" ".join(of.words)) for of in translations]
+            for pair in pairs[first : first + 1]:
+                self._known.add(*pair)
         found: list[float] = self._scorer.score(pairs).log_probs.tolist()
         return found
 

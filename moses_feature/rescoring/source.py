@@ -71,7 +71,7 @@ class SourceText:
             except ValueError as error:
                 expected, found = error.args
                 of = f"as sentence {number} (from 0) of {self.name} has them"
-                raise BadTranslationError(0, f"{expected}, {of}", found) from None
+                raise BadTranslationError(translations[0], f"{expected}, {of}", found) from None
         return sentence
 
     def beside(self, number: int) -> bytes:

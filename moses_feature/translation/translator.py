@@ -190,5 +190,5 @@ class _Rescorer:
         if not found:
             return found
         self._source.change(b" ".join(sentence))
-        new = np.array([scorer.scores(0, found) for scorer in self._scorers]).T
+        new = np.array([scorer.scores([(0, found)]) for scorer in self._scorers]).T
         return reranked(found, list(new), self.features.weights[self.features.tuneable])

@@ -156,7 +156,7 @@ def test_word_alignments_of_nbest_lists_and_joint_models_that_rescore_them(tmp_p
     for read, hypothesis in zip(*read_nbest(path, decoder.features, 1), found, strict=True):
         assert (read.segmentation, read.links) == (hypothesis.segmentation, hypothesis.links)
     feature = JointFeature("N", str(toy.folder / "joint0"), SourceText([b" ".join(tokens)], "text"))
-    for hypothesis, score in zip(found, feature.scores(0, found), strict=True):
+    for hypothesis, score in zip(found, feature.scores([(0, found)]), strict=True):
         words = [word.decode() for word in hypothesis.words]
         places = plain_affiliations((hypothesis.links or b"").decode(), len(words))
         assert score == pytest.approx(joint_score(toy.joint[0], sentence, words, places), abs=1e-5)

@@ -145,7 +145,7 @@ def test_lists_of_another_text_are_noticed(tmp_path, monkeypatch, caplog, shift,
             self.words = [word]
 
     for n in range(60):
-        feature.scores(n, [Translation(translations[n % 6])])
+        feature.scores([(n, [Translation(translations[n % 6])])])
     feature.finish()
     messages = [record.getMessage() for record in caplog.records]
     assert len(messages) == warned

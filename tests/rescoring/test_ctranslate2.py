@@ -14,9 +14,8 @@ from moses_feature.networks.pair_network import network_of
 from moses_feature.networks.pieces import learn_pieces
 from moses_feature.phrases.model import PhraseModel, save_model
 from moses_feature.rescoring import ctranslate2 as module
-from moses_feature.rescoring.ctranslate2 import CTranslate2Model, is_ctranslate2
+from moses_feature.rescoring.ctranslate2 import CTranslate2Model, TooManyPiecesError, is_ctranslate2
 from moses_feature.rescoring.features import named_model, scorers_of
-from moses_feature.rescoring.nbest import BadTranslationError
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.sentences.scorer import SentenceModel
@@ -66,7 +65,9 @@ def test_scores_are_those_of_the_network(model, converted):
     translations = [words(text) for text in [*TARGET[:4], TARGET[0]]]
     for text in SOURCE[:2]:
         expected = model.log_probs([model.ids(words(text), written) for written in translations])
-        np.testing.assert_allclose(other.log_probs(words(text), translations), expected, atol=1e-4)
+        np.testing.assert_allclose(
+            other.log_probs([(words(text), of) for of in translations]), expected, atol=1e-4
+        )
 
 
 def test_as_a_feature_of_lists(model, converted, run, tmp_path):
@@ -100,9 +101,9 @@ def test_text_is_put_together(converted):
     rewrite(converted, source_language="en", target_language="fr")
     model = CTranslate2Model(converted)
     as_tokens, as_text = words("l&apos; homme"), words("l'homme")
-    (of_tokens,) = model.log_probs(words("the dog &apos;s house"), [as_tokens])
+    (of_tokens,) = model.log_probs([(words("the dog &apos;s house"), as_tokens)])
     rewrite(converted, source_language=None, target_language=None)
-    (expected,) = CTranslate2Model(converted).log_probs(words("the dog's house"), [as_text])
+    (expected,) = CTranslate2Model(converted).log_probs([(words("the dog's house"), as_text)])
     assert of_tokens == pytest.approx(expected, abs=1e-4)
 
 
@@ -111,7 +112,7 @@ def test_pieces_around_sentences(model, converted):
     first, last, given = model.source.shortlist[256], model.source.shortlist[-1], b"l"
     sides = {"source_prefix": first, "source_suffix": last, "target_prefix": given}
     rewrite(converted, **{name: [piece.decode()] for name, piece in sides.items()})
-    (found,) = CTranslate2Model(converted).log_probs(words("a man"), [words("homme")])
+    (found,) = CTranslate2Model(converted).log_probs([(words("a man"), words("homme"))])
     read, written = model.ids(words("a man"), words("homme"))
     ids = [model.source.index[first], *read, model.source.index[last]]
     written = [model.target.index[given], *written]
@@ -124,8 +125,8 @@ def test_what_goes_wrong(model, converted, run, tmp_path, monkeypatch):
     refused = run("model", "export-ctranslate2", tmp_path / "m", converted, exit_code=1).stderr
     assert "expected a new or an empty directory" in refused
     monkeypatch.setattr(module, "MOST_PIECES", 4)
-    with pytest.raises(BadTranslationError, match="4 pieces at most"):
-        CTranslate2Model(converted).log_probs([b"a"], [words("un homme marche dans")])
+    with pytest.raises(TooManyPiecesError, match="4 pieces at most"):
+        CTranslate2Model(converted).log_probs([([b"a"], words("un homme marche dans"))])
     with pytest.raises(MosesFeatureError, match="expected 4 pieces"):
         CTranslate2Model(converted).translate([words("a man walks in the park")])
     alignment = ("--alignment-out", "a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,29 @@ def test_the_command(tmp_path, run, models):
             assert found[name] == pytest.approx(expected, abs=1e-3)
         both = np.exp([expected_words(models[model], *pair) for model in ("one", "two")])
         assert found["Mean"] == pytest.approx(np.log(both.mean(axis=0)).sum(), abs=1e-3)
+
+
+@pytest.mark.usefixtures("models")
+def test_lists_that_are_scored_together(tmp_path):
+    """They have the scores, to the bit, of each by itself; a list may be empty."""
+    generator = np.random.default_rng(4)
+    words = b"a b c d A B C D le chien zzz".split()
+    sentences = [b" ".join(generator.choice(words, length)) for length in (4, 1, 9, 3)]
+    names = [(name, str(tmp_path / name)) for name in ("one", "reverse", "left")]
+    names += [("mean", str(tmp_path / name)) for name in ("one", "two")]
+    lists = [
+        (number, [Translation(generator.choice(words, size).tolist()) for size in sizes])
+        for number, sizes in enumerate([(3, 1, 7, 2), (5,), (), (8, 8, 2)])
+    ]
+    for scorer in scorers_of(names, SourceText(sentences, "text")):
+        alone = [score for of in lists for score in scorer.scores([of])]
+        assert scorer.scores(lists) == alone
+
+
+@dataclass(frozen=True)
+class Translation:
+    words: list[bytes]
+    links: bytes | None = None
 
 
 def test_what_does_not_fit_is_refused(tmp_path, run, models):
