@@ -1,8 +1,7 @@
 """The lines of phrase and reordering tables that some sentences can use.
 
-Compiled code parses blocks of lines. Lines that are out of the ordinary (factors, tabs, numbers
-whose conversion needs more than one exact operation) are parsed by plain Python; errors and numbers
-are the same either way.
+Compiled code parses blocks of lines. Lines that are out of the ordinary (factors, tabs, numbers of
+17 digits) are parsed by plain Python; errors and numbers are the same either way.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from moses_feature.decoder.source_phrases import Lines, SourcePhrases, surface_words
 from moses_feature.decoder.system import PhraseTable, ReorderingTable
 from moses_feature.decoder.table_index import TableIndex
+from moses_feature.moses.decimals import read_number
 from moses_feature.moses.features import log_score
 from moses_feature.moses.lines import LONGEST_LINE, LineReader
 from moses_feature.moses.phrase_table import (
@@ -35,17 +35,10 @@ from moses_feature.moses.phrase_table import (
 from moses_feature.moses.scanning import (
     BAR,
     CARRIAGE_RETURN,
-    LARGE_E,
-    MINUS,
-    MOST_EXACT,
     NEW_LINE,
-    PLUS,
-    POINT,
-    SMALL_E,
     SPACE,
     TAB,
     field_end,
-    read_digits,
     stripped,
 )
 from moses_feature.runtime.arrays import Bytes, Floats, Integers
@@ -64,8 +57,6 @@ ODD, UNKNOWN = -2, -1
 """A line that Python must parse; a target phrase without a number."""
 MOST_FIELDS = 16
 """The most fields that compiled code parses, where any number of fields is allowed."""
-POWERS = 10.0 ** np.arange(23)
-"""The powers of ten that are exact; an exact integer times or over one of them is rounded once."""
 
 logger = logging.getLogger(__name__)
 
@@ -410,7 +401,7 @@ def _read_scores(block: Bytes, place: int, end: int, scores: Floats) -> bool:
     for column in range(len(scores)):
         while place < end and (block[place] == SPACE or block[place] == TAB):
             place += 1
-        value, place = _read_number(block, place, end)
+        value, place = read_number(block, place, end)
         if value < 0.0:
             return False
         scores[column] = LOWEST_LOG_SCORE
@@ -419,33 +410,6 @@ def _read_scores(block: Bytes, place: int, end: int, scores: Floats) -> bool:
     while place < end and block[place] in (SPACE, TAB, CARRIAGE_RETURN, NEW_LINE):
         place += 1
     return place == end
-
-
-@inner
-def _read_number(block: Bytes, place: int, end: int) -> tuple[float, int]:
-    """Return the number at a place, -1 if it is not an ordinary one, and where it ends.
-
-    The result is the double nearest to the number: an exact integer times or over an exact power of
-    ten is rounded once (Clinger 1990).
-    """
-    mantissa, digits, place = read_digits(block, place, end, 0)
-    exponent = 0
-    if place < end and block[place] == POINT:
-        before = place + 1
-        mantissa, behind, place = read_digits(block, before, end, mantissa)
-        exponent -= behind
-        digits += behind
-    if place + 1 < end and block[place] in (SMALL_E, LARGE_E):
-        negative = block[place + 1] == MINUS
-        place += 2 if negative or block[place + 1] == PLUS else 1
-        written, of_exponent, place = read_digits(block, place, end, 0)
-        digits = digits if of_exponent > 0 else 0
-        exponent += -written if negative else written
-    ends = place == end or block[place] in (SPACE, TAB, CARRIAGE_RETURN, NEW_LINE)
-    if digits == 0 or not ends or mantissa >= MOST_EXACT or abs(exponent) >= len(POWERS):
-        return -1.0, place
-    power = POWERS[abs(exponent)]
-    return (mantissa / power if exponent < 0 else mantissa * power), place
 
 
 @compiled
