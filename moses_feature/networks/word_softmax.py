@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from moses_feature.networks.kernels import add_exps, logits_at
-from moses_feature.networks.products import ROWS, Matrix, blocks_of
+from moses_feature.networks.products import Matrix
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 
 NO_LOGIT = -1e30
@@ -46,11 +46,9 @@ class WordSoftmax:
 
     def _log_sums(self, features: Floats32) -> Floats:
         """Return the logarithms of the sums of exp(logit) over all words (N,)."""
-        blocks = blocks_of(features)
-        rows = len(blocks) * ROWS
+        rows = len(features)
         top, total = np.full(rows, NO_LOGIT, dtype=np.float32), np.zeros(rows, dtype=np.float32)
-        for part, columns in self._matrix.parts:
-            logits = np.matmul(blocks, part).reshape(rows, -1)
+        for logits, columns in self._matrix.products(features):
             add_exps(logits, self._bias[columns], top, total)
         sums: Floats = np.log(total.astype(np.float64)) + top.astype(np.float64)
-        return sums[: len(features)]
+        return sums
