@@ -34,6 +34,9 @@ _exact = compiler(nogil=True, fastmath={"contract"}, error_model="numpy")
 class Matrix:
     """A matrix to multiply rows by.
 
+    Attributes:
+        panels: (columns / 16, k, 16) the matrix, its last panel padded with zeros.
+
     Args:
         weight: (k, columns).
     """
@@ -44,7 +47,7 @@ class Matrix:
         padded = np.zeros((inner, panels * COLUMNS), dtype=np.float32)
         padded[:, : self._columns] = weight
         by_panel = padded.reshape(inner, panels, COLUMNS).transpose(1, 0, 2)
-        self._panels = np.ascontiguousarray(by_panel)
+        self.panels = np.ascontiguousarray(by_panel)
 
     def product(self, x: Floats32) -> Floats32:
         """Return the product (n, columns) of rows (n, k) and the matrix."""
@@ -58,7 +61,7 @@ class Matrix:
 
     def _of_columns(self, x: Floats32, first: int, last: int) -> Floats32:
         found = np.empty((len(x), last - first), dtype=np.float32)
-        panels = self._panels[first // COLUMNS : -(-last // COLUMNS)]
+        panels = self.panels[first // COLUMNS : -(-last // COLUMNS)]
         multiply(np.ascontiguousarray(x), panels, found)
         return found
 

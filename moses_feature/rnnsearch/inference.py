@@ -163,23 +163,25 @@ class SearchNetwork:
             needed, which is half of the work.
 
     Attributes:
+        sizes: the layer sizes.
         words: V.
         width: S.
         softmax: the output layer.
         target_embedding: (V, E).
+        energy: (A,) v_a.
     """
 
     def __init__(
         self, sizes: SearchSizes, weights: Mapping[str, Floats32], normalised: bool = True
     ) -> None:
-        self._sizes = sizes
+        self.sizes = sizes
         self._biases = {name: array for name, array in weights.items() if array.ndim == 1}
         matrices = {
             name.removesuffix(".weight"): array
             for name, array in weights.items()
             if array.ndim > 1 and "embedding" not in name
         }
-        self._energy = matrices.pop("alignment_energy")[0]
+        self.energy = matrices.pop("alignment_energy")[0]
         output = matrices.pop("output_words")  # (V, S)
         self.softmax = WordSoftmax(output, self._biases["output_words.bias"], normalised)
         of_values = "decoder_context", "maxout_context"
@@ -238,7 +240,7 @@ class SearchNetwork:
                 side, inputs, np.searchsorted(distinct, word), state
             )
 
-        zero = np.zeros((1, self._sizes.hidden), dtype=np.float32)
+        zero = np.zeros((1, self.sizes.hidden), dtype=np.float32)
         forward, forward_row = states_along(phrases, zero, reader("forward"), end=True)
         read_backward, of_end = reader("backward"), zero.copy()
         read_backward(np.array([END]), of_end)
@@ -262,7 +264,7 @@ class SearchNetwork:
         queries = self.product("alignment_state", states)
         longest = int(np.diff(sources.offsets).max())
         alignments = np.zeros((len(states), longest), dtype=np.float32)
-        align(queries, sources.keys, self._energy, source, sources.offsets, alignments)
+        align(queries, sources.keys, self.energy, source, sources.offsets, alignments)
         contexts = np.empty((len(states), sources.values.shape[1]), dtype=np.float32)
         expect(alignments, sources.values, source, sources.offsets, contexts)
         return States(states, source, alignments, contexts)
@@ -277,7 +279,7 @@ class SearchNetwork:
             last: (N,) the last words.
         """
         pieces = self.product("maxout_state", states.states)
-        pieces += states.contexts[:, 3 * self._sizes.hidden :]
+        pieces += states.contexts[:, 3 * self.sizes.hidden :]
         of_prefix = pieces[state] + inputs.of_maxout[inputs.rows(last)]  # (N, 2 S)
         features: Floats32 = np.maximum(of_prefix[:, 0::2], of_prefix[:, 1::2])
         return features
@@ -293,7 +295,7 @@ class SearchNetwork:
         """Return the states (N) after prefixes, given by their states and last words."""
         after = states.states[state]
         of_words = inputs.of_state[inputs.rows(last)]
-        of_words += states.contexts[state, : 3 * self._sizes.hidden]
+        of_words += states.contexts[state, : 3 * self.sizes.hidden]
         self._recur("decoder", of_words, np.arange(len(after)), after)
         return self.align(after, states.source[state], sources)
 
@@ -304,6 +306,14 @@ class SearchNetwork:
         encoder_gates(gates, inputs, word, state, reset)
         candidate = self.product(f"{name}_candidate", reset)
         encoder_state(gates, candidate, inputs, word, state)
+
+    def panels(self, name: str) -> Floats32:
+        """Return a matrix as `products.multiply` takes it."""
+        return self._matrices[name].panels
+
+    def bias(self, name: str) -> Floats32:
+        """Return the bias of a layer."""
+        return self._biases[f"{name}.bias"]
 
     def product(self, name: str, x: Floats32) -> Floats32:
         """Return the product of rows and a matrix, and its bias if it has one."""
