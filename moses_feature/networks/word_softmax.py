@@ -38,17 +38,20 @@ class WordSoftmax:
 
     def all(self, features: Floats32) -> Floats:
         """Return log p (N, V) of all words after features (N, S), always normalised."""
-        logits = self._matrix.product(features)
-        logits += self._bias
-        log_probs = logits.astype(np.float64)
-        log_probs -= self._log_sums(features)[:, None]
+        log_probs = np.empty((len(features), len(self._weight)))
+        log_probs -= self._log_sums(features, log_probs)[:, None]
         return log_probs
 
-    def _log_sums(self, features: Floats32) -> Floats:
-        """Return the logarithms of the sums of exp(logit) over all words (N,)."""
+    def _log_sums(self, features: Floats32, all_logits: Floats | None = None) -> Floats:
+        """Return the logarithms of the sums of exp(logit) over all words (N,).
+
+        The logits are written to `all_logits` (N, V), if it is given.
+        """
         rows = len(features)
         top, total = np.full(rows, NO_LOGIT, dtype=np.float32), np.zeros(rows, dtype=np.float32)
         for logits, columns in self._matrix.products(features):
+            if all_logits is not None:
+                all_logits[:, columns] = logits + self._bias[columns]
             add_exps(logits, self._bias[columns], top, total)
         sums: Floats = np.log(total.astype(np.float64)) + top.astype(np.float64)
         return sums
