@@ -14,9 +14,14 @@ from mert.decoders.decoder import Decoder
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import Hypothesis, format_nbest, read_nbest, reranked
-from moses_feature.rescoring.nbest import FEWEST_RESCORED, TOGETHER, SentenceScorer
+from moses_feature.rescoring.nbest import (
+    FEWEST_RESCORED,
+    TOGETHER,
+    BadTranslationError,
+    SentenceScorer,
+)
 from moses_feature.runtime.arrays import Floats
-from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import whole_file
 
 START_WEIGHT = 0.1
@@ -134,13 +139,24 @@ class RescoredDecoder:
         ]
         different = [(sentence, list(of.values())) for sentence, of in unknown if of]
         if different:
-            scores = iter(np.array([scorer.scores(different) for scorer in self._scorers]).T)
+            scores = iter(self._scores(different))
             for sentence, of in unknown:
                 self._known[sentence].update({words: next(scores) for words in of})
         return [
             reranked(hypotheses, [self._known[sentence][h.words] for h in hypotheses], weights)
             for sentence, hypotheses in lists
         ]
+
+    def _scores(self, lists: Sequence[tuple[int, list[Hypothesis]]]) -> Floats:
+        """Return the new features (translations, scorers), list after list."""
+        try:
+            return np.array([scorer.scores(lists) for scorer in self._scorers]).T
+        except BadTranslationError as error:
+            [sentence] = (n for n, some in lists for of in some if of is error.translation)
+            expected, found = error.args
+            raise MosesFeatureError(
+                f"sentence {sentence + 1} of the text: expected {expected}, found {found}"
+            ) from None
 
     def close(self) -> None:
         """Free the resources of the decoder."""

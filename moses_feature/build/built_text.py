@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,32 +51,35 @@ def text_of_system(directory: Path, documents: str | None) -> BuiltText:
     if not path.is_file():
         raise MosesFeatureError(f"{path}: expected {WHAT}, found no such file")
     content = read_json(path, WHAT)
-    files, settings = (
+    recorded, settings = (
         member(content, name, dict[str, Any], path, WHAT) for name in ("files", "settings")
     )
-    data = record(BuildData, files, path, WHAT)
+    data = record(BuildData, recorded, path, WHAT)
     texts = data.source, data.target
     if data.languages:
         source, target = (str(directory / PREPARED.format(side)) for side in SIDES)
         texts = source, target
     alignment = next(iter(sorted(directory.glob("aligned.*.gz"))), directory / "aligned.gz")
-    for file in (*texts, alignment):
+    checked = {} if data.languages else dict(zip(SIDES, texts, strict=True))
+    if data.documents and not documents:
+        checked["documents"] = data.documents
+    for file in (*texts, str(alignment), *checked.values()):
         if not Path(file).is_file():
             raise MosesFeatureError(
                 f"{file}: expected the text that {directory} was built of, found no such file: "
                 "run it where it was built, or name the text with --source, --target, --alignment"
             )
-    if not data.languages:
-        _check_digests(texts, member(content, "inputs", list[dict[str, Any]], path, WHAT))
+    _check_digests(checked, member(content, "inputs", list[dict[str, Any]], path, WHAT))
     text = AlignedText(*texts, str(alignment), documents or data.documents)
     how = record(BuildSettings, settings, path, WHAT)
     return BuiltText(text, how, data.model, data.model_texts)
 
 
-def _check_digests(texts: Sequence[str], inputs: Sequence[Json]) -> None:
-    """Check that texts are those that a system was built of."""
-    for text, of in zip(texts, inputs, strict=False):
-        if digest_of(text) != of.get("sha256"):
+def _check_digests(files: Mapping[str, str], inputs: Sequence[Json]) -> None:
+    """Check that files are those that a system was built of, by their roles."""
+    for of in inputs:
+        file = files.get(of.get("role", ""))
+        if file is not None and digest_of(file) != of.get("sha256"):
             raise MosesFeatureError(
-                f"{text}: expected the text that the system was built of, found another one"
+                f"{file}: expected the text that the system was built of, found another one"
             )

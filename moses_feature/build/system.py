@@ -411,17 +411,21 @@ class _Build:
             raise
 
     @cached_property
-    def _documents(self) -> Sequence[object]:
-        """The document of each line; without documents, each line is one."""
+    def _documents(self) -> tuple[Sequence[object], list[Json]]:
+        """The document of each line, and the provenance of their file.
+
+        Without one, each line is a document.
+        """
         lines = len(self._texts.kept)
         if self.data.documents is None:
-            return range(lines)
-        return read_documents(self.data.documents, lines)[0]
+            return range(lines), []
+        documents, provenance = read_documents(self.data.documents, lines)
+        return documents, [provenance]
 
     @cached_property
     def _folds(self) -> NDArray[np.int64]:
         """The fold of each line."""
-        folds = folds_of(self._documents, self.data.folds, self.settings.seed)
+        folds = folds_of(self._documents[0], self.data.folds, self.settings.seed)
         if len(np.unique(folds[self._texts.kept])) < 2:
             raise UsageError("expected sentence pairs in two folds at least, found one")
         return folds
@@ -437,7 +441,7 @@ class _Build:
             "folds": self.data.folds,
             "settings": asdict(self.settings),
             "preparation": self.preparation,
-            "inputs": texts.inputs,
+            "inputs": [*texts.inputs, *self._documents[1]],
             "files": asdict(self.data),
             "seconds": self.seconds,
             "command": command,

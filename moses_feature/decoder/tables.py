@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -323,12 +324,11 @@ def _log_scores(field: bytes, count: int, path: str, line_number: int | None) ->
     if len(values) != count:
         expected = f"{count} scores, as the ini says"
         raise FormatError(path, expected, f"{len(values)}", line_number)
-    try:
-        return [log_score(value) for value in values]
-    except ValueError:
-        raise FormatError(
-            path, "scores of 0 or more (Moses takes their logs)", shown(field), line_number
-        ) from None
+    with suppress(ValueError):
+        if all(map(NUMBER.fullmatch, values)):  # Python reads more, such as 1_0
+            return [log_score(value) for value in values]
+    expected = "scores of 0 or more (Moses takes their logs)"
+    raise FormatError(path, expected, shown(field), line_number)
 
 
 @compiled

@@ -60,9 +60,11 @@ class Matrix:
             yield self._of_columns(x, first, last), slice(first, last)
 
     def _of_columns(self, x: Floats32, first: int, last: int) -> Floats32:
+        if x.shape[1] != self.panels.shape[1]:
+            raise ValueError(f"rows of {self.panels.shape[1]}: expected, found {x.shape[1]}")
         found = np.empty((len(x), last - first), dtype=np.float32)
         panels = self.panels[first // COLUMNS : -(-last // COLUMNS)]
-        multiply(np.ascontiguousarray(x), panels, found)
+        multiply(np.ascontiguousarray(x, dtype=np.float32), panels, found)
         return found
 
 

@@ -244,6 +244,13 @@ def test_documents_are_remembered_without_folds():
     Path("documents").write_text("a\nb\nc\n" * 30)
     build(BuildData("en", "fr", "links", documents="documents"), BuildSettings(order=2), Path("s"))
     assert text_of_system(Path("s"), None).files.documents == "documents"
+    Path("documents").write_text("a\nb\nd\n" * 30)
+    with pytest.raises(MosesFeatureError, match="documents: expected the text that the system was"):
+        text_of_system(Path("s"), None)
+    assert text_of_system(Path("s"), "documents").files.documents == "documents"
+    Path("documents").unlink()
+    with pytest.raises(MosesFeatureError, match=r"documents: expected the text .* no such file"):
+        text_of_system(Path("s"), None)
 
 
 def test_a_given_model_and_no_reordering(run, texts):

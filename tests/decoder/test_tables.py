@@ -136,6 +136,7 @@ def test_spans_are_the_phrases_of_the_text():
         (b"a ||| A ||| 0.5 0.5 0.5\n", "2 scores, as the ini says"),
         (b"a ||| A ||| 0.5 -1\n", "scores of 0 or more"),
         (b"a ||| A ||| 0.5 0.5e\n", "scores of 0 or more"),
+        (b"a ||| A ||| 0.5 1_0\n", "scores of 0 or more"),
         (b"a ||| A\n", "3 to 7 fields"),
         (b"a\n", "3 to 7 fields"),
         (b"a ||| A ||| 1 1" + b" ||| 1" * 5 + b"\n", "3 to 7 fields"),

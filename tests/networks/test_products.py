@@ -36,6 +36,13 @@ def test_products(shape):
     assert [n for _, of in parts for n in range(of.start, of.stop)] == list(range(columns))
 
 
+def test_what_is_no_row_of_the_matrix():
+    matrix = Matrix(np.ones((3, 4), dtype=np.float32))
+    with pytest.raises(ValueError, match="rows of 3: expected, found 5"):
+        matrix.product(np.ones((2, 5), dtype=np.float32))
+    assert np.array_equal(matrix.product(np.ones((2, 3))), np.full((2, 4), 3, dtype=np.float32))
+
+
 def test_rows_that_do_not_stand_together():
     matrix = Matrix(np.arange(12, dtype=np.float32).reshape(3, 4))
     x = np.arange(30, dtype=np.float32).reshape(5, 6)

@@ -18,8 +18,8 @@ from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import named, read_nbest
 from moses_feature.networks.files import write_model_files
-from moses_feature.rescoring.nbest import CslmScorer, read_weights, rescore
-from moses_feature.runtime.errors import FormatError, UsageError
+from moses_feature.rescoring.nbest import BadTranslationError, CslmScorer, read_weights, rescore
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 
 LISTS = b"""0 ||| A B  ||| LM0= -2 TM0= -1 -0.5 ||| -3.5
 0 ||| C  ||| LM0= -1 TM0= -2 -0.5 ||| -4 ||| 0-0 |||
@@ -216,7 +216,12 @@ def test_the_command(tmp_path, run, model_directory):
     assert "expected 3 sentences as in the n-best lists, found 4" in result.stderr
 
 
-def test_a_rescored_decoder(tmp_path):
+def refuse(lists):
+    """Refuse a translation of the last sentence."""
+    raise BadTranslationError(lists[-1][1][-1], "links", "none")
+
+
+def test_a_rescored_decoder(tmp_path, monkeypatch):
     """With the weight of the search's own feature it finds what the search does."""
     toy = make_toy(tmp_path / "toy", types=(), neural=1, options=3)
     sentences = ["a b c", "d a"]
@@ -247,6 +252,11 @@ def test_a_rescored_decoder(tmp_path):
             )
         expected = inner.translate(number, features=FeatureSet.of_ini(toy.ini))[0]
         assert best.words == lists[0].words == expected.words
+    monkeypatch.setattr(scorer, "scores", refuse)
+    refusing = RescoredDecoder(inner, [scorer], [("CSLM0", "a.cslm")], 2)
+    said = "sentence 2 of the text: expected links, found none"
+    with pytest.raises(MosesFeatureError, match=said):
+        refusing.write_nbest(moved, 1, tmp_path / "none.gz")
     with pytest.raises(UsageError, match="has a feature CSLM0 already"):
         RescoredDecoder(
             inner, [CslmScorer("CSLM0", load_neural_lm(tmp_path / "toy/neural0"))], [], 2

@@ -22,6 +22,7 @@ from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.decoder.language_model import LanguageModels
 from moses_feature.moses.system_directory import SystemDirectory, write_tuned
 from moses_feature.networks.files import write_model_files
+from moses_feature.rescoring.nbest import BadTranslationError, CslmScorer, all_of
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.translation.translator import Translator
 
@@ -234,6 +235,28 @@ def test_systems_that_are_none(run, ini, tmp_path):
     )
     write_tuned(Path("half"), None, [("CSLM9", "nowhere")], "rescoring.weights", 100, {})
     assert SystemDirectory.read(Path("half")).rescoring[0][1] == str(tmp_path / "nowhere")
+
+
+def test_a_translation_that_no_model_can_score(ini, tmp_path, monkeypatch):
+    """It is an error of its sentence, which others do not share."""
+    write_model_files(tmp_path / "lm", LM_ARCHITECTURE, random_neural_lm(np.random.default_rng(1)))
+    names = [line for line in ini.read_text().split("[weight]")[1].split("\n") if "=" in line]
+    Path("tuned").mkdir()
+    Path("tuned/moses.ini").write_bytes(ini.read_bytes())
+    Path("tuned/weights").write_text("\n".join([*names, "CSLM9= 3"]) + "\n")
+    write_tuned(Path("tuned"), None, [("CSLM9", str(tmp_path / "lm"))], "weights", 100, {})
+    translator = Translator(Path("tuned"), as_tokens=True)
+    scores = CslmScorer.scores
+
+    def some(self, lists):
+        if any(len(of.words) > 2 for of in all_of(lists)):
+            raise BadTranslationError(lists[0][1][0], "2 words at most", "3")
+        return scores(self, lists)
+
+    monkeypatch.setattr(CslmScorer, "scores", some)
+    with pytest.raises(MosesFeatureError, match="expected 2 words at most, found 3"):
+        translator.translate("a b c d a")
+    assert translator.translate("d").translations
 
 
 def test_a_sentence_leaves_nothing_behind(ini):

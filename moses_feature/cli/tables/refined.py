@@ -224,7 +224,7 @@ class _Run:
         if (sentences := len(self._corpus())) < FEWEST_HELD_OUT:
             raise MosesFeatureError(
                 f"{self._text.files.source}: expected {round(FEWEST_HELD_OUT / HELD_OUT)} sentence "
-                f"pairs at least, of which a fifth is held out, found a fifth of {sentences}"
+                f"pairs at least, of which a fifth is held out, found a fifth with {sentences}"
             )
 
     def _build(self) -> None:
