@@ -6,6 +6,8 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
+from typing import TypeVar
 
 from moses_feature.runtime.errors import DataError, LostProcessError, MosesFeatureError
 from moses_feature.runtime.processes import ObjectProcess
@@ -13,6 +15,15 @@ from moses_feature.translation.translated import Translated, Translates
 
 WAITING = 8
 """Sentences of a process that may wait, at most."""
+SECONDS = 1.0
+T = TypeVar("T")
+
+
+def _next(waiting: queue.Queue[T]) -> T:
+    """Return the next item; wait in steps, as a signal just before a wait does not end it."""
+    while True:
+        with suppress(queue.Empty):
+            return waiting.get(timeout=SECONDS)
 
 
 class TranslationStream:
@@ -68,7 +79,7 @@ class TranslationStream:
                 waiting.put(error)
 
         threading.Thread(target=read, daemon=True).start()
-        while (item := waiting.get()) is not None:
+        while (item := _next(waiting)) is not None:
             if isinstance(item, BaseException):
                 raise item
             try:
