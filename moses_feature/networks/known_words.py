@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.runtime.errors import MosesFeatureError
@@ -20,7 +21,7 @@ FEWEST, ENOUGH = 50, 500
 
 
 class KnownWords:
-    """Counts the words of a text that a model knows.
+    """Counts the words of a text that a model knows; thread-safe.
 
     Args:
         model: its path or name.
@@ -37,6 +38,7 @@ class KnownWords:
         self._vocabulary = vocabulary
         self._other = other
         self._words = self._known = self._known_to_other = 0
+        self._lock = Lock()
 
     def add(self, words: Sequence[bytes]) -> None:
         """Count the words of a sentence.
@@ -44,12 +46,14 @@ class KnownWords:
         Raises:
             MosesFeatureError: too few of many words are known.
         """
-        self._words += len(words)
-        self._known += sum(map(self._vocabulary.knows, words))
-        if self._other is not None:
-            self._known_to_other += sum(map(self._other.knows, words))
-        if self._words >= ENOUGH:
-            self.check()
+        known = sum(map(self._vocabulary.knows, words))
+        to_other = sum(map(self._other.knows, words)) if self._other is not None else 0
+        with self._lock:
+            self._words += len(words)
+            self._known += known
+            self._known_to_other += to_other
+            if self._words >= ENOUGH:
+                self.check()
 
     @property
     def share(self) -> float:

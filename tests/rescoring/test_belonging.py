@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -160,6 +162,20 @@ def test_when_it_is_said(caplog, tried, better, said):
     for _ in range(2):
         own.finish()
     assert len(caplog.records) == said
+
+
+def test_words_are_counted_by_many_threads():
+    """None is lost, although each thread waits between reading and writing a number."""
+
+    class Slow(Vocabulary):
+        def knows(self, word: bytes) -> bool:
+            time.sleep(0.0005)
+            return super().knows(word)
+
+    known = KnownWords("model", "text", Slow((b"a",)))
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(known.add, [[b"a"] * 4] * 50))
+    assert known.share == 1.0
 
 
 def test_an_empty_file_of_lists(tmp_path, run):
