@@ -16,7 +16,7 @@ TABLE ?= $(RUN)/system/phrase-table.gz
 
 $(VENV)/package: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[build,maps]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[build,maps,serve]'
 	touch $@
 
 $(VENV)/installed: $(VENV)/package

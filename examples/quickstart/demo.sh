@@ -35,6 +35,8 @@ compare() {
             '^[^:]+, run [0-9]+ of|^tuning ended|^compiling|the search|translating the test set')
 }
 
+echo "data/ and run/ stand for the folders $data and $run;"
+echo "the commands are those of the environment that runs this (.venv/bin after make demo)."
 python "$here/make.py" --directory "$data"
 rm -rf "$run"
 mkdir -p "$run"
