@@ -133,8 +133,8 @@ class _RawText:
     def __init__(self, built: Path | None, directory: Path) -> None:
         if built is None:
             raise MosesFeatureError(
-                f"{directory}: expected a system built with --raw, found one of tokens: translate "
-                "with --tokens"
+                f"{directory}: expected a system built with --raw, found one of tokens: give "
+                "--tokens"
             )
         check_available()
         from sacremoses import MosesDetokenizer, MosesDetruecaser

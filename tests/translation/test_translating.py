@@ -210,7 +210,7 @@ def test_raw_text(run, tmp_path, monkeypatch):
 
 def test_systems_that_are_none(run, ini, tmp_path):
     refused = run("translate", ini, exit_code=1).stderr
-    assert "found one of tokens: translate with --tokens" in refused
+    assert "found one of tokens: give --tokens" in refused
     Path("empty").mkdir()
     assert "expected a system" in run("translate", "empty", exit_code=1).stderr
     assert (
