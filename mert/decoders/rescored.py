@@ -153,10 +153,7 @@ class RescoredDecoder:
             return np.array([scorer.scores(lists) for scorer in self._scorers]).T
         except BadTranslationError as error:
             [sentence] = (n for n, some in lists for of in some if of is error.translation)
-            expected, found = error.args
-            raise MosesFeatureError(
-                f"sentence {sentence + 1} of the text: expected {expected}, found {found}"
-            ) from None
+            raise MosesFeatureError(f"sentence {sentence + 1} of the text: {error}") from None
 
     def close(self) -> None:
         """Free the resources of the decoder."""

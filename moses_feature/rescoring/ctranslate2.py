@@ -20,7 +20,7 @@ from typing import Any
 from sentencepiece import SentencePieceProcessor
 
 from moses_feature.phrases.generation.prefixes import longest_translation
-from moses_feature.rescoring.nbest import BadTranslationError, Lists, all_of
+from moses_feature.rescoring.nbest import BadTranslationError, Lists
 from moses_feature.rescoring.own_source import OwnSource
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
@@ -242,19 +242,14 @@ class CTranslate2Feature:
         Raises:
             BadTranslationError: one has too many pieces, or a word alignment that does not fit.
         """
-        pairs: list[tuple[Sequence[bytes], Sequence[bytes]]] = []
-        first_of_lists = []
-        for sentence, translations in lists:
-            source = self._source.translated(sentence, translations)
-            if translations:
-                first_of_lists.append((sentence, source, len(pairs)))
-            pairs += [(source.split(), of.words) for of in translations]
+        pairs, firsts = self._source.pairs(lists)
         try:
-            found = self._model.log_probs(pairs)
+            found = self._model.log_probs([(source.split(), of.words) for source, of in pairs])
         except TooManyPiecesError as error:
-            raise BadTranslationError(all_of(lists)[error.number], *error.args) from None
-        for sentence, source, first in first_of_lists:
-            beside, words = self._source.beside(sentence), pairs[first][1]
+            raise BadTranslationError(pairs[error.number][1], *error.args) from None
+        for sentence, first in firsts:
+            source, words = pairs[first][0], pairs[first][1].words
+            beside = self._source.beside(sentence)
             if words and not self._own.is_done and beside.strip() and source != beside:
                 (other,) = self._model.log_probs([(beside.split(), words)])
                 self._own.add(found[first], other)

@@ -150,20 +150,15 @@ class SentenceFeature:
                 have.
             MosesFeatureError: a network knows too few words.
         """
-        pairs: list[tuple[bytes, bytes]] = []
-        first_of_lists = []
-        for sentence, translations in lists:
-            source = self._source.translated(sentence, translations)
-            if translations:
-                first_of_lists.append((sentence, len(pairs)))
-            pairs += [(source, b" ".join(of.words)) for of in translations]
+        given, firsts = self._source.pairs(lists)
+        pairs = [(source, b" ".join(of.words)) for source, of in given]
         found = []
         for network, words, known in zip(self._networks, self._words, self._known, strict=True):
             read = [words.pair(*pair) for pair in pairs]
-            for _, first in first_of_lists:
+            for _, first in firsts:
                 known.add(*read[first])
             found.append(network.token_log_probs(read))
-        for sentence, first in first_of_lists:
+        for sentence, first in firsts:
             if not self._own.is_done:
                 self._compare(sentence, *pairs[first], found[0][first])
         if len(found) == 1:

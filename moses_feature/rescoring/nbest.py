@@ -21,7 +21,7 @@ from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import TOTAL, VALUES, NbestLine
 from moses_feature.moses.phrase_table import NUMBER, tokens
 from moses_feature.networks.known_words import KnownWords
-from moses_feature.runtime.errors import FormatError, UsageError, shown
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, shown
 
 UNTUNEABLE = ("UnknownWordPenalty0",)
 """Features that Moses leaves out of its n-best lists."""
@@ -50,7 +50,7 @@ class AnyTranslation(Protocol):
         """Its word alignment, source and target place; None if the list has none."""
 
 
-class BadTranslationError(Exception):
+class BadTranslationError(MosesFeatureError):
     """A translation that a feature cannot score.
 
     Args:
@@ -60,8 +60,8 @@ class BadTranslationError(Exception):
     """
 
     def __init__(self, translation: AnyTranslation, expected: str, found: str) -> None:
-        super().__init__(expected, found)
-        self.translation = translation
+        super().__init__(f"expected {expected}, found {found}")
+        self.translation, self.expected, self.found = translation, expected, found
 
 
 Lists = Sequence[tuple[int, Sequence[AnyTranslation]]]
@@ -204,7 +204,7 @@ def _append(
             values = scorer.scores(lists)
         except BadTranslationError as error:
             [line] = (of for of in lines if of is error.translation)
-            raise line.error(*error.args) from None
+            raise line.error(error.expected, error.found) from None
         for line, value in zip(lines, values, strict=True):
             line.append(scorer.name, value)
 

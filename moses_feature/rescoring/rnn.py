@@ -39,13 +39,10 @@ class RnnScorer:
 
     def scores(self, lists: Lists) -> list[float]:
         """Return log p of each translation."""
-        pairs: list[tuple[list[bytes], list[bytes]]] = []
-        for sentence, translations in lists:
-            source = self._source.translated(sentence, translations)
-            first = len(pairs)
-            pairs += [self._words.pair(source, b" ".join(of.words)) for of in translations]
-            for pair in pairs[first : first + 1]:
-                self._known.add(*pair)
+        given, firsts = self._source.pairs(lists)
+        pairs = [self._words.pair(source, b" ".join(of.words)) for source, of in given]
+        for _, first in firsts:
+            self._known.add(*pairs[first])
         found: list[float] = self._scorer.score(pairs).log_probs.tolist()
         return found
 

@@ -9,11 +9,15 @@ from pathlib import Path
 from moses_feature.moses.alignments import links_of
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.rescoring.nbest import AnyTranslation, BadTranslationError
+from moses_feature.rescoring.nbest import AnyTranslation, BadTranslationError, Lists
 from moses_feature.runtime.errors import MosesFeatureError
 
 _LINKS = re.compile(rb"(?:[0-9]{1,9}-[0-9]{1,9}(?: |$))+")
 """A word alignment; other decoders may write other text behind the total."""
+
+
+Pair = tuple[bytes, AnyTranslation]
+"""A source sentence and a translation of it."""
 
 
 class SourceText:
@@ -73,6 +77,21 @@ class SourceText:
                 of = f"as sentence {number} (from 0) of {self.name} has them"
                 raise BadTranslationError(translations[0], f"{expected}, {of}", found) from None
         return sentence
+
+    def pairs(self, lists: Lists) -> tuple[list[Pair], list[tuple[int, int]]]:
+        """Return the translations of lists, each with its sentence; see `translated`.
+
+        Also returns, for each list that is not empty, the number of its sentence and the index of
+        its first pair.
+        """
+        pairs: list[Pair] = []
+        firsts = []
+        for number, translations in lists:
+            sentence = self.translated(number, translations)
+            if translations:
+                firsts.append((number, len(pairs)))
+            pairs += [(sentence, translation) for translation in translations]
+        return pairs, firsts
 
     def beside(self, number: int) -> bytes:
         """Return the sentence before the given one; for the first one, the sentence after it."""

@@ -1,8 +1,9 @@
-"""RNNsearch's decoder states at the nodes of a tree of prefixes; compiled, free of torch.
+"""RNNsearch's decoder states (Bahdanau et al. 2015, appendix A) at the nodes of a tree of prefixes.
 
 A node is a word after its parent node. The state that predicts a word does not depend on that word,
 so the children of a node share the state after it, its alignment and its context. States that are
-asked for together, and those on the way to them, are computed together, parents first.
+asked for together, and those on the way to them, are computed together, parents first. Compiled,
+free of torch.
 
 Axes: M states, N nodes, H hidden units, E embedding, A alignment units, S maxout units.
 """
@@ -235,7 +236,16 @@ def follow(
 def look(
     states: _States, first: int, end: int, layers: _Layers, keys: Floats32, values: Floats32
 ) -> None:
-    """Align states with the source sentence, and compute what their contexts add."""
+    """Align states with the source sentence, and compute what their contexts add.
+
+    Args:
+        states: all states, of which those from `first` on, before `end`, have none of it.
+        first: the first of these.
+        end: the one behind them.
+        layers: the weights.
+        keys: (positions, A) U_a h.
+        values: (positions, 3 H + 2 S) C_z h, C_r h, C h, then C_o h.
+    """
     some, count = states.states[first:end], end - first
     queries = np.empty((count, keys.shape[1]), dtype=np.float32)
     multiply(some, layers.alignment, queries)

@@ -25,6 +25,7 @@ from moses_feature.sentences.scorer import SentenceModel
 MOST_STATES = 1 << 15
 """The most states of a sentence that are kept, at 5 kB each with `small`."""
 NONE = -1
+"""The number of no sentence, and of no sentences that are encoded together."""
 TOGETHER = 16
 """Source sentences that are encoded together."""
 DEFAULT_HISTORY = 4

@@ -15,7 +15,7 @@ from moses_feature.translation.translated import Translated, Translates
 
 WAITING = 8
 """Sentences of a process that may wait, at most."""
-SECONDS = 1.0
+SECONDS_OF_A_WAIT = 1.0
 T = TypeVar("T")
 
 
@@ -23,7 +23,7 @@ def _next(waiting: queue.Queue[T]) -> T:
     """Return the next item; wait in steps, as a signal just before a wait does not end it."""
     while True:
         with suppress(queue.Empty):
-            return waiting.get(timeout=SECONDS)
+            return waiting.get(timeout=SECONDS_OF_A_WAIT)
 
 
 class TranslationStream:
@@ -94,5 +94,5 @@ class TranslationStream:
         """End the processes."""
         with self._changing:
             self._closed = True
-            for worker in self._workers:
-                worker.close()
+            while self._workers:
+                self._workers.pop().close()

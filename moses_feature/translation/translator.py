@@ -27,7 +27,7 @@ from moses_feature.moses.system_directory import SYSTEM, WHAT, SystemDirectory
 from moses_feature.moses.words import unescape
 from moses_feature.moses.xml_input import Marks, parse_marked
 from moses_feature.rescoring.features import scorers_of, with_rescoring
-from moses_feature.rescoring.nbest import FEWEST_RESCORED, BadTranslationError, SentenceScorer
+from moses_feature.rescoring.nbest import FEWEST_RESCORED, SentenceScorer
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.json_files import read_json
@@ -190,9 +190,5 @@ class _Rescorer:
         if not found:
             return found
         self._source.change(b" ".join(sentence))
-        try:
-            new = np.array([scorer.scores([(0, found)]) for scorer in self._scorers]).T
-        except BadTranslationError as error:
-            expected, wrong = error.args
-            raise MosesFeatureError(f"expected {expected}, found {wrong}") from None
+        new = np.array([scorer.scores([(0, found)]) for scorer in self._scorers]).T
         return reranked(found, list(new), self.features.weights[self.features.tuneable])
