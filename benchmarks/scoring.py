@@ -37,7 +37,7 @@ from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.architectures import PairSizes
 from moses_feature.networks.computation import ROWS
-from moses_feature.networks.direction import FORWARD, Reading
+from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.networks.output_layer import WORDS_TOGETHER
 from moses_feature.networks.pair_network import network_of
 from moses_feature.networks.vocabulary import Vocabulary
@@ -98,18 +98,18 @@ class Table:
             self.collection = PairCollection(read_pairs(reader, WordOptions()))
             self.lines = reader.line_number
 
-    def random_model(self, sizes: PairSizes, reading: Reading = FORWARD) -> PhraseModel:
+    def random_model(self, sizes: PairSizes, direction: Direction = FORWARD) -> PhraseModel:
         """Return a model with the table's shortlists and weights that keep sums of size 1."""
         counts = self.collection.source_counts(), self.collection.target_counts()
         sides = (Vocabulary.most_frequent(side, 15_000) for side in counts)
-        source, target = reversed(list(sides)) if reading.reverse else sides
+        source, target = reversed(list(sides)) if direction.reverse else sides
         network = network_of(sizes, len(source), len(target))
         for layer in network.modules():
             if isinstance(layer, nn.Linear):
                 nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
             elif isinstance(layer, nn.Embedding):
                 nn.init.normal_(layer.weight)
-        return PhraseModel(network, source, target, WordOptions(), {}, reading=reading)
+        return PhraseModel(network, source, target, WordOptions(), {}, direction=direction)
 
 
 def measure(model: PhraseModel, table: Table, scratch: Path) -> None:
@@ -195,7 +195,7 @@ def other_networks(sizes: Sizes, table: Table) -> None:
     feed_forward = FeedForwardSizes(sizes.hidden, sizes.embedding, sizes.rank)
     others = {
         "the network itself": table.random_model(sizes),
-        "p(source | target)": table.random_model(sizes, Reading(reverse=True)),
+        "p(source | target)": table.random_model(sizes, Direction(reverse=True)),
         **{
             f"unit {unit}": table.random_model(replace(sizes, unit=unit))
             for unit in ("tanh", "lstm")
