@@ -9,7 +9,8 @@ import numpy as np
 
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.generation.prefixes import likeliest_words
-from moses_feature.rnnsearch.inference import EncodedSources, Ids, Inputs, SearchNetwork, States
+from moses_feature.rnnsearch.decoder_step import EncodedSources, States, Words, features_of
+from moses_feature.rnnsearch.inference import Ids, SearchNetwork
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 
 
@@ -19,7 +20,7 @@ class SearchPrefixes:
     Args:
         network: the network.
         sources: the encoded sentences.
-        states: the distinct states before the last words.
+        states: the distinct states before the last words, and their alignments.
         state: (N,) the state of each prefix.
         last: (N,) the last words, END for an empty prefix.
     """
@@ -28,13 +29,13 @@ class SearchPrefixes:
         self,
         network: SearchNetwork,
         sources: EncodedSources,
-        states: States,
+        states: tuple[States, Floats32],
         state: Integers,
         last: Integers,
     ) -> None:
         self._network = network
         self._sources = sources
-        self._states = states
+        self._states, self._alignments = states
         self._state = state
         self._last = last
 
@@ -42,12 +43,12 @@ class SearchPrefixes:
     def empty(cls, network: SearchNetwork, sentences: Sequence[Ids]) -> SearchPrefixes:
         """Return an empty prefix for each sentence, one at least."""
         sources, every = network.encode(sentences), np.arange(len(sentences))
-        states = network.align(sources.start, every, sources)
-        return cls(network, sources, states, every, np.full(len(sentences), END))
+        last = np.full(len(sentences), END)
+        return cls(network, sources, network.first_states(sources), every, last)
 
     @cached_property
-    def _inputs(self) -> Inputs:
-        return Inputs(self._network, self._last)
+    def _words(self) -> Words:
+        return self._network.products_of(self._last)
 
     @property
     def alignments(self) -> Floats32:
@@ -55,11 +56,11 @@ class SearchPrefixes:
 
         Probabilities of the words of its sentence and END; 0 behind END.
         """
-        return self._states.alignments[self._state]
+        return self._alignments[self._state]
 
     def log_probs(self) -> Floats:
         """Return log p (N, V) of each word, END included, after each prefix."""
-        features = self._network.features(self._states, self._state, self._inputs, self._last)
+        features = features_of(self._states, self._state, self._words, self._last)
         return self._network.softmax.all(features)
 
     def best(self, count: int) -> tuple[Integers, Floats, Floats]:
@@ -75,6 +76,6 @@ class SearchPrefixes:
         """Return longer prefixes: the given ones of these, each with a word appended."""
         going_on, state = np.unique(prefix, return_inverse=True)
         states = self._network.next_states(
-            self._states, self._state[going_on], self._inputs, self._last[going_on], self._sources
+            self._states, self._state[going_on], self._words, self._last[going_on], self._sources
         )
         return SearchPrefixes(self._network, self._sources, states, state, word)

@@ -1,75 +1,41 @@
-"""RNNsearch's decoder states (Bahdanau et al. 2015, appendix A) at the nodes of a tree of prefixes.
+"""RNNsearch's decoder states at the nodes of a tree of prefixes.
 
-A node is a word after its parent node. The state that predicts a word does not depend on that word,
-so the children of a node share the state after it, its alignment and its context. States that are
-asked for together, and those on the way to them, are computed together, parents first. Compiled,
-free of torch.
+A node is a word after its parent node; the children of a node share the state after it. States that
+are asked for together, and those on the way to them, are computed together, parents first.
+Compiled, free of torch.
 
-Axes: M states, N nodes, H hidden units, E embedding, A alignment units, S maxout units.
+Axes: M states, N nodes, H hidden units, S maxout units, V target words.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.networks.kernels import encoder_gates, encoder_state
-from moses_feature.networks.products import multiply
 from moses_feature.networks.vocabulary import END
-from moses_feature.rnnsearch.inference import SearchNetwork, align, expect
+from moses_feature.rnnsearch.decoder_step import (
+    NOT_KNOWN,
+    EncodedSources,
+    Layers,
+    States,
+    Words,
+    features_of,
+    go_on,
+    look,
+)
+from moses_feature.rnnsearch.inference import SearchNetwork
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.compiled import compiler
 
 FIRST_ROOM = 256
-NOT_KNOWN = -1
-"""The state after a node, or the row of a word, that is not computed."""
 
 Tree = NDArray[np.int32]
 """(nodes, 2) of each node its parent, below 0 for a root, and the id of its word."""
 
 _exact = compiler(nogil=True, fastmath={"contract"}, error_model="numpy")
-
-
-class _Layers(NamedTuple):
-    """The weights of a step: panels of matrices (see `products.multiply`), and biases."""
-
-    gates: Floats32
-    candidate: Floats32
-    alignment: Floats32
-    alignment_bias: Floats32
-    energy: Floats32
-    maxout: Floats32
-    maxout_bias: Floats32
-
-
-class _Words(NamedTuple):
-    """Products of words' embeddings.
-
-    Attributes:
-        row: (V,) the row of each word, or `NOT_KNOWN`.
-        of_state: (words, 3 H) W_z e(y), W_r e(y), W e(y) and the biases.
-        of_maxout: (words, 2 S) V_o e(y).
-    """
-
-    row: Integers
-    of_state: Floats32
-    of_maxout: Floats32
-
-
-class _States(NamedTuple):
-    """States of the decoder for one source sentence.
-
-    Attributes:
-        states: (M, H).
-        of_state: (M, 3 H) C_z c, C_r c, C c of their contexts c.
-        of_maxout: (M, 2 S) U_o s and the bias, and C_o c.
-    """
-
-    states: Floats32
-    of_state: Floats32
-    of_maxout: Floats32
 
 
 class TreeStates:
@@ -81,52 +47,33 @@ class TreeStates:
 
     def __init__(self, network: SearchNetwork) -> None:
         self._network = network
-        self._layers = _Layers(
-            network.panels("decoder_gates"),
-            network.panels("decoder_candidate"),
-            network.panels("alignment_state"),
-            network.bias("alignment_state"),
-            network.energy,
-            network.panels("maxout_state"),
-            network.bias("maxout_state"),
-        )
-        hidden, units = network.sizes.hidden, network.sizes.maxout
-        self._widths = hidden, 3 * hidden, 2 * units
-        row = np.full(network.words, NOT_KNOWN)
-        self._words = _Words(row, _rows(0, 3 * hidden), _rows(0, 2 * units))
-        self.add_words(np.array([END]))
+        self._words = network.products_of(np.array([END]))
         self._after = np.empty(0, dtype=np.int32)
         self._row = np.empty(0, dtype=np.int32)
         self.count = 0
 
     def add_words(self, words: Integers) -> None:
         """Compute what words (n,) add to states, unless it is known: words of nodes must be."""
-        row, of_state, of_maxout = self._words
-        new = np.unique(words[row[words] == NOT_KNOWN])
+        known = self._words
+        new = np.unique(words[known.row[words] == NOT_KNOWN])
         if not len(new):
             return
-        row[new] = len(of_state) + np.arange(len(new))
-        embedded = self._network.target_embedding[new]
-        self._words = _Words(
-            row,
-            np.concatenate([of_state, self._network.product("decoder_input", embedded)]),
-            np.concatenate([of_maxout, self._network.product("maxout_input", embedded)]),
+        more = self._network.products_of(new)
+        known.row[new] = len(known.of_state) + more.row[new]
+        self._words = Words(
+            known.row,
+            np.concatenate([known.of_state, more.of_state]),
+            np.concatenate([known.of_maxout, more.of_maxout]),
         )
 
-    def begin(self, keys: Floats32, values: Floats32, start: Floats32) -> None:
-        """Forget all states, and begin with that of a source sentence's roots.
-
-        Args:
-            keys: (positions, A) U_a h of its annotations h.
-            values: (positions, 3 H + 2 S) C_z h, C_r h, C h, then C_o h.
-            start: (H,) the first state.
-        """
-        self._keys, self._values = np.ascontiguousarray(keys), np.ascontiguousarray(values)
+    def begin(self, source: EncodedSources) -> None:
+        """Forget all states, and begin with that of a source sentence's roots."""
+        self._source = source
         self._after.fill(NOT_KNOWN)
-        self._states = _States(*(_rows(FIRST_ROOM, width) for width in self._widths))
-        self._states.states[0] = start
+        self._states = self._network.room(FIRST_ROOM)
+        self._states.states[0], self._states.source[0] = source.start[0], 0
         self.count = 1
-        look(self._states, 0, 1, self._layers, self._keys, self._values)
+        look(self._states, 0, 1, self._network.layers, source)
 
     def features(self, tree: Tree, nodes: Integers) -> tuple[Floats32, Integers]:
         """Return the inputs of the output layer (distinct nodes, S), and the row (n,) of each node.
@@ -142,25 +89,25 @@ class TreeStates:
         missing, ends = missing_nodes(tree, nodes, self._after)
         self._make_room(self.count + len(missing))
         first = 0
+        layers = self._network.layers
         for end in ends.tolist():
             level, known = missing[first:end], self.count
-            follow(tree, level, self._after, self._words, self._layers, self._states, known)
+            follow(tree, level, self._after, self._words, layers, self._states, known)
             self.count += len(level)
-            look(self._states, known, self.count, self._layers, self._keys, self._values)
+            look(self._states, known, self.count, layers, self._source)
             first = end
-        return features_of(tree, nodes, self._after, self._words, self._states, self._row)
+        state, last, rows = distinct_nodes(tree, nodes, self._after, self._row)
+        return features_of(self._states, state, self._words, last), rows
 
     def _make_room(self, count: int) -> None:
         if count <= len(self._states.states):
             return
-        grown = [_rows(2 * count, width) for width in self._widths]
-        for new, old in zip(grown, self._states, strict=True):
+        grown = self._network.room(2 * count)
+        room: Sequence[NDArray[Any]] = grown
+        known: Sequence[NDArray[Any]] = self._states
+        for new, old in zip(room, known, strict=True):
             new[: self.count] = old[: self.count]
-        self._states = _States(*grown)
-
-
-def _rows(count: int, width: int) -> Floats32:
-    return np.empty((count, width), dtype=np.float32)
+        self._states = grown
 
 
 @_exact
@@ -208,92 +155,42 @@ def follow(
     tree: Tree,
     nodes: NDArray[np.int32],
     after: NDArray[np.int32],
-    words: _Words,
-    layers: _Layers,
-    states: _States,
+    words: Words,
+    layers: Layers,
+    states: States,
     first: int,
 ) -> None:
-    """Compute the states after nodes, whose own states are known, and number them from `first`."""
-    count, hidden = len(nodes), states.states.shape[1]
-    inputs = np.empty((count, 3 * hidden), dtype=np.float32)
-    new = states.states[first : first + count]
-    for row in range(count):
-        before, word = tree[nodes[row], 0], tree[nodes[row], 1]
-        state = 0 if before < 0 else after[before]
+    """Write the states after nodes, whose own states are known, and number them from `first`."""
+    state, last = np.empty(len(nodes), dtype=np.int64), np.empty(len(nodes), dtype=np.int64)
+    for row in range(len(nodes)):
+        state[row], last[row] = _read_node(tree, nodes[row], after)
         after[nodes[row]] = first + row
-        new[row] = states.states[state]
-        inputs[row] = words.of_state[words.row[word]] + states.of_state[state]
-    own = np.arange(count)
-    gates = np.empty((count, 2 * hidden), dtype=np.float32)
-    candidate, reset = np.empty_like(new), np.empty_like(new)
-    multiply(new, layers.gates, gates)
-    encoder_gates(gates, inputs, own, new, reset)
-    multiply(reset, layers.candidate, candidate)
-    encoder_state(gates, candidate, inputs, own, new)
+    go_on(states, state, words, last, layers, states, first)
 
 
 @_exact
-def look(
-    states: _States, first: int, end: int, layers: _Layers, keys: Floats32, values: Floats32
-) -> None:
-    """Align states with the source sentence, and compute what their contexts add.
-
-    Args:
-        states: all states, of which those from `first` on, before `end`, have none of it.
-        first: the first of these.
-        end: the one behind them.
-        layers: the weights.
-        keys: (positions, A) U_a h.
-        values: (positions, 3 H + 2 S) C_z h, C_r h, C h, then C_o h.
-    """
-    some, count = states.states[first:end], end - first
-    queries = np.empty((count, keys.shape[1]), dtype=np.float32)
-    multiply(some, layers.alignment, queries)
-    of_maxout = states.of_maxout[first:end]
-    multiply(some, layers.maxout, of_maxout)
-    for row in range(count):
-        queries[row] += layers.alignment_bias
-        of_maxout[row] += layers.maxout_bias
-    source, offsets = np.zeros(count, dtype=np.int64), np.array([0, len(keys)])
-    alignments = np.empty((count, len(keys)), dtype=np.float32)
-    align(queries, keys, layers.energy, source, offsets, alignments)
-    contexts = np.empty((count, values.shape[1]), dtype=np.float32)
-    expect(alignments, values, source, offsets, contexts)
-    width = states.of_state.shape[1]
-    for row in range(count):
-        states.of_state[first + row] = contexts[row, :width]
-        of_maxout[row] += contexts[row, width:]
-
-
-@_exact
-def features_of(
-    tree: Tree,
-    nodes: Integers,
-    after: NDArray[np.int32],
-    words: _Words,
-    states: _States,
-    row_of: NDArray[np.int32],
-) -> tuple[Floats32, Integers]:
-    """Return the maxout units (distinct nodes, S) at nodes, and the row (n,) of each node.
+def distinct_nodes(
+    tree: Tree, nodes: Integers, after: NDArray[np.int32], row_of: NDArray[np.int32]
+) -> tuple[Integers, Integers, Integers]:
+    """Return the state and the word of each distinct node, and the row (n,) of each node.
 
     `row_of` (all nodes or more,) is `NOT_KNOWN` everywhere, before and after.
     """
-    rows, distinct = np.empty(len(nodes), dtype=np.int64), 0
+    state, last, rows = np.empty((3, len(nodes)), dtype=np.int64)
+    distinct = 0
     for place, node in enumerate(nodes):
         if row_of[node] == NOT_KNOWN:
             row_of[node] = distinct
+            state[distinct], last[distinct] = _read_node(tree, node, after)
             distinct += 1
         rows[place] = row_of[node]
-    units = states.of_maxout.shape[1] // 2
-    features = np.empty((distinct, units), dtype=np.float32)
-    for place, node in enumerate(nodes):
-        if row_of[node] != NOT_KNOWN:
-            row_of[node] = NOT_KNOWN
-            before, word = tree[node, 0], tree[node, 1]
-            of_state = states.of_maxout[0 if before < 0 else after[before]]
-            of_word, own = words.of_maxout[words.row[word]], features[rows[place]]
-            for k in range(units):
-                one = of_state[2 * k] + of_word[2 * k]
-                other = of_state[2 * k + 1] + of_word[2 * k + 1]
-                own[k] = max(one, other)
-    return features, rows
+    for node in nodes:
+        row_of[node] = NOT_KNOWN
+    return state[:distinct], last[:distinct], rows
+
+
+@_exact
+def _read_node(tree: Tree, node: int, after: NDArray[np.int32]) -> tuple[int, int]:
+    """Return the state before the word of a node, and the word."""
+    before = tree[node, 0]
+    return (0 if before < 0 else after[before]), tree[node, 1]

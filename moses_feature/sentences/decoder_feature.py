@@ -16,7 +16,8 @@ from moses_feature.networks.direction import FORWARD
 from moses_feature.networks.pieces import PieceVocabulary
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.table_words import TableWords
-from moses_feature.rnnsearch.inference import EncodedSources, SearchNetwork
+from moses_feature.rnnsearch.decoder_step import EncodedSources
+from moses_feature.rnnsearch.inference import SearchNetwork
 from moses_feature.rnnsearch.tree_states import Tree, TreeStates
 from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.errors import MosesFeatureError
@@ -123,7 +124,4 @@ class RnnSearchFeature:
             first = chunk * TOGETHER
             self._sources = self._network.encode(self._sentences[first : first + TOGETHER])
             self._chunk = chunk
-        some = slice(*self._sources.offsets[place : place + 2].tolist())
-        self._states.begin(
-            self._sources.keys[some], self._sources.values[some], self._sources.start[place]
-        )
+        self._states.begin(self._sources.only(place))
