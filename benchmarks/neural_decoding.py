@@ -63,7 +63,7 @@ def measure_twice(name: str, decoder: EmbeddedDecoder, count: int, baseline: flo
     """Measure a decoder, and again with another weight of the neural models."""
     measure(name, decoder, count, baseline)
     weights = decoder.features.weights[decoder.features.tuneable]
-    neural = ("CSLM", "NNJM", "RNNsearch")
+    neural = ("CSLM", "NNJM", "SentenceNetwork")
     weights[[feature.startswith(neural) for feature in decoder.features.names]] *= 1.5
     decoder._use(decoder.features.with_weights(weights))
     measure("  again, weight of it times 1.5", decoder, count, baseline)

@@ -243,8 +243,8 @@ class EmbeddedDecoder:
             derivation = self._derivation(steps)
             found.append(Hypothesis(tuple(words[first:end]), values, score, *derivation))
             first = end
-        # Recombination by the last few words is approximate for tree models (RNNsearch): the true
-        # scores may be in another order than those of the search.
+        # Recombination by the last few words is approximate for tree models: the true scores may be
+        # in another order than those of the search.
         return sorted(found, key=lambda h: -h.score) if len(self._options.roots[0]) else found
 
     def _derivation(self, steps: Iterable[Record]) -> tuple[bytes | None, bytes | None]:

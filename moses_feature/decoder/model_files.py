@@ -16,7 +16,7 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.ini_features import Feature
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import is_readable_file, with_or_without_gz
-from moses_feature.sentences.decoder_feature import DEFAULT_HISTORY, RnnSearchFeature
+from moses_feature.sentences.decoder_feature import DEFAULT_HISTORY, NetworkFeature
 
 LONGEST_HISTORY = 1 << 20
 """The history for `history=all`: more words than any sentence has."""
@@ -74,8 +74,8 @@ class JointModelFile:
 
 
 @dataclass(frozen=True)
-class SearchModelFile:
-    """An RNNsearch model: its directory and its feature function.
+class SentenceNetworkFile:
+    """A network for sentences: its directory and its feature function.
 
     Attributes:
         path: the model directory.
@@ -87,13 +87,13 @@ class SearchModelFile:
     name: str
     history: int
 
-    def load(self) -> RnnSearchFeature:
+    def load(self) -> NetworkFeature:
         """Read the model.
 
         Raises:
             MosesFeatureError: the model cannot be read, or has another direction.
         """
-        return RnnSearchFeature(Path(self.path))
+        return NetworkFeature(Path(self.path))
 
 
 def neural_lm_of(ini: MosesIni, feature: Feature) -> LanguageModelFile:
@@ -122,8 +122,8 @@ def joint_model_of(ini: MosesIni, feature: Feature) -> JointModelFile:
     return JointModelFile(JointFiles(file_of(ini, feature), *sizes, *lists), feature.name)
 
 
-def search_model_of(ini: MosesIni, feature: Feature) -> SearchModelFile:
-    """Return the network of an `RNNsearch` line.
+def sentence_network_of(ini: MosesIni, feature: Feature) -> SentenceNetworkFile:
+    """Return the network of a `SentenceNetwork` line.
 
     Raises:
         FormatError: the line names no model directory, or its history is no number.
@@ -135,7 +135,7 @@ def search_model_of(ini: MosesIni, feature: Feature) -> SearchModelFile:
     history = LONGEST_HISTORY
     if feature.arguments.get("history") != "all":
         history = _number(ini, feature, "history", 0, f"{DEFAULT_HISTORY}")
-    return SearchModelFile(path, feature.name, history)
+    return SentenceNetworkFile(path, feature.name, history)
 
 
 def _number(ini: MosesIni, feature: Feature, key: str, least: int, default: str = "") -> int:

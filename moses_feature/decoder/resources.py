@@ -10,7 +10,7 @@ from moses_feature.decoder.language_model import NgramScorer
 from moses_feature.decoder.system import System
 from moses_feature.decoder.table_index import TableIndex
 from moses_feature.joint.scorer import JointModel
-from moses_feature.sentences.decoder_feature import RnnSearchFeature
+from moses_feature.sentences.decoder_feature import NetworkFeature
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class Resources:
     Attributes:
         indexes: the indexes of its tables by their paths; tables without one are read whole.
         joint: its joint models.
-        networks: its RNNsearch models; they read one text at a time.
+        networks: its networks for sentences; they read one text at a time.
     """
 
     indexes: Mapping[str, TableIndex]
     joint: tuple[JointModel, ...]
-    networks: tuple[RnnSearchFeature, ...]
+    networks: tuple[NetworkFeature, ...]
     _plain: tuple[KenlmModel | NgramScorer, ...]
     _operations: tuple[KenlmModel, ...]
 

@@ -10,11 +10,11 @@ from typing import Any
 from moses_feature.decoder.model_files import (
     JointModelFile,
     LanguageModelFile,
-    SearchModelFile,
+    SentenceNetworkFile,
     file_of,
     joint_model_of,
     neural_lm_of,
-    search_model_of,
+    sentence_network_of,
 )
 from moses_feature.decoder.records import OPERATION_VALUES, WINDOW
 from moses_feature.decoder.reordering import ReorderingType
@@ -63,7 +63,7 @@ KEYS = {
         "load",
     },
     "PhrasePenalty": {"num-features"},
-    "RNNsearch": {"path", "history", "num-features"},
+    "SentenceNetwork": {"path", "history", "num-features"},
     "UnknownWordPenalty": {"num-features"},
     "WordPenalty": {"num-features"},
 }
@@ -73,7 +73,7 @@ AT_MOST_ONCE = ("Distortion", "PhrasePenalty", "UnknownWordPenalty", "WordPenalt
 """Classes of one score."""
 OPERATIONS = "OpSequenceModel"
 ALIGNMENTS, SEGMENTATION = "print-alignment-info-in-n-best", "include-segmentation-in-n-best"
-LANGUAGE_MODELS = ("BilingualNPLM", "KENLM", "NeuralLM", "RNNsearch")
+LANGUAGE_MODELS = ("BilingualNPLM", "KENLM", "NeuralLM", "SentenceNetwork")
 NO_EFFECT = (
     "feature",
     "weight",
@@ -134,7 +134,7 @@ class System:
         reordering_tables: lexicalised reordering models.
         language_models: language models.
         joint_models: models that see source words, too.
-        networks: models that read the whole sentence (RNNsearch).
+        networks: networks that read the whole sentence.
         operations: the operation sequence model, if there is one.
         names: names of the feature functions that occur at most once, by class.
         distortion_limit: the longest jump in source words.
@@ -153,7 +153,7 @@ class System:
     reordering_tables: tuple[ReorderingTable, ...]
     language_models: tuple[LanguageModelFile, ...]
     joint_models: tuple[JointModelFile, ...]
-    networks: tuple[SearchModelFile, ...]
+    networks: tuple[SentenceNetworkFile, ...]
     operations: tuple[LanguageModelFile, ...]
     names: dict[str, str]
     distortion_limit: int
@@ -336,6 +336,6 @@ READERS: dict[str, tuple[str, Callable[[MosesIni, Feature], Any]]] = {
     "NeuralLM": ("language_models", neural_lm_of),
     OPERATIONS: ("operations", _kenlm),
     "PhraseDictionaryMemory": ("tables", _phrase_table),
-    "RNNsearch": ("networks", search_model_of),
+    "SentenceNetwork": ("networks", sentence_network_of),
 }
 """Classes that read files: where they are in a system, and what reads their lines."""

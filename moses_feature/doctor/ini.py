@@ -39,7 +39,7 @@ CLASSES = frozenset(
         "PhrasePenalty",
         "ProbingPT",
         "RANDLM",
-        "RNNsearch",
+        "SentenceNetwork",
         "RuleTable",
         "SRILM",
         "UnknownWordPenalty",

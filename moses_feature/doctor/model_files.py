@@ -170,7 +170,7 @@ WITH_FILES = frozenset(
         "PhraseDictionaryCompact",
         "PhraseDictionaryOnDisk",
         "ProbingPT",
-        "RNNsearch",
+        "SentenceNetwork",
     )
 )
 """Classes whose path is a file or folder; of other classes it may be a prefix of one."""

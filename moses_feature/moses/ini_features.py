@@ -28,7 +28,7 @@ SINGLE_SCORES = frozenset(
         "KENLM",
         "NeuralLM",
         "PhrasePenalty",
-        "RNNsearch",
+        "SentenceNetwork",
         "UnknownWordPenalty",
         "WordPenalty",
     )

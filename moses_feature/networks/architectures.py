@@ -38,6 +38,8 @@ class Architecture:
         inference: for sentences: computes scores without torch, made of sizes, weights by name and
             whether they are normalised; see `SentenceNetwork`.
         prefixes: for sentences: what it writes, with a class method `empty`.
+        states: for sentences: what a search asks, made of what `inference` makes; see
+            `rnnsearch.tree_states.TreeStates`.
     """
 
     sizes: str
@@ -46,6 +48,7 @@ class Architecture:
     writer: str
     inference: str = ""
     prefixes: str = ""
+    states: str = ""
 
     def load(self, part: str) -> Any:
         """Import and return a part, by the name of its attribute."""
@@ -76,6 +79,7 @@ ARCHITECTURES = {
         *OF_SENTENCES,
         "rnnsearch.inference:SearchNetwork",
         "rnnsearch.prefixes:SearchPrefixes",
+        "rnnsearch.tree_states:TreeStates",
     ),
     TRANSFORMER: Architecture(
         "transformer.settings:TransformerSizes",
@@ -83,6 +87,7 @@ ARCHITECTURES = {
         *OF_SENTENCES,
         "transformer.inference:TransformerNetwork",
         "transformer.inference:TransformerPrefixes",
+        "transformer.tree_states:TransformerTreeStates",
     ),
 }
 

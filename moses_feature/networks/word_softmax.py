@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from moses_feature.networks.kernels import add_exps, logits_at
@@ -26,6 +28,13 @@ class WordSoftmax:
         self._bias = bias
         self._matrix = Matrix(weight.T)
         self._normalised = normalised
+
+    @cached_property
+    def out_of_context(self) -> Floats:
+        """Log p (V,) of all words after features of zeros: how frequent they are, about."""
+        nothing = np.zeros((1, self._weight.shape[1]), dtype=np.float32)
+        log_probs: Floats = self.all(nothing)[0]
+        return log_probs
 
     def at(self, features: Floats32, row: Integers, word: Integers) -> Floats:
         """Return log p (n,) of words, each of which follows a row of features (N, S)."""

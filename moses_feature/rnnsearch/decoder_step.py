@@ -20,8 +20,6 @@ from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.compiled import compiler
 
 F = np.float32
-NOT_KNOWN = -1
-"""The row of a word whose products are not computed."""
 
 _exact = compiler(nogil=True, fastmath={"contract"}, error_model="numpy")
 
@@ -42,7 +40,7 @@ class Words(NamedTuple):
     """Products of target words' embeddings.
 
     Attributes:
-        row: (V,) the row of each word, or `NOT_KNOWN`.
+        row: (V,) the row of each word, or `trees.NOT_KNOWN`.
         of_state: (words, 3 H) W_z e(y), W_r e(y), W e(y) and the biases.
         of_maxout: (words, 2 S) V_o e(y).
     """

@@ -20,10 +20,10 @@ import numpy as np
 from moses_feature.networks.kernels import encoder_gates, encoder_state
 from moses_feature.networks.phrases import Level, Phrases, Step, prefix_levels, values_along
 from moses_feature.networks.products import Matrix
+from moses_feature.networks.trees import NOT_KNOWN
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_softmax import WordSoftmax
 from moses_feature.rnnsearch.decoder_step import (
-    NOT_KNOWN,
     EncodedSources,
     Layers,
     States,

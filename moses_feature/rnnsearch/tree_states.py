@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.networks.trees import NOT_KNOWN, Rows, Tree, missing_nodes, with_room
 from moses_feature.networks.vocabulary import END
 from moses_feature.rnnsearch.decoder_step import (
-    NOT_KNOWN,
     EncodedSources,
     Layers,
     States,
@@ -32,9 +32,6 @@ from moses_feature.runtime.compiled import compiler
 
 FIRST_ROOM = 256
 
-Tree = NDArray[np.int32]
-"""(nodes, 2) of each node its parent, below 0 for a root, and the id of its word."""
-
 _exact = compiler(nogil=True, fastmath={"contract"}, error_model="numpy")
 
 
@@ -48,8 +45,8 @@ class TreeStates:
     def __init__(self, network: SearchNetwork) -> None:
         self._network = network
         self._words = network.products_of(np.array([END]))
-        self._after = np.empty(0, dtype=np.int32)
-        self._row = np.empty(0, dtype=np.int32)
+        self._after: Rows = np.empty(0, dtype=np.int32)
+        self._row: Rows = np.empty(0, dtype=np.int32)
         self.count = 0
 
     def add_words(self, words: Integers) -> None:
@@ -82,11 +79,8 @@ class TreeStates:
             tree: all nodes.
             nodes: (n,) nodes, all of the source sentence.
         """
-        if len(tree) > len(self._after):
-            more = np.full(2 * len(tree) - len(self._after), NOT_KNOWN, dtype=np.int32)
-            self._after = np.concatenate([self._after, more])
-            self._row = np.concatenate([self._row, more])
-        missing, ends = missing_nodes(tree, nodes, self._after)
+        self._after, self._row = (with_room(of, len(tree)) for of in (self._after, self._row))
+        missing, ends = missing_nodes(tree, tree[nodes, 0].astype(np.int64), self._after)
         self._make_room(self.count + len(missing))
         first = 0
         layers = self._network.layers
@@ -111,50 +105,10 @@ class TreeStates:
 
 
 @_exact
-def missing_nodes(
-    tree: Tree, nodes: Integers, after: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], Integers]:
-    """Return the nodes before others whose states are not known, parents first.
-
-    Args:
-        tree: all nodes.
-        nodes: the others.
-        after: (all nodes or more,) the state after each node, or `NOT_KNOWN`.
-
-    Returns:
-        The missing nodes, and where each level ends: nodes of a level have their parents on levels
-        before it, or known.
-    """
-    found = np.empty(len(tree), dtype=np.int32)
-    count = deepest = 0
-    for node in nodes:
-        begin, before = count, tree[node, 0]
-        while before >= 0 and after[before] == NOT_KNOWN:
-            found[count] = before
-            count += 1
-            before = tree[before, 0]
-        level = -after[before] - 1 if before >= 0 and after[before] < NOT_KNOWN else 0
-        for place in range(count - 1, begin - 1, -1):
-            after[found[place]] = -level - 2  # until its state is computed
-            level += 1
-        deepest = max(deepest, level)
-    ends = np.zeros(deepest + 1, dtype=np.int64)
-    for place in range(count):
-        ends[-after[found[place]] - 1] += 1
-    ends = np.cumsum(ends)
-    by_level, places = np.empty(count, dtype=np.int32), ends.copy()
-    for place in range(count):
-        level = -after[found[place]] - 2
-        by_level[places[level]] = found[place]
-        places[level] += 1
-    return by_level, ends[1:]
-
-
-@_exact
 def follow(
     tree: Tree,
     nodes: NDArray[np.int32],
-    after: NDArray[np.int32],
+    after: Rows,
     words: Words,
     layers: Layers,
     states: States,
@@ -170,7 +124,7 @@ def follow(
 
 @_exact
 def distinct_nodes(
-    tree: Tree, nodes: Integers, after: NDArray[np.int32], row_of: NDArray[np.int32]
+    tree: Tree, nodes: Integers, after: Rows, row_of: Rows
 ) -> tuple[Integers, Integers, Integers]:
     """Return the state and the word of each distinct node, and the row (n,) of each node.
 
@@ -190,7 +144,7 @@ def distinct_nodes(
 
 
 @_exact
-def _read_node(tree: Tree, node: int, after: NDArray[np.int32]) -> tuple[int, int]:
+def _read_node(tree: Tree, node: int, after: Rows) -> tuple[int, int]:
     """Return the state before the word of a node, and the word."""
     before = tree[node, 0]
     return (0 if before < 0 else after[before]), tree[node, 1]

@@ -1,26 +1,26 @@
-"""RNNsearch as a decoder feature: log p(next word | prefix, source), batched.
+"""A network for sentences as a decoder feature: log p(next word | prefix, source), batched.
 
-The prefixes of translations are the nodes of a tree; each sentence has one root. States are kept
-for the current sentence; see `moses_feature.rnnsearch.tree_states`.
+The prefixes of translations are the nodes of a tree; each sentence has one root. log p of a word is
+the sum over its pieces. States are kept for the current sentence; see `tree_states` of each
+architecture.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from moses_feature.networks.architectures import RNNSEARCH
+from moses_feature.networks.architectures import ARCHITECTURES
 from moses_feature.networks.direction import FORWARD
-from moses_feature.networks.pieces import PieceVocabulary
+from moses_feature.networks.trees import Tree
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.table_words import TableWords
-from moses_feature.rnnsearch.decoder_step import EncodedSources
-from moses_feature.rnnsearch.inference import SearchNetwork
-from moses_feature.rnnsearch.tree_states import Tree, TreeStates
 from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.sentences.piece_tree import PieceTree
 from moses_feature.sentences.scorer import SentenceModel
 
 MOST_STATES = 1 << 15
@@ -38,13 +38,20 @@ def root_of(sentence: int) -> int:
     return -1 - sentence
 
 
-class RnnSearchFeature:
+def sum_by(owner: Integers, values: Floats, count: int) -> Floats:
+    """Return the sums (count,) of values (n,) by their owners (n,)."""
+    sums: Floats = np.bincount(owner, values, count).astype(np.float64)
+    return sums
+
+
+class NetworkFeature:
     """Scores words after the nodes of a tree: natural logs of p(word | prefix, source).
 
     Attributes:
-        source, target: words and ids.
+        architecture: that of the network.
+        source, target: the vocabularies.
         words: how tokens become words.
-        end: the id of the end of a sentence.
+        end: the number of the end of a sentence.
 
     Args:
         directory: the model directory.
@@ -56,24 +63,20 @@ class RnnSearchFeature:
 
     def __init__(self, directory: Path) -> None:
         scorer = SentenceModel(directory)
-        if scorer.architecture != RNNSEARCH or isinstance(scorer.target, PieceVocabulary):
-            found = "a Transformer" if scorer.architecture != RNNSEARCH else "one of subwords"
-            raise MosesFeatureError(
-                f"{directory}: expected an RNNsearch of whole words in a search, found {found}: "
-                "rescore n-best lists with it"
-            )
         if scorer.direction != FORWARD:
             raise MosesFeatureError(
                 f"{directory}: expected a network of {FORWARD} in a search, found one of "
                 f"{scorer.direction}: rescore n-best lists with it"
             )
-        self.end = END
+        self.architecture = scorer.architecture
         self.source, self.target = scorer.source, scorer.target
         self.words = TableWords().words(scorer)
-        self._network: SearchNetwork = scorer.network
-        self._states = TreeStates(self._network)
+        self._network = scorer.network
+        self._states = ARCHITECTURES[scorer.architecture].load("states")(scorer.network)
+        self._pieces = PieceTree()
+        (self.end,) = self._pieces.words([[END]])
         self._sentences: list[list[int]] = []
-        self._sources: EncodedSources
+        self._sources: Any
         self.forget()
 
     def read(self, sentences: Sequence[Sequence[bytes]]) -> None:
@@ -88,17 +91,17 @@ class RnnSearchFeature:
         self._sentence = NONE
 
     def ids(self, words: Sequence[bytes]) -> list[int]:
-        """Return the ids of target words, from now on words of nodes."""
-        of_words = [self.words.pair(b"", word)[1] for word in words]
-        ids = [self.target.ids(word)[0] if word else END for word in of_words]
-        self._states.add_words(np.array(ids, dtype=np.int64))
-        return ids
+        """Return the numbers of target words, from now on words of nodes."""
+        of_words = (self.target.ids(self.words.pair(b"", word)[1]) for word in words)
+        spellings = [pieces or [END] for pieces in of_words]
+        flat = [piece for pieces in spellings for piece in pieces]
+        self._states.add_words(np.array(flat, dtype=np.int64))
+        return self._pieces.words(spellings)
 
     def guesses(self, words: Integers) -> Floats:
         """Return approximate log p (n,) of words (n,), whatever the context."""
-        nothing = np.zeros((1, self._network.width), dtype=np.float32)
-        found: Floats = self._network.softmax.all(nothing)[0, words]
-        return found
+        pieces, owner = self._pieces.pieces(words)
+        return sum_by(owner, self._network.softmax.out_of_context[pieces], len(words))
 
     def log_probs(self, tree: Tree, nodes: Integers, words: Integers) -> Floats:
         """Return log p (n,) of words after nodes of one sentence.
@@ -106,10 +109,12 @@ class RnnSearchFeature:
         Args:
             tree: all nodes.
             nodes: (n,) nodes.
-            words: (n,) ids.
+            words: (n,) numbers.
         """
         self._begin(tree, int(nodes[0]))
-        return self._network.softmax.at(*self._states.features(tree, nodes), words)
+        before, pieces, owner = self._pieces.asked(tree, nodes, words)
+        features = self._states.features(self._pieces.tree, before)
+        return sum_by(owner, self._network.softmax.at(*features, pieces), len(words))
 
     def _begin(self, tree: Tree, node: int) -> None:
         """Take the sentence of a node, unless it is the current one and there is memory."""
@@ -124,4 +129,5 @@ class RnnSearchFeature:
             first = chunk * TOGETHER
             self._sources = self._network.encode(self._sentences[first : first + TOGETHER])
             self._chunk = chunk
+        self._pieces.begin()
         self._states.begin(self._sources.only(place))

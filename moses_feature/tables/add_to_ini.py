@@ -17,11 +17,11 @@ from moses_feature.moses.ini_features import Feature
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest_lists import named
 from moses_feature.moses.phrase_table import SCORES, count_scores, split_fields
-from moses_feature.networks.architectures import RNNSEARCH
+from moses_feature.networks.architectures import RNNSEARCH, TRANSFORMER
 from moses_feature.networks.files import CONFIG, architecture_of
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.runtime.files import with_or_without_gz
-from moses_feature.sentences.decoder_feature import DEFAULT_HISTORY, RnnSearchFeature
+from moses_feature.sentences.decoder_feature import DEFAULT_HISTORY, NetworkFeature
 from moses_feature.tables.features_json import features_json, read_columns, texts_of
 
 START_WEIGHT = 0.1
@@ -147,15 +147,16 @@ def _joint_line(name: str, path: str, model: Path) -> str:
     return JointFiles(path, sizes.order, sizes.source_window).line(name)
 
 
-def _search_line(name: str, path: str, model: Path) -> str:
-    RnnSearchFeature(model)
-    return f"RNNsearch name={name} path={path} history={DEFAULT_HISTORY}"
+def _network_line(name: str, path: str, model: Path) -> str:
+    NetworkFeature(model)
+    return f"SentenceNetwork name={name} path={path} history={DEFAULT_HISTORY}"
 
 
 MODELS: Mapping[str, tuple[str, Callable[[str, str, Path], str]]] = {
     LM_ARCHITECTURE: ("CSLM", _language_model_line),
     JOINT_ARCHITECTURE: ("NNJM", _joint_line),
-    RNNSEARCH: ("RNNsearch", _search_line),
+    RNNSEARCH: ("RNNsearch", _network_line),
+    TRANSFORMER: ("Transformer", _network_line),
 }
 """By architecture: the prefix of feature names, and a function that returns the feature's line."""
 

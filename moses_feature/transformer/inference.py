@@ -112,6 +112,12 @@ class ReadSources:
     values: list[Floats32]
     offsets: Integers
 
+    def only(self, source: int) -> ReadSources:
+        """Return one of the sentences."""
+        first, last = self.offsets[source : source + 2].tolist()
+        keys, values = ([of[first:last] for of in layers] for layers in (self.keys, self.values))
+        return ReadSources(keys, values, np.array([0, last - first]))
+
     def places(self, source: Integers) -> tuple[Integers, Integers]:
         """Return the positions (n, longest) of sentences (n,), and their numbers (n,)."""
         first, counts = self.offsets[source], np.diff(self.offsets)[source]
@@ -221,6 +227,7 @@ class TransformerNetwork:
         words: Integers,
         nodes: Nodes,
         path: Integers,
+        lengths: Integers,
         source: Integers,
         sources: ReadSources,
     ) -> Floats32:
@@ -229,13 +236,13 @@ class TransformerNetwork:
         Args:
             words: (N,) the last words, END for an empty prefix.
             nodes: keys and values of all nodes.
-            path: (N, words) the nodes on the way to each prefix, its own last.
+            path: (N, longest) the nodes on the way to each prefix, its own last.
+            lengths: (N,) the number of these.
             source: (N,) the source sentence of each.
             sources: the source sentences.
         """
-        length = path.shape[1]
-        x = self._placed(words, np.full(len(words), length - 1), self._embeddings[1])
-        lengths, own = np.full(len(words), length), path[:, -1]
+        x = self._placed(words, lengths - 1, self._embeddings[1])
+        own = path[np.arange(len(path)), lengths - 1]
         places, counts = sources.places(source)
         for layer in range(self.sizes.decoder_layers):
             begin = f"decoder.layers.{layer}."
@@ -326,7 +333,8 @@ class TransformerPrefixes:
         self._source = source
         self._nodes = nodes
         self._path = np.column_stack([before, nodes.make_room(len(word))])
-        self.features = network.written(word, nodes, self._path, source, sources)
+        lengths = np.full(len(word), self._path.shape[1])
+        self.features = network.written(word, nodes, self._path, lengths, source, sources)
 
     @classmethod
     def empty(cls, network: TransformerNetwork, sentences: Sequence[Ids]) -> TransformerPrefixes:

@@ -344,7 +344,7 @@ def _ini(toy: Toy, generator) -> str:
         lines.append(f"NNJM{number}= {weights(1)}")
     for number in range(len(toy.networks)):
         path = f"{toy.folder}/network{number}"
-        features.append(f"RNNsearch name=S{number} path={path} history={toy.history}")
+        features.append(f"SentenceNetwork name=S{number} path={path} history={toy.history}")
         lines.append(f"S{number}= {weights(1)}")
     if toy.operations is not None:
         features.append(f"OpSequenceModel name=OSM0 num-features=5 path={toy.folder}/osm.arpa")

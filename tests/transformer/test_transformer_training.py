@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from moses_feature.networks.pieces import PieceVocabulary
-from moses_feature.runtime.errors import MosesFeatureError
-from moses_feature.sentences.decoder_feature import RnnSearchFeature
 from moses_feature.sentences.scorer import SentenceModel
 
 WORDS = "one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
@@ -86,8 +84,6 @@ def test_rnnsearch_of_subwords(run, tmp_path):
     (of_pieces,) = model.word_log_probs([model.ids(*pair)])
     assert of_words.sum() == pytest.approx(of_pieces.sum())
     assert of_words[-1] == of_pieces[-1]
-    with pytest.raises(MosesFeatureError, match="of whole words in a search, found one of sub"):
-        RnnSearchFeature(tmp_path / "m")
     refused = run("model", "translate", "m", "--alignment-out", "a", exit_code=2, stdin=b"one\n")
     assert "m does not align words" in refused.stderr
 

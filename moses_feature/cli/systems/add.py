@@ -31,7 +31,8 @@ from moses_feature.runtime.errors import FormatError, UsageError
 @option(
     "model",
     "A neural language model (a model directory, or an NPLM file), a joint language model, or "
-    "for the embedded decoder an RNNsearch; CSLM0, NNJM0 or RNNsearch0 unless named. Repeatable.",
+    "for the embedded decoder an RNNsearch or a Transformer; CSLM0, NNJM0, RNNsearch0 or "
+    "Transformer0 unless named. Repeatable.",
     to="models",
     many=True,
 )
