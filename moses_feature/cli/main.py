@@ -159,7 +159,12 @@ HELP = {"help_option_names": ["-h", "--help"]}
 @click.group(cls=Program, places=PLACES, context_settings=HELP)
 @click.version_option(__version__)
 def moses_feature() -> None:
-    """Neural scores for Moses phrase tables."""
+    """Neural scores for Moses phrase tables.
+
+    Five commands stand alone: augment-phrase-table adds the scores of a network to a table;
+    mert-tune, mert-compare, mert-decode and mert-optimize tune weights, compare systems, and
+    decode as tuning does.
+    """
 
 
 for _name, (_help, _places) in GROUPS.items():

@@ -17,10 +17,13 @@ from moses_feature.networks.pieces import PieceVocabulary
 from moses_feature.networks.vocabulary import SYMBOLS, UNKNOWN
 from moses_feature.phrases.generation.prefixes import (
     EmptyPrefixes,
+    Prefixes,
+    likeliest_words,
     longest_translation,
     search_together,
 )
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
+from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.sentences.scorer import Ids, SentenceModel
 
 BEAM = 12
@@ -131,6 +134,56 @@ def _copied(alignment: Floats32, source: Sequence[bytes]) -> bytes:
     if not source:
         return SYMBOLS[UNKNOWN]
     return source[int(alignment[: len(source)].argmax())]
+
+
+class EnsemblePrefixes:
+    """N prefixes whose next words have the mean probability of several networks; see `Prefixes`."""
+
+    def __init__(self, members: Sequence[Prefixes]) -> None:
+        self._members = members
+
+    @property
+    def alignments(self) -> Floats32 | None:
+        """(N, longest sentence + 1) mean alignment of the next word, None without alignments."""
+        found = [aligned for of in self._members if (aligned := of.alignments) is not None]
+        return np.mean(found, axis=0) if len(found) == len(self._members) else None
+
+    def log_probs(self) -> Floats:
+        """Return log p (N, V) of each word, END included, after each prefix."""
+        of_members = np.stack([of.log_probs() for of in self._members])
+        mean: Floats = np.logaddexp.reduce(of_members, axis=0) - np.log(len(of_members))
+        return mean
+
+    def best(self, count: int) -> tuple[Integers, Floats, Floats]:
+        """Return the likeliest next words, their log p, and log p of END; see `Prefixes`."""
+        return likeliest_words(self.log_probs(), count)
+
+    def grown(self, prefix: Integers, word: Integers) -> EnsemblePrefixes:
+        """Return longer prefixes: the given ones of these, each with a word appended."""
+        return EnsemblePrefixes([of.grown(prefix, word) for of in self._members])
+
+
+def ensemble(directories: Sequence[Path]) -> tuple[SentenceModel, EmptyPrefixes]:
+    """Read networks that write together; return the first, and what makes empty prefixes.
+
+    Raises:
+        MosesFeatureError: one cannot be read, or has other words or another direction.
+    """
+    (model, empty), *others = (writer(directory) for directory in directories)
+    for directory, (other, _) in zip(directories[1:], others, strict=True):
+        if (other.source, other.target, other.direction) != (
+            model.source,
+            model.target,
+            model.direction,
+        ):
+            raise MosesFeatureError(
+                f"{directory}: expected the words and the direction of {directories[0]}, found "
+                "others: networks that translate together learn from the same texts"
+            )
+    if not others:
+        return model, empty
+    of_all = [empty, *(of_other for _, of_other in others)]
+    return model, lambda sentences: EnsemblePrefixes([of(sentences) for of in of_all])
 
 
 def writer(directory: Path) -> tuple[SentenceModel, EmptyPrefixes]:

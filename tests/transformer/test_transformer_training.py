@@ -85,7 +85,7 @@ def test_rnnsearch_of_subwords(run, tmp_path):
     assert of_words.sum() == pytest.approx(of_pieces.sum())
     assert of_words[-1] == of_pieces[-1]
     refused = run("model", "translate", "m", "--alignment-out", "a", exit_code=2, stdin=b"one\n")
-    assert "m does not align words" in refused.stderr
+    assert "expected networks that align words, found m" in refused.stderr
 
 
 def test_the_damage_of_pieces_is_found(run, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,6 @@ from moses_feature.cli.common.paths import READ_MODEL
 from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.networks.architectures import RNNSEARCH
 from moses_feature.networks.known_words import KnownWords
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, open_output
@@ -32,7 +31,7 @@ LARGEST_BEAM = 1000
 
 
 @click.command("translate", cls=Command, no_args_is_help=True)
-@click.argument("model", type=READ_MODEL)
+@click.argument("models", type=READ_MODEL, nargs=-1, required=True)
 @option("beam", "Hypotheses of a sentence.", default=12, within=WholeRange(1, LARGEST_BEAM))
 @option(
     "alignment-out",
@@ -41,12 +40,13 @@ LARGEST_BEAM = 1000
     "word and the end.",
 )
 @debug_option
-def translate_command(model: str, beam: int, alignment_out: str | None) -> None:
-    """Translate the standard input with a sentence network alone.
+def translate_command(models: tuple[str, ...], beam: int, alignment_out: str | None) -> None:
+    """Translate the standard input with sentence networks alone.
 
-    MODEL is an RNNsearch, a Transformer, or a model of CTranslate2. The translation has the best
-    mean of log p over its words and its end. With a network of whole words, an unknown word is the
-    source word that it is aligned to most.
+    A model is an RNNsearch, a Transformer, or a model of CTranslate2. The translation has the best
+    mean of log p over its words and its end; of several networks of the same texts, p is the mean
+    (an ensemble). With a network of whole words, an unknown word is the source word that it is
+    aligned to most.
 
     \b
     Example:
@@ -54,15 +54,18 @@ def translate_command(model: str, beam: int, alignment_out: str | None) -> None:
     """
     from moses_feature.rescoring.ctranslate2 import CTranslate2Model, is_ctranslate2
 
-    if is_ctranslate2(model):
+    if any(map(is_ctranslate2, models)):
+        model = next(filter(is_ctranslate2, models))
+        if len(models) > 1:
+            raise UsageError(f"{model}: a model of CTranslate2 translates alone")
         if alignment_out is not None:
-            raise UsageError(f"--alignment-out: {model} does not align words")
+            raise UsageError(f"--alignment-out: expected networks that align words, found {model}")
         converted = CTranslate2Model(Path(model), cores())
         for some in _together(LARGE_BATCH):
             for text in converted.translate(some, beam):
                 click.echo(text)
     else:
-        _translate(model, beam, alignment_out)
+        _translate(models, beam, alignment_out)
 
 
 def _together(count: int) -> Iterator[list[list[bytes]]]:
@@ -73,17 +76,18 @@ def _together(count: int) -> Iterator[list[list[bytes]]]:
             yield some
 
 
-def _translate(model: str, beam: int, alignment_out: str | None) -> None:
-    """Translate the standard input with a network of ours."""
+def _translate(models: Sequence[str], beam: int, alignment_out: str | None) -> None:
+    """Translate the standard input with networks of ours."""
     from moses_feature.networks.pieces import PieceVocabulary
-    from moses_feature.sentences.translate import translate, words_of, writer
+    from moses_feature.sentences.translate import ensemble, translate, words_of
 
-    scorer, empty = writer(Path(model))
+    scorer, empty = ensemble([Path(model) for model in models])
     if alignment_out and (
-        scorer.architecture != RNNSEARCH or isinstance(scorer.source, PieceVocabulary)
+        empty([[]]).alignments is None or isinstance(scorer.source, PieceVocabulary)
     ):
-        raise UsageError(f"--alignment-out: {model} does not align words")
-    known = KnownWords(model, "the text to translate", scorer.source, scorer.target)
+        names = ", ".join(models)
+        raise UsageError(f"--alignment-out: expected networks that align words, found {names}")
+    known = KnownWords(models[0], "the text to translate", scorer.source, scorer.target)
     with ExitStack() as stack:
         file = stack.enter_context(open_output(Path(alignment_out))) if alignment_out else None
         for some in _together(SENTENCES_TOGETHER):
