@@ -4,7 +4,7 @@
 # make fuzz: damaged files and interrupts, for an hour or two.
 # make docs: the documentation, in docs/_build/html.
 # make bench TABLE=phrase-table.gz: scoring and training, against a naive twin and the machine.
-# All set up a virtual environment first; PYTHON chooses the interpreter (3.11 or newer).
+# All set up a virtual environment first; PYTHON chooses the interpreter (3.11 or 3.12).
 
 PYTHON ?= python3
 VENV := .venv

@@ -25,6 +25,8 @@ from moses_feature.sentences.scorer import SentenceModel
 
 MOST_STATES = 1 << 15
 """The most states of a sentence that are kept, at 5 kB each with `small`."""
+MOST_PIECES = 1000
+"""The most pieces of a word."""
 NONE = -1
 """The number of no sentence, and of no sentences that are encoded together."""
 TOGETHER = 16
@@ -48,7 +50,6 @@ class NetworkFeature:
     """Scores words after the nodes of a tree: natural logs of p(word | prefix, source).
 
     Attributes:
-        architecture: that of the network.
         source, target: the vocabularies.
         words: how tokens become words.
         end: the number of the end of a sentence.
@@ -68,7 +69,7 @@ class NetworkFeature:
                 f"{directory}: expected a network of {FORWARD} in a search, found one of "
                 f"{scorer.direction}: rescore n-best lists with it"
             )
-        self.architecture = scorer.architecture
+        self._directory = directory
         self.source, self.target = scorer.source, scorer.target
         self.words = TableWords().words(scorer)
         self._network = scorer.network
@@ -91,9 +92,19 @@ class NetworkFeature:
         self._sentence = NONE
 
     def ids(self, words: Sequence[bytes]) -> list[int]:
-        """Return the numbers of target words, from now on words of nodes."""
+        """Return the numbers of target words, from now on words of nodes.
+
+        Raises:
+            MosesFeatureError: a word has too many pieces.
+        """
         of_words = (self.target.ids(self.words.pair(b"", word)[1]) for word in words)
         spellings = [pieces or [END] for pieces in of_words]
+        for word, pieces in zip(words, spellings, strict=True):
+            if len(pieces) > MOST_PIECES:
+                raise MosesFeatureError(
+                    f"expected words of {MOST_PIECES} subwords at most in a search with "
+                    f"{self._directory}, found {len(pieces)}: {word[:20].decode(errors='replace')}…"
+                )
         flat = [piece for pieces in spellings for piece in pieces]
         self._states.add_words(np.array(flat, dtype=np.int64))
         return self._pieces.words(spellings)

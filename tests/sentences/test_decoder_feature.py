@@ -14,6 +14,7 @@ from moses_feature.networks.pieces import learn_pieces
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import PhraseModel, save_model
 from moses_feature.rnnsearch import tree_states
+from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.sentences import piece_tree
 from moses_feature.sentences.decoder_feature import NetworkFeature, root_of
 
@@ -87,6 +88,16 @@ def test_nodes_of_a_tree(tmp_path, monkeypatch, sizes, pieces, together):
             found = feature.log_probs(known, nodes, after)
             for node, word, log_prob in zip(nodes.tolist(), after.tolist(), found, strict=True):
                 assert log_prob == pytest.approx(expected(*prefixes[node], word), abs=2e-4)
+
+
+def test_an_absurd_word(tmp_path):
+    save_model(tmp_path / "model", of_pieces(random_model(TRANSFORMER_SIZES)))
+    feature = NetworkFeature(tmp_path / "model")
+    assert feature.ids([b"\xc3\xa9" * 400])
+    with pytest.raises(
+        MosesFeatureError, match=r"1000 subwords at most in a search with .*: xyxyx"
+    ):
+        feature.ids([b"xy" * 3000])
 
 
 def test_guesses_are_those_of_frequent_pieces(tmp_path):

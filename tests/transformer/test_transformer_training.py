@@ -62,8 +62,16 @@ def test_the_recipe_is_the_default_of_a_transformer(run):
     texts = ("--subwords", 300, *SMALL, "--architecture", "transformer")
     done = train(run, "m", *texts, "--updates", 2, "--label-smoothing", 0.3)
     config = json.loads(Path("m/config.json").read_text())["training"]["settings"]
-    names = "batch_size", "warmup", "dropout", "cooldown", "label_smoothing", "patience"
-    assert [config[name] for name in names] == [32, 300, 0.2, 0.6, 0.3, 8]
+    names = [
+        "batch_size",
+        "warmup",
+        "dropout",
+        "cooldown",
+        "annealing",
+        "label_smoothing",
+        "patience",
+    ]
+    assert [config[name] for name in names] == [32, 300, 0.2, 0.6, 1.0, 0.3, 8]
     assert "300 subwords a side" in done.stderr
     train(run, "n", *SMALL, "--architecture", "transformer", "--subwords", 0, "--updates", 2)
     assert not Path("n/source.pieces").exists()

@@ -46,7 +46,7 @@ RECIPE = {
     "patience": 8,
 }
 """The defaults of a Transformer where they are other ones."""
-COOLED_RECIPE = {"cooldown": 0.6}
+COOLED_RECIPE = {"cooldown": 0.6, "annealing": 1.0}
 """Another one if there is a budget."""
 BUDGETS = "updates", "epochs", "minutes"
 MOST_SUBWORDS = 64_000
@@ -117,7 +117,7 @@ sentence_options = OptionGroup(
         "RNNsearch, or a Transformer (Vaswani et al. 2017), whose defaults are those of RNNsearch "
         "but for --"
         + ", --".join(f"{name.replace('_', '-')} {value:g}" for name, value in RECIPE.items())
-        + " and, with a budget, --cooldown 0.6.",
+        + " and, with a budget, --cooldown 0.6 and --annealing 1.",
         default=RNNSEARCH,
         within=[RNNSEARCH, TRANSFORMER],
     ),
