@@ -2,12 +2,12 @@
 
     python benchmarks/neural_decoding.py INI INPUT [--sentences 300] [--pops 200] [--older CHECKOUT]
 
-INI has a NeuralLM, BilingualNPLM or RNNsearch line. One core; the models are read before, and the
-same sentences are translated each time: without the model; with it, asked word by word as small
+INI has a NeuralLM, BilingualNPLM or SentenceNetwork line. One core; the models are read before, and
+the same sentences are translated each time: without the model; with it, asked word by word as small
 models are; again with other weights, as in the next iteration of tuning; the same two with many
-words at a time, as large models are asked; and with scores that are normalised over all words. Of
-an RNNsearch, which is always asked so, the first two alone. An older checkout, whose benchmark has
-the same name, runs first.
+words at a time, as large models are asked; and with scores that are normalised over all words. Of a
+network for sentences, which is always asked so, the first two alone. An older checkout, whose
+benchmark has the same name, runs first.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def measure_twice(name: str, decoder: EmbeddedDecoder, count: int, baseline: flo
     """Measure a decoder, and again with another weight of the neural models."""
     measure(name, decoder, count, baseline)
     weights = decoder.features.weights[decoder.features.tuneable]
-    neural = ("CSLM", "NNJM", "SentenceNetwork")
+    neural = ("CSLM", "NNJM", "RNNsearch", "Transformer")
     weights[[feature.startswith(neural) for feature in decoder.features.names]] *= 1.5
     decoder._use(decoder.features.with_weights(weights))
     measure("  again, weight of it times 1.5", decoder, count, baseline)

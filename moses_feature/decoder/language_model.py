@@ -82,13 +82,13 @@ class TreeScorer(Protocol):
     """Scores words after nodes of a prefix tree: natural logs.
 
     Attributes:
-        end: the id of the end of a sentence.
+        end: the number of the end of a sentence.
     """
 
     end: int
 
     def ids(self, words: Sequence[bytes]) -> list[int]:
-        """Return the ids of words."""
+        """Return the numbers of words."""
 
     def guesses(self, words: Integers) -> NDArray[np.floating]:
         """Return approximate log p (n,) of words (n,), whatever the context."""
@@ -99,9 +99,9 @@ class TreeScorer(Protocol):
         """Return log p (n,) of words (n,) after nodes (n,) of a tree.
 
         Args:
-            tree: (all nodes, 2) for each node its parent, or its root, and the id of its word.
+            tree: (all nodes, 2) for each node its parent, or its root, and the number of its word.
             nodes: nodes of one sentence.
-            words: ids (n,).
+            words: numbers (n,).
         """
 
     def forget(self) -> None:
@@ -298,6 +298,8 @@ class LanguageModels:
             error, self._error = self._error, None
             self._buffered[0] = 0
             self._make_table(len(self._table.entries))  # the old one may contain guesses
+            for tree in self._trees.values():
+                tree.forget()  # a state may be half computed
             raise error
 
     def _first_states(self, name: str) -> Integers:

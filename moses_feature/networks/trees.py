@@ -15,10 +15,10 @@ Rows = NDArray[np.int32]
 
 NOT_KNOWN = -1
 
-_exact = compiler(nogil=True, fastmath={"contract"}, error_model="numpy")
+_compiled = compiler(nogil=True)
 
 
-def with_room(rows: Rows, count: int) -> Rows:
+def with_rows(rows: Rows, count: int) -> Rows:
     """Return the rows of some nodes, with room for `count`; those of new nodes are not known."""
     if count <= len(rows):
         return rows
@@ -26,7 +26,7 @@ def with_room(rows: Rows, count: int) -> Rows:
     return np.concatenate([rows, more])
 
 
-@_exact
+@_compiled
 def missing_nodes(tree: Tree, nodes: Integers, row_of: Rows) -> tuple[NDArray[np.int32], Integers]:
     """Return nodes, and those on the way to them, that have no row, parents first.
 
@@ -64,7 +64,7 @@ def missing_nodes(tree: Tree, nodes: Integers, row_of: Rows) -> tuple[NDArray[np
     return by_level, ends[1:]
 
 
-@_exact
+@_compiled
 def paths(tree: Tree, nodes: NDArray[np.int32], row_of: Rows) -> tuple[Integers, Integers]:
     """Return the rows of the nodes on the way to some nodes, themselves last.
 

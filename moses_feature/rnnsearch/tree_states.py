@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.networks.trees import NOT_KNOWN, Rows, Tree, missing_nodes, with_room
+from moses_feature.networks.trees import NOT_KNOWN, Rows, Tree, missing_nodes, with_rows
 from moses_feature.networks.vocabulary import END
 from moses_feature.rnnsearch.decoder_step import (
     EncodedSources,
@@ -55,12 +55,12 @@ class TreeStates:
         new = np.unique(words[known.row[words] == NOT_KNOWN])
         if not len(new):
             return
-        more = self._network.products_of(new)
-        known.row[new] = len(known.of_state) + more.row[new]
+        more = self._network.products_of(new)  # behind those of END, which is known
+        known.row[new] = len(known.of_state) - 1 + more.row[new]
         self._words = Words(
             known.row,
-            np.concatenate([known.of_state, more.of_state]),
-            np.concatenate([known.of_maxout, more.of_maxout]),
+            np.concatenate([known.of_state, more.of_state[1:]]),
+            np.concatenate([known.of_maxout, more.of_maxout[1:]]),
         )
 
     def begin(self, source: EncodedSources) -> None:
@@ -79,7 +79,7 @@ class TreeStates:
             tree: all nodes.
             nodes: (n,) nodes, all of the source sentence.
         """
-        self._after, self._row = (with_room(of, len(tree)) for of in (self._after, self._row))
+        self._after, self._row = (with_rows(of, len(tree)) for of in (self._after, self._row))
         missing, ends = missing_nodes(tree, tree[nodes, 0].astype(np.int64), self._after)
         self._make_room(self.count + len(missing))
         first = 0

@@ -8,6 +8,7 @@ architecture.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ from moses_feature.sentences.piece_tree import PieceTree
 from moses_feature.sentences.scorer import SentenceModel
 
 MOST_STATES = 1 << 15
-"""The most states of a sentence that are kept, at 5 kB each with `small`."""
+"""With more states of a sentence than these, at 3 to 5 kB each with `small`, all are forgotten."""
+MOST_AT_ONCE = 1 << 12
+"""Pieces that are scored together, about."""
 MOST_PIECES = 1000
 """The most pieces of a word."""
 NONE = -1
@@ -74,14 +77,13 @@ class NetworkFeature:
         self.words = TableWords().words(scorer)
         self._network = scorer.network
         self._states = ARCHITECTURES[scorer.architecture].load("states")(scorer.network)
-        self._pieces = PieceTree()
-        (self.end,) = self._pieces.words([[END]])
-        self._sentences: list[list[int]] = []
         self._sources: Any
-        self.forget()
+        self.read([])
 
     def read(self, sentences: Sequence[Sequence[bytes]]) -> None:
-        """Replace the source text."""
+        """Replace the source text; words must be numbered again."""
+        self._pieces = PieceTree()
+        (self.end,) = self._pieces.words([[END]])
         pairs = (self.words.pair(b" ".join(sentence), b"") for sentence in sentences)
         self._sentences = [self.source.ids(source) for source, _ in pairs]
         self._chunk = NONE
@@ -122,6 +124,15 @@ class NetworkFeature:
             nodes: (n,) nodes.
             words: (n,) numbers.
         """
+        parts = np.cumsum(self._pieces.lengths(words)) // MOST_AT_ONCE
+        bounds = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(words)]
+        found = (
+            self._log_probs_of_some(tree, nodes[first:end], words[first:end])
+            for first, end in pairwise(bounds)
+        )
+        return np.concatenate(list(found))
+
+    def _log_probs_of_some(self, tree: Tree, nodes: Integers, words: Integers) -> Floats:
         self._begin(tree, int(nodes[0]))
         before, pieces, owner = self._pieces.asked(tree, nodes, words)
         features = self._states.features(self._pieces.tree, before)

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.networks.trees import NOT_KNOWN, Rows, Tree, with_room
+from moses_feature.networks.trees import NOT_KNOWN, Rows, Tree, with_rows
 from moses_feature.networks.vocabulary import END
 from moses_feature.runtime.arrays import Integers
 from moses_feature.runtime.compiled import compiler
 
 FIRST_ROOM = 256
-ROOT, NONE = 0, 0
-"""The first node; and no node, where the root cannot be meant."""
+ROOT, NO_NODE = 0, 0
+"""The first node; and none, where the root cannot be meant."""
 
-_exact = compiler(nogil=True)
+_compiled = compiler(nogil=True)
 
 
 class PieceTree:
@@ -39,9 +39,13 @@ class PieceTree:
 
     def words(self, spellings: Sequence[Sequence[int]]) -> list[int]:
         """Return a number for each word, given by the ids of its pieces."""
-        known = len(self._numbers)
-        numbers = [self._numbers.setdefault(tuple(s), len(self._numbers)) for s in spellings]
-        new = list(self._numbers)[known:]
+        numbers: list[int] = []
+        new: list[Sequence[int]] = []
+        for spelling in spellings:
+            number = self._numbers.setdefault(tuple(spelling), len(self._numbers))
+            if number == len(self._offsets) - 1 + len(new):
+                new.append(spelling)
+            numbers.append(number)
         ends = self._offsets[-1] + np.cumsum([len(spelling) for spelling in new], dtype=np.int64)
         pieces = [piece for spelling in new for piece in spelling]
         self._pieces = np.concatenate([self._pieces, np.array(pieces, dtype=np.int64)])
@@ -56,9 +60,13 @@ class PieceTree:
         self.tree[ROOT] = -1, END
         self._count = 1
 
+    def lengths(self, words: Integers) -> Integers:
+        """Return the number of pieces of words (n,)."""
+        return self._offsets[words + 1] - self._offsets[words]
+
     def pieces(self, words: Integers) -> tuple[Integers, Integers]:
         """Return the pieces of words (n,), and for each piece the place of its word."""
-        lengths = np.diff(self._offsets)[words]
+        lengths = self.lengths(words)
         owner = np.repeat(np.arange(len(words)), lengths)
         of_word = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         return self._pieces[self._offsets[words][owner] + of_word], owner
@@ -72,7 +80,7 @@ class PieceTree:
             For each piece of the words the node of pieces before it, its id, and the place of its
             word.
         """
-        self._node_of = with_room(self._node_of, len(tree))
+        self._node_of = with_rows(self._node_of, len(tree))
         self.tree, self._links, self._count, before, pieces, owner = spell(
             tree,
             nodes,
@@ -91,7 +99,7 @@ Links = NDArray[np.int32]
 """(room for nodes, 2) of each node its youngest child, and its next older sibling."""
 
 
-@_exact
+@_compiled
 def spell(
     tree: Tree,
     nodes: Integers,
@@ -146,19 +154,19 @@ def spell(
     return own, links, count, before, asked, owner
 
 
-@_exact
+@_compiled
 def _child(
     tree: Tree, links: Links, count: int, node: int, piece: int
 ) -> tuple[Tree, Links, int, int]:
     """Return the child of a node by a piece, made if there is none, and the tree with it."""
     found = links[node, 0]
-    while found != NONE:
+    while found != NO_NODE:
         if tree[found, 1] == piece:
             return tree, links, count, found
         found = links[found, 1]
     if count == len(tree):
         tree, links = np.concatenate((tree, tree)), np.concatenate((links, links))
     tree[count, 0], tree[count, 1] = node, piece
-    links[count, 0], links[count, 1] = NONE, links[node, 0]
+    links[count, 0], links[count, 1] = NO_NODE, links[node, 0]
     links[node, 0] = count
     return tree, links, count + 1, count

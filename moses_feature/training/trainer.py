@@ -340,10 +340,13 @@ class Trainer:
         )
 
     def _identity(self) -> Json:
-        """Return the facts that must be the same for a run to be resumed; the budget may grow."""
+        """Return the facts that must be the same for a run to be resumed.
+
+        The budget may grow, and what follows from it may be another.
+        """
         settings = asdict(self._settings)
-        for budget in ("updates", "epochs", "minutes", "patience", "cooldown"):
-            del settings[budget]
+        for of_budget in ("updates", "epochs", "minutes", "patience", "cooldown", "annealing"):
+            del settings[of_budget]
         inputs = numbered((of["role"], of["sha256"]) for of in self._provenance["inputs"])
         return {"settings": settings, "inputs": inputs, **self._objective.identity()}
 

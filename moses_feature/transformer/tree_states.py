@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from moses_feature.networks.trees import NOT_KNOWN, Rows, Tree, missing_nodes, paths, with_room
+from moses_feature.networks.trees import NOT_KNOWN, Rows, Tree, missing_nodes, paths, with_rows
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.transformer.inference import Nodes, ReadSources, TransformerNetwork
 
@@ -45,7 +45,7 @@ class TransformerTreeStates:
             tree: all nodes.
             nodes: (n,) some of them.
         """
-        self._row = with_room(self._row, len(tree))
+        self._row = with_rows(self._row, len(tree))
         missing, ends = missing_nodes(tree, nodes, self._row)
         first = 0
         for end in ends.tolist():

@@ -184,7 +184,7 @@ def test_a_table_without_word_alignments_has_no_joint_scores(tmp_path, links, me
 
 def test_sentences_without_words_and_tokens_that_are_none(tmp_path):
     """A bar alone is a factor without a word; joint models and alignments pass it by."""
-    toy = make_toy(tmp_path / "toy", joint=1, networks=1)
+    toy = make_toy(tmp_path / "toy", joint=1, networks=2)
     system = replace(System.of_ini(toy.ini), alignments=True, segmentation=True)
     for sentences in ([], [[]], [[b"|"]], [[], [b"a", b"|", b"b"], []]):
         decoder = EmbeddedDecoder(system, sentences)
@@ -287,7 +287,7 @@ def test_small_networks_answer_at_once(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("only_large_networks")
 def test_buffered_and_unbuffered_decoding_are_the_same(tmp_path, monkeypatch):
     """To the bit, with a table that is too small and a buffer that runs over."""
-    toy = make_toy(tmp_path / "toy", neural=1, joint=1, networks=1, history="1", options=5)
+    toy = make_toy(tmp_path / "toy", neural=1, joint=1, networks=2, history="1", options=5)
     sentences = ["a b c d a c", "d c x b a a b", "b"]
     plain = buffered(toy, sentences, 0)
     expected = [plain.translate(number, 30) for number in range(3)]
@@ -342,7 +342,7 @@ def test_what_goes_wrong_in_a_neural_model_is_raised(tmp_path, monkeypatch):
 @pytest.mark.parametrize("at_once", [0, feed_forward.MOST_AT_ONCE])
 def test_what_is_forgotten_is_asked_again(tmp_path, monkeypatch, at_once):
     monkeypatch.setattr(feed_forward, "MOST_AT_ONCE", at_once)
-    toy = make_toy(tmp_path / "toy", neural=1, joint=1, networks=1, models=2)
+    toy = make_toy(tmp_path / "toy", neural=1, joint=1, networks=2, models=2)
     sentences = ["a b c d", "d c b a", "a a b b"]
     expected = [decoder_of(toy, sentences).translate(number, 20) for number in range(3)]
     monkeypatch.setattr(language_model, "MOST_CONTEXTS", 50)

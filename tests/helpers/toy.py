@@ -12,7 +12,7 @@ from pathlib import Path
 import kenlm
 import numpy as np
 
-from helpers.models import SEARCH_SIZES, random_model
+from helpers.models import SEARCH_SIZES, TRANSFORMER_SIZES, random_model, with_pieces
 from helpers.plain_operations import Phrase, plain_values
 from moses_feature.build.language_model import estimate
 from moses_feature.cslm.scorer import VOCABULARY
@@ -49,7 +49,7 @@ class Toy:
         neural: files of neural language models.
         links: of each phrase table, word alignments by source and target phrase.
         joint: files of joint language models.
-        networks: RNNsearch models, as they score whole sentences.
+        networks: an RNNsearch of words, then Transformers of pieces, as they score sentences.
         operations: an operation sequence model.
     """
 
@@ -126,7 +126,9 @@ def make_toy(
         toy.joint.append(random_joint_model(np.random.default_rng([seed, number])))
         write_model_files(folder / f"joint{number}", JOINT_ARCHITECTURE, toy.joint[-1])
     for number in range(networks):
-        save_model(folder / f"network{number}", random_model(SEARCH_SIZES, seed + number))
+        kind = SEARCH_SIZES if number == 0 else TRANSFORMER_SIZES
+        network = random_model(kind, seed + number)
+        save_model(folder / f"network{number}", with_pieces(network) if number else network)
         toy.networks.append(SentenceModel(folder / f"network{number}"))
     toy.operations = _write_operations(folder, operations)
     (folder / "moses.ini").write_text(_ini(toy, generator))
@@ -464,7 +466,7 @@ def features_of(toy: Toy, sentence: list[str], steps: list[Step]) -> np.ndarray:
 
 
 def network_score(toy: Toy, number: int, source: str, target: str) -> float:
-    """Return log p of a sentence pair under an RNNsearch."""
+    """Return log p of a sentence pair under a network."""
     known = toy.network_scores
     if (number, source, target) not in known:
         scorer = toy.networks[number]

@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from helpers.equations import search_log_probs, transformer_log_probs
-from helpers.models import SEARCH_SIZES, TRANSFORMER_SIZES, random_model
+from helpers.models import SEARCH_SIZES, TRANSFORMER_SIZES, random_model, with_pieces
 
-from moses_feature.networks.pair_network import network_of
-from moses_feature.networks.pieces import learn_pieces
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import PhraseModel, save_model
 from moses_feature.rnnsearch import tree_states
 from moses_feature.runtime.errors import MosesFeatureError
-from moses_feature.sentences import piece_tree
+from moses_feature.sentences import decoder_feature, piece_tree
 from moses_feature.sentences.decoder_feature import NetworkFeature, root_of
 
 SENTENCES = [b"a b", b"the dog zzz c", b""]
 WORDS = b"chien chienne chat chatte noir noire A &apos; \xc3\xa9t\xc3\xa9 zq".split()
+"""To be spelt in pieces."""
 
 
 def equations(model: PhraseModel, source: list[int], target: list[int]) -> np.ndarray:
     if model.network.sizes == TRANSFORMER_SIZES:
         return transformer_log_probs(model, source, target)
     return search_log_probs(model, source, target)[0]
-
-
-def of_pieces(model: PhraseModel) -> PhraseModel:
-    """Return a model of other words, with pieces on both sides."""
-    letters = np.random.default_rng(5).choice(list("abcdehinot"), (90, 5))
-    text = [" ".join(map("".join, letters)).encode()] * 9
-    target, source = (
-        learn_pieces([*text, b" ".join(words)], 300, "text") for words in (WORDS, SENTENCES)
-    )
-    network = network_of(model.network.sizes, len(source), len(target))
-    for parameter in network.parameters():
-        parameter.data.normal_(std=0.5)
-    return replace(model, network=network, source=source, target=target)
 
 
 @pytest.mark.parametrize("together", [1, 7, 1000])
@@ -48,17 +32,20 @@ def test_nodes_of_a_tree(tmp_path, monkeypatch, sizes, pieces, together):
     """Three texts in turns, of which each has a tree of chains and branches; room grows."""
     monkeypatch.setattr(tree_states, "FIRST_ROOM", 2)
     monkeypatch.setattr(piece_tree, "FIRST_ROOM", 2)
+    monkeypatch.setattr(decoder_feature, "MOST_AT_ONCE", 50)
+    monkeypatch.setattr(decoder_feature, "MOST_STATES", 30 if together == 1000 else 1000)
     generator = np.random.default_rng(together)
     model = random_model(sizes)
     if pieces:
-        model = of_pieces(model)
+        model = with_pieces(model)
     save_model(tmp_path / "model", model)
     feature = NetworkFeature(tmp_path / "model")
     spelt = WORDS if pieces else list(model.target.shortlist)
-    words = feature.ids(spelt[:4]) + feature.ids(spelt)[4:]
-    assert feature.ids(spelt) == words
+    for text in ([[b"c"]], [sentence.split() for sentence in SENTENCES]):
+        feature.read(text)
+        words = feature.ids(spelt[:4]) + feature.ids(spelt)[4:]
+    assert feature.ids([*spelt, b""]) == [*words, feature.end]
     spelling = dict(zip(words, spelt, strict=True))
-    feature.read([sentence.split() for sentence in SENTENCES])
     tree, prefixes = [[root_of(n), feature.end] for n in range(3)], [(n, []) for n in range(3)]
     for _ in range(40):
         parent = int(generator.integers(len(tree)))
@@ -91,7 +78,7 @@ def test_nodes_of_a_tree(tmp_path, monkeypatch, sizes, pieces, together):
 
 
 def test_an_absurd_word(tmp_path):
-    save_model(tmp_path / "model", of_pieces(random_model(TRANSFORMER_SIZES)))
+    save_model(tmp_path / "model", with_pieces(random_model(TRANSFORMER_SIZES)))
     feature = NetworkFeature(tmp_path / "model")
     assert feature.ids([b"\xc3\xa9" * 400])
     with pytest.raises(
@@ -102,7 +89,7 @@ def test_an_absurd_word(tmp_path):
 
 def test_guesses_are_those_of_frequent_pieces(tmp_path):
     """Log p out of context, which the bias of the last layer alone decides."""
-    model = of_pieces(random_model(TRANSFORMER_SIZES))
+    model = with_pieces(random_model(TRANSFORMER_SIZES))
     save_model(tmp_path / "model", model)
     feature = NetworkFeature(tmp_path / "model")
     words = feature.ids(WORDS)

@@ -13,7 +13,7 @@ from moses_feature.networks.direction import Direction
 from moses_feature.phrases.model import save_model
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.sentences.scorer import SentenceModel
-from moses_feature.sentences.translate import ensemble, translate
+from moses_feature.sentences.translate import ensemble, translate, words_of
 
 SOURCES = [[2, 3, 4], [5], [2, 2, 2, 2, 2]]
 
@@ -42,6 +42,11 @@ def test_the_command(tmp_path, run):
         save_model(tmp_path / f"m{seed}", random_model(SEARCH_SIZES, seed))
     alone = [run("model", "translate", f"m{seed}", stdin=b"a b\n").stdout for seed in (1, 2)]
     assert alone[0] != alone[1]
+    both = run("model", "translate", "m1", "m2", stdin=b"a b\n").stdout.split()
+    model, empty = ensemble([tmp_path / "m1", tmp_path / "m2"])
+    ((best, *_),) = translate(empty, [model.source.ids([b"a", b"b"])])
+    assert both == [word.decode() for word in words_of(model, best, [b"a", b"b"])]
+    assert both != alone[0].split()
     twice = run("model", "translate", "m1", "m1", "--alignment-out", "out", stdin=b"a b\n").stdout
     assert twice == alone[0]
     assert json.loads(Path("out").read_text())["source"] == ["a", "b"]

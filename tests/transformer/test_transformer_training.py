@@ -73,11 +73,22 @@ def test_the_recipe_is_the_default_of_a_transformer(run):
     ]
     assert [config[name] for name in names] == [32, 300, 0.2, 0.6, 1.0, 0.3, 8]
     assert "300 subwords a side" in done.stderr
-    train(run, "n", *SMALL, "--architecture", "transformer", "--subwords", 0, "--updates", 2)
+    warm = ("--cooldown", 0, "--updates", 2)
+    train(run, "n", *SMALL, "--architecture", "transformer", "--subwords", 0, *warm)
     assert not Path("n/source.pieces").exists()
+    settings = json.loads(Path("n/config.json").read_text())["training"]["settings"]
+    assert (settings["cooldown"], settings["annealing"]) == (0.0, None)
     described = run("model", "describe", "m").stdout
     assert "source subwords        298" in described
     assert "nats per subword" in described
+
+
+def test_a_run_without_a_budget_may_get_one(run):
+    """And with it a cooldown, beside which there is no annealing."""
+    without = ("--patience", 1, "--evaluate-every", 1, "--learning-rate", 9)
+    assert "1 evaluations" in train(run, "m", *TRANSFORMER, *without).stderr
+    resumed = train(run, "m", *TRANSFORMER, *without[2:], "--updates", 5, "--resume")
+    assert "5 updates done" in resumed.stderr
 
 
 def test_rnnsearch_of_subwords(run, tmp_path):

@@ -46,8 +46,10 @@ RECIPE = {
     "patience": 8,
 }
 """The defaults of a Transformer where they are other ones."""
-COOLED_RECIPE = {"cooldown": 0.6, "annealing": 1.0}
+COOLDOWN = {"cooldown": 0.6}
 """Another one if there is a budget."""
+NO_ANNEALING = {"annealing": 1.0}
+"""And another one if there is a cooldown."""
 BUDGETS = "updates", "epochs", "minutes"
 MOST_SUBWORDS = 64_000
 
@@ -73,8 +75,10 @@ class SentenceOptions:
     def from_options(cls, given: Given) -> SentenceOptions:
         """Pick them from the options of a command; a Transformer has defaults of its own."""
         if given["architecture"] == TRANSFORMER:
-            recipe = RECIPE | (COOLED_RECIPE if any(map(given.get, BUDGETS)) else {})
+            recipe = RECIPE | (COOLDOWN if any(map(given.get, BUDGETS)) else {})
             given |= {name: recipe[name] for name in recipe.keys() - {*typed(recipe)}}
+            if given["cooldown"] and not typed(NO_ANNEALING):
+                given |= NO_ANNEALING
         given["subwords"] = given["subwords"] or None
         size = SizeOptions.from_options(given, SearchSizes, TransformerSizes)
         direction = take(Direction, given)
@@ -117,7 +121,7 @@ sentence_options = OptionGroup(
         "RNNsearch, or a Transformer (Vaswani et al. 2017), whose defaults are those of RNNsearch "
         "but for --"
         + ", --".join(f"{name.replace('_', '-')} {value:g}" for name, value in RECIPE.items())
-        + " and, with a budget, --cooldown 0.6 and --annealing 1.",
+        + " and, with a budget, --cooldown 0.6, beside which there is no annealing.",
         default=RNNSEARCH,
         within=[RNNSEARCH, TRANSFORMER],
     ),

@@ -45,8 +45,7 @@ def translate_command(models: tuple[str, ...], beam: int, alignment_out: str | N
 
     A model is an RNNsearch, a Transformer, or a model of CTranslate2. The translation has the best
     mean of log p over its words and its end; of several networks of the same texts, p is the mean
-    (an ensemble). With a network of whole words, an unknown word is the source word that it is
-    aligned to most.
+    (an ensemble). With RNNsearch, an unknown word is the source word that it is aligned to most.
 
     \b
     Example:
