@@ -65,6 +65,26 @@ class LinkCollection:
         return Links(*(Phrases(side, offsets).some(rows) for side in sides))
 
 
+def spread(
+    read: Integers, written: Integers, of_read: Integers, of_written: Integers
+) -> tuple[Integers, Integers]:
+    """Return links between pieces: each piece of a word with each piece of a linked word.
+
+    Args:
+        read: (links,) places of words.
+        written: (links,) places of words.
+        of_read: the number of pieces of each word that is read.
+        of_written: the number of pieces of each word that is written.
+    """
+    across, counts = of_read[read], of_read[read] * of_written[written]
+    link = np.repeat(np.arange(len(read)), counts)
+    written_piece, read_piece = np.divmod(
+        np.arange(len(link)) - (np.cumsum(counts) - counts)[link], across[link]
+    )
+    first_read, first_written = (np.cumsum(of) - of for of in (of_read, of_written))
+    return first_read[read][link] + read_piece, first_written[written][link] + written_piece
+
+
 Sides = tuple[PieceVocabulary, PieceVocabulary]
 """The pieces of the side that a network reads, and of the one that it writes."""
 
@@ -119,10 +139,10 @@ class SentencePairs:
                 links = [self._places(text, pair, readers[-1]) for text in alignment]
                 if all(0 < len(words) <= data.longest for words in pair):
                     self.escaped = self.escaped or any(map(any_escaped, pair))
-                    for read, written in links:
-                        self.links.add(read, written)
-                        self.unlinked += len(read) == 1  # only the link of the two ENDs
                     sides = data.direction.sides(*pair)
+                    for read, written in links:
+                        self.unlinked += len(read) == 1  # only the link of the two ENDs
+                        self.links.add(*self._of_pieces(read, written, sides))
                     if self._pieces is not None:
                         of_read, of_written = self._pieces
                         sides = of_read.split(sides[0]), of_written.split(sides[1])
@@ -132,6 +152,17 @@ class SentencePairs:
             self.inputs = [
                 reader.provenance(role) for role, reader in zip(paths, readers, strict=True)
             ]
+
+    def _of_pieces(
+        self, read: Integers, written: Integers, sides: tuple[list[bytes], list[bytes]]
+    ) -> tuple[Integers, Integers]:
+        """Return the links of all pieces of linked words; those of words if these are not split."""
+        if self._pieces is None:
+            return read, written
+        lengths = (
+            np.array([*of.lengths(words), 1]) for of, words in zip(self._pieces, sides, strict=True)
+        )
+        return spread(read, written, *lengths)
 
     def _places(
         self, text: bytes, pair: tuple[list[bytes], list[bytes]], reader: LineReader

@@ -1,8 +1,8 @@
 """From sentence pairs to a trained network.
 
-Guided alignment (Chen et al. 2016): the network's alignments are compared with links found by an
-aligner. The loss contains, beside log p of the words, the cross-entropy of each written word's
-alignment, given its links.
+Guided alignment (Chen et al. 2016): the network's alignments, of a Transformer those of one head
+(Garg et al. 2019), are compared with links found by an aligner. The loss contains, beside log p of
+the words, the cross-entropy of each written word's alignment, given its links.
 
 Smoothed labels (Szegedy et al. 2016): the loss contains a share of the mean of -log p over all
 words, in place of as much of that of the word itself.

@@ -83,17 +83,23 @@ class Transformer(PairNetwork):
         target: Tensor,
         target_lengths: Tensor,
         sample: WordSample | None = None,
+        links: Tensor | None = None,
         smooth: bool = False,
     ) -> tuple[Tensor, ...]:
         """Return log p and log Z of every target word, END included; see `EncoderDecoder`.
 
-        With `smooth`, also return the mean of log p over all words of the vocabulary.
+        With `smooth`, also return the mean of log p over all words of the vocabulary. Given links
+        (3, L), each a pair, a target and a source position, return last the log probability (L,)
+        of each link in the attention of the last layer's first head (Garg et al. 2019).
         """
         padding = torch.arange(source.shape[1], device=source.device) > source_lengths[:, None]
         read = self.encoder(
             self._placed(source, self.source_embedding.weight), src_key_padding_mask=padding
         )
         previous = functional.pad(target[:, :-1], (1, 0), value=END)
+        queries: list[Tensor] = []
+        attention = self.decoder.layers[-1].multihead_attn
+        watch = attention.register_forward_pre_hook(lambda _, given: queries.append(given[0]))
         written = self.decoder(
             self._placed(previous, self.output_words.weight),
             read,
@@ -103,10 +109,29 @@ class Transformer(PairNetwork):
             tgt_is_causal=True,
             memory_key_padding_mask=padding,
         )
+        watch.remove()
         position = torch.arange(target.shape[1], device=target.device)
         real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
         before = written[real]  # (words, D)
-        found = log_probs_and_norms(before, self.output_words, target[real], sample)
+        of_words = log_probs_and_norms(before, self.output_words, target[real], sample)
+        found = list(of_words)
         if smooth:
-            return *found, mean_log_probs(before, self.output_words, found[1])
-        return found
+            found.append(mean_log_probs(before, self.output_words, of_words[1]))
+        if links is not None:
+            pair, of_target, of_source = links
+            alignment = _first_head(attention, queries[0], read, padding)
+            found.append(alignment[pair, of_target, of_source])
+        return tuple(found)
+
+
+def _first_head(
+    attention: nn.MultiheadAttention, queries: Tensor, keys: Tensor, padding: Tensor
+) -> Tensor:
+    """Return the log probabilities (B, M, N) of an attention's first head; see `nn.Transformer`."""
+    units, width = attention.embed_dim, attention.head_dim
+    weight, bias = attention.in_proj_weight, attention.in_proj_bias
+    query = functional.linear(queries, weight[:width], bias[:width])
+    of_keys = slice(units, units + width)
+    key = functional.linear(keys, weight[of_keys], bias[of_keys])
+    energy = torch.bmm(query, key.transpose(1, 2)) / math.sqrt(width)
+    return torch.log_softmax(energy.masked_fill(padding[:, None], -torch.inf), 2)

@@ -188,9 +188,17 @@ def _search_states(p: dict[str, np.ndarray], side: str, words: list[int]) -> np.
 
 
 def transformer_log_probs(model: PhraseModel, source: list[int], target: list[int]) -> np.ndarray:
+    """Return log p of every target word and END; see `transformer_scores`."""
+    return transformer_scores(model, source, target)[0]
+
+
+def transformer_scores(
+    model: PhraseModel, source: list[int], target: list[int]
+) -> tuple[np.ndarray, np.ndarray]:
     """Return log p of every target word and END under a Transformer (Vaswani et al. 2017).
 
-    Each layer is normalised before it is computed (Xiong et al. 2020).
+    Each layer is normalised before it is computed (Xiong et al. 2020). And return for each of them
+    the shares of the source words and END in the first head of the last layer's attention.
     """
     p = {name: t.double().numpy() for name, t in model.network.state_dict().items()}
     sizes = model.network.sizes
@@ -208,12 +216,14 @@ def transformer_log_probs(model: PhraseModel, source: list[int], target: list[in
         normal = _normal(p, f"{of}norm1", written)
         written = written + _attention(p, f"{of}self_attn.", sizes.heads, normal, normal, later)
         normal = _normal(p, f"{of}norm2", written)
+        first_head = _heads(p, f"{of}multihead_attn.", sizes.heads, normal, read, None)[0][0]
         written = written + _attention(p, f"{of}multihead_attn.", sizes.heads, normal, read, None)
         written = written + _inner(p, of, _normal(p, f"{of}norm3", written))
     features = _normal(p, "decoder.norm", written)
     logits = features @ p["output_words.weight"].T + p["output_words.bias"]
     log_z = np.log(np.exp(logits).sum(1))
-    return np.array([row[y] - z for row, y, z in zip(logits, [*target, END], log_z, strict=True)])
+    words = zip(logits, [*target, END], log_z, strict=True)
+    return np.array([row[y] - z for row, y, z in words]), first_head
 
 
 def _placed(embedding: np.ndarray, words: list[int]) -> np.ndarray:
@@ -238,6 +248,19 @@ def _attention(
     read: np.ndarray,
     hidden: np.ndarray | None,
 ) -> np.ndarray:
+    found = [shares @ values for shares, values in _heads(p, of, heads, x, read, hidden)]
+    return np.hstack(found) @ p[f"{of}out_proj.weight"].T + p[f"{of}out_proj.bias"]
+
+
+def _heads(
+    p: dict[str, np.ndarray],
+    of: str,
+    heads: int,
+    x: np.ndarray,
+    read: np.ndarray,
+    hidden: np.ndarray | None,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the shares and the values of each head."""
     weights, biases = np.split(p[f"{of}in_proj_weight"], 3), np.split(p[f"{of}in_proj_bias"], 3)
     q, k, v = (y @ w.T + b for y, w, b in zip((x, read, read), weights, biases, strict=True))
     found = []
@@ -246,8 +269,8 @@ def _attention(
         if hidden is not None:
             energy[hidden] = -np.inf
         shares = np.exp(energy)
-        found.append(shares / shares.sum(1, keepdims=True) @ own_v)
-    return np.hstack(found) @ p[f"{of}out_proj.weight"].T + p[f"{of}out_proj.bias"]
+        found.append((shares / shares.sum(1, keepdims=True), own_v))
+    return found
 
 
 def _inner(p: dict[str, np.ndarray], of: str, x: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import load_model
 from moses_feature.rnnsearch.settings import SearchSizes
 from moses_feature.sentences.settings import SentenceData, SentenceSettings
+from moses_feature.sentences.texts import spread
 from moses_feature.sentences.training import GUIDANCE, SentenceObjective, _read
 
 SIZES = ("--hidden", 24, "--embedding", 12, "--alignment-units", 16, "--maxout", 16)
@@ -44,6 +45,23 @@ def test_links_are_those_of_a_plain_reader():
         text = " ".join(f"{source}-{target}" for source, target in places).encode()
         numbers = {(target << PLACES) + source for source, target in places}
         assert links_of(text, 7, 7).tolist() == sorted(numbers)
+
+
+def test_links_of_pieces():
+    """All pieces of linked words are linked."""
+    generator = np.random.default_rng(6)
+    for _ in range(20):
+        of_read, of_written = generator.integers(1, 4, 5), generator.integers(1, 4, 6)
+        count = generator.integers(1, 9)
+        read, written = generator.integers(0, 5, count), generator.integers(0, 6, count)
+        expected = [
+            (of_read[:r].sum() + a, of_written[:w].sum() + b)
+            for r, w in zip(read, written, strict=True)
+            for b in range(of_written[w])
+            for a in range(of_read[r])
+        ]
+        found = spread(read, written, of_read, of_written)
+        assert list(zip(*found, strict=True)) == expected
 
 
 @pytest.mark.parametrize("reverse", [False, True])

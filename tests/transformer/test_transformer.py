@@ -8,7 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers.equations import assert_scored_alone, random_pairs, transformer_log_probs
+from helpers.equations import (
+    assert_scored_alone,
+    random_pairs,
+    transformer_log_probs,
+    transformer_scores,
+)
 from helpers.models import TRANSFORMER_SIZES, random_model
 
 from moses_feature.networks.direction import Direction
@@ -56,6 +61,17 @@ def test_numpy_follows_the_equations(model, scorer):
     for of_words, (source, target) in zip(found, pairs, strict=True):
         expected = transformer_log_probs(model, source, target)
         np.testing.assert_allclose(of_words, expected, atol=2e-5)
+
+
+def test_the_alignments_that_links_guide(model):
+    """The first head of the last layer, of words and of END."""
+    pairs = [([2, 3, 4], [5, 6]), ([2, 3], [5, 7, 3, 4]), ([8], [])]
+    links = np.array([[0, 0, 2], [0, 1, 0], [0, 2, 3], [1, 4, 2], [1, 3, 0], [2, 0, 1]])
+    with torch.no_grad():
+        *_, found = _of_torch(model, pairs, links=torch.from_numpy(links.T))
+    for (pair, written, read), log_prob in zip(links, found, strict=True):
+        shares = transformer_scores(model, *pairs[pair])[1]
+        assert log_prob.item() == pytest.approx(np.log(shares[written, read]), abs=1e-5)
 
 
 def test_a_score_does_not_depend_on_the_pairs_beside_it(model, scorer):

@@ -121,11 +121,17 @@ def test_the_damage_of_pieces_is_found(run, tmp_path):
     )
 
 
-def test_what_does_not_go_together(run):
+def test_guided_by_links(run):
+    """The log shows what is learnt of them; a run goes on with the same links alone."""
     Path("links").write_text("0-0\n" * 400)
+    log = train(run, "m", *TRANSFORMER, "--alignment", "links", "--updates", 2).stderr
+    assert ", alignments " in log
+    refused = train(run, "m", *TRANSFORMER, "--updates", 4, "--resume", exit_code=1).stderr
+    assert "no word alignment, found word alignment as it was then" in refused
+
+
+def test_what_does_not_go_together(run):
     for options, message in (
-        (("--alignment", "links"), "--alignment is of words: not with --subwords"),
-        (("--alignment", "links", "--subwords", 0), "a Transformer does not learn from links"),
         (("--hidden", 5), "--hidden: this network has none"),
         (("--units", 25), "units: expected a multiple of 2 x 2 heads"),
         (("--subwords", 20), "subwords: expected 300 at least, found 20"),

@@ -88,10 +88,6 @@ class SentenceOptions:
 
     def settings(self, device: torch.device) -> SentenceSettings:
         """Return the settings of training on a device."""
-        if self.subwords is not None and self.alignment is not None:
-            raise UsageError("--alignment is of words: not with --subwords")
-        if self.architecture == TRANSFORMER and self.alignment is not None:
-            raise UsageError("--alignment: a Transformer does not learn from links")
         sizes: SearchSizes | TransformerSizes
         if self.architecture == TRANSFORMER:
             sizes = self.size.on(device, TRANSFORMER_PRESETS)
