@@ -8,6 +8,8 @@ Axes: B sentence pairs, N source positions, M target positions, D units, V targe
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -97,19 +99,17 @@ class Transformer(PairNetwork):
             self._placed(source, self.source_embedding.weight), src_key_padding_mask=padding
         )
         previous = functional.pad(target[:, :-1], (1, 0), value=END)
-        queries: list[Tensor] = []
         attention = self.decoder.layers[-1].multihead_attn
-        watch = attention.register_forward_pre_hook(lambda _, given: queries.append(given[0]))
-        written = self.decoder(
-            self._placed(previous, self.output_words.weight),
-            read,
-            tgt_mask=nn.Transformer.generate_square_subsequent_mask(
-                target.shape[1], device=target.device
-            ),
-            tgt_is_causal=True,
-            memory_key_padding_mask=padding,
-        )
-        watch.remove()
+        with _queries_to(attention) as queries:
+            written = self.decoder(
+                self._placed(previous, self.output_words.weight),
+                read,
+                tgt_mask=nn.Transformer.generate_square_subsequent_mask(
+                    target.shape[1], device=target.device
+                ),
+                tgt_is_causal=True,
+                memory_key_padding_mask=padding,
+            )
         position = torch.arange(target.shape[1], device=target.device)
         real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
         before = written[real]  # (words, D)
@@ -124,10 +124,28 @@ class Transformer(PairNetwork):
         return tuple(found)
 
 
+@contextmanager
+def _queries_to(attention: nn.MultiheadAttention) -> Iterator[list[Tensor]]:
+    """Gather the queries (B, M, D) of each call of an attention."""
+    queries: list[Tensor] = []
+    hook = attention.register_forward_pre_hook(lambda _, given: queries.append(given[0]))
+    try:
+        yield queries
+    finally:
+        hook.remove()
+
+
 def _first_head(
     attention: nn.MultiheadAttention, queries: Tensor, keys: Tensor, padding: Tensor
 ) -> Tensor:
-    """Return the log probabilities (B, M, N) of an attention's first head; see `nn.Transformer`."""
+    """Return the log probabilities (B, M, N) of an attention's first head (Vaswani et al. 3.2).
+
+    Args:
+        attention: the attention.
+        queries: (B, M, D), before they are projected.
+        keys: (B, N, D), before they are projected.
+        padding: (B, N) 1 behind the end of each source sentence.
+    """
     units, width = attention.embed_dim, attention.head_dim
     weight, bias = attention.in_proj_weight, attention.in_proj_bias
     query = functional.linear(queries, weight[:width], bias[:width])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -240,15 +242,8 @@ def _normal(p: dict[str, np.ndarray], name: str, x: np.ndarray) -> np.ndarray:
     return scaled * p[f"{name}.weight"] + p[f"{name}.bias"]
 
 
-def _attention(
-    p: dict[str, np.ndarray],
-    of: str,
-    heads: int,
-    x: np.ndarray,
-    read: np.ndarray,
-    hidden: np.ndarray | None,
-) -> np.ndarray:
-    found = [shares @ values for shares, values in _heads(p, of, heads, x, read, hidden)]
+def _attention(p: dict[str, np.ndarray], of: str, *given: Any) -> np.ndarray:
+    found = [shares @ values for shares, values in _heads(p, of, *given)]
     return np.hstack(found) @ p[f"{of}out_proj.weight"].T + p[f"{of}out_proj.bias"]
 
 

@@ -53,8 +53,7 @@ def translate_command(models: tuple[str, ...], beam: int, alignment_out: str | N
     """
     from moses_feature.rescoring.ctranslate2 import CTranslate2Model, is_ctranslate2
 
-    if any(map(is_ctranslate2, models)):
-        model = next(filter(is_ctranslate2, models))
+    if model := next(filter(is_ctranslate2, models), None):
         if len(models) > 1:
             raise UsageError(f"{model}: a model of CTranslate2 translates alone")
         if alignment_out is not None:
