@@ -81,7 +81,7 @@ class PieceVocabulary(Vocabulary):
         words: list[bytes] = []
         for number in ids:
             piece = self._spelling(number)
-            begins = piece.startswith(mark) and not self._is_byte(number)
+            begins = piece.startswith(mark) and not self.is_byte(number)
             if begins or not words:
                 words.append(piece.removeprefix(mark) if begins else piece)
             else:
@@ -93,7 +93,7 @@ class PieceVocabulary(Vocabulary):
         return super().words(self.ids(words))
 
     def _spelling(self, number: int) -> bytes:
-        if self._is_byte(number):
+        if self.is_byte(number):
             byte = number - FIRST_BYTE
             return REPLACEMENT if byte in NEVER else bytes([byte])
         if number < len(SYMBOLS):
@@ -101,7 +101,8 @@ class PieceVocabulary(Vocabulary):
         return self.shortlist[number - len(SYMBOLS)]
 
     @staticmethod
-    def _is_byte(number: int) -> bool:
+    def is_byte(number: int) -> bool:
+        """Return whether a piece is a single byte."""
         return FIRST_BYTE <= number < FIRST_BYTE + BYTES
 
     def lengths(self, words: Iterable[bytes]) -> list[int]:

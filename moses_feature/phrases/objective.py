@@ -18,6 +18,7 @@ from torch import Tensor
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.networks.pair_network import begin_with_frequencies, network_of
+from moses_feature.networks.phrases import Phrases
 from moses_feature.networks.softmax import WordSample, WordSampler
 from moses_feature.networks.vocabulary import END, Vocabulary
 from moses_feature.phrases.model import PhraseModel, save_model
@@ -164,10 +165,14 @@ class PhraseObjective:
         """Return the network's inputs: words and lengths of both sides, the sample."""
         tensors = [
             torch.from_numpy(array).to(self.device, non_blocking=True)
-            for side in (self._data.pairs.source, self._data.pairs.target)
-            for array in side.padded(rows, END)
+            for side in self.words(rows, training=network.training)
+            for array in side.padded(np.arange(len(side)), END)
         ]
         return *tensors, self._sample if network.training else None
+
+    def words(self, rows: Rows, training: bool) -> list[Phrases]:  # noqa: ARG002
+        """Return both sides of some pairs, as the network is to read and write them."""
+        return [side.some(rows) for side in (self._data.pairs.source, self._data.pairs.target)]
 
     def shown(self, held_out: dict[str, float]) -> str:
         """Return the held-out loss, and the mean of |log Z| if training keeps it small."""

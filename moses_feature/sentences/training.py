@@ -19,12 +19,14 @@ import torch
 
 from moses_feature import __version__
 from moses_feature.moses.words import WordOptions
+from moses_feature.networks.phrases import Phrases
 from moses_feature.networks.pieces import PieceVocabulary
 from moses_feature.networks.vocabulary import Shortlists
 from moses_feature.phrases.objective import PhraseData, PhraseObjective
 from moses_feature.phrases.pairs import PairCollection
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.sentences.bpe_dropout import BpeDropout
 from moses_feature.sentences.settings import SentenceData, SentenceSettings
 from moses_feature.sentences.texts import Links, SentencePairs, learnt_pieces
 from moses_feature.training.objective import Rows, Terms
@@ -57,6 +59,11 @@ class SentenceObjective(PhraseObjective):
         super().__init__(data, settings, device)
         self._links = links
         self._smoothing = settings.label_smoothing
+        self._dropouts = [
+            BpeDropout(side, settings.bpe_dropout, settings.seed)
+            for side in (data.source, data.target)
+            if settings.bpe_dropout and isinstance(side, PieceVocabulary)
+        ]
         if isinstance(data.target, PieceVocabulary):
             self.loss_name, self.unit = "loss per target subword", " nats per subword"
 
@@ -75,6 +82,13 @@ class SentenceObjective(PhraseObjective):
             penalties.append(self._smoothing * (log_probs - more.pop()).sum())
         penalty = torch.stack(penalties).sum() if penalties else None
         return Terms(log_probs, log_norms if self.norm_penalty else None, penalty)
+
+    def words(self, rows: Rows, training: bool) -> list[Phrases]:
+        """Return both sides of some pairs, in training perhaps in other pieces."""
+        sides = super().words(rows, training)
+        if self._dropouts and training:
+            return [of.split(side) for of, side in zip(self._dropouts, sides, strict=True)]
+        return sides
 
     def shown(self, held_out: dict[str, float]) -> str:
         """Return the held-out loss, and the cross-entropy of the alignments."""

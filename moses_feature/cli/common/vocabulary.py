@@ -94,7 +94,7 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     THREADS: "jobs threads",
     ABOVE_ZERO: "column-weight epochs learning-rate minutes time-limit",
     ZERO_OR_MORE: "self-normalisation settled",
-    SHARE: "annealing cooldown dropout held-out label-smoothing",
+    SHARE: "annealing bpe-dropout cooldown dropout held-out label-smoothing",
     ANY_NUMBER: "least perplexity ratio temperature weight",
     click.STRING: "algorithm aligner architecture bound case decoder device dtype escaped fixed "
     "format frequency heuristic host kind metric moses moses-options optimizer phrase preset prune "

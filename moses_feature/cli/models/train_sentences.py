@@ -64,6 +64,7 @@ class SentenceOptions:
     self_normalisation: float
     sample: int | None
     label_smoothing: float
+    bpe_dropout: float
     subwords: int | None
     shortlist: int
     min_count: int
@@ -80,6 +81,10 @@ class SentenceOptions:
             if given["cooldown"] and not typed(NO_ANNEALING):
                 given |= NO_ANNEALING
         given["subwords"] = given["subwords"] or None
+        if given["bpe_dropout"] and not given["subwords"]:
+            raise UsageError("--bpe-dropout leaves out merges of subwords: give --subwords")
+        if given["bpe_dropout"] and given["alignment"]:
+            raise UsageError("--bpe-dropout splits words anew each time, --alignment links pieces")
         size = SizeOptions.from_options(given, SearchSizes, TransformerSizes)
         direction = take(Direction, given)
         return take(
@@ -99,6 +104,7 @@ class SentenceOptions:
             self_normalisation=self.self_normalisation,
             sample=self.sample,
             label_smoothing=self.label_smoothing,
+            bpe_dropout=self.bpe_dropout,
         )
 
     def data(self, source: str, target: str) -> SentenceData:
@@ -146,6 +152,13 @@ sentence_options = OptionGroup(
         "shortlist: no word is unknown. 0 for whole words.",
         default=0,
         within=WholeRange(0, MOST_SUBWORDS),
+    ),
+    option(
+        "bpe-dropout",
+        "Probability that a merge of two subwords is left out in training, so that words are split "
+        "in many ways; 0.1 is usual.",
+        default=DEFAULTS.bpe_dropout,
+        within=FiniteRange(0, 1, max_open=True),
     ),
     option(
         "label-smoothing",
