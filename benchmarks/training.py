@@ -69,8 +69,9 @@ def measure(
 ) -> None:
     """Print pairs and target words per second of the twin and of the trainer."""
     settings = TrainingSettings(sizes=PRESETS[preset], updates=updates)
+    rows = np.flatnonzero(~pairs.held_out)
     sampler = BatchSampler(
-        pairs, np.flatnonzero(~pairs.held_out), settings.batch_size, 1, settings.pool
+        lambda some, _: pairs.sides(some), rows, settings.batch_size, 1, settings.pool
     )
     batches = [sampler.batch(update) for update in range(updates)]
     words = sum(int(pairs.target.lengths(rows).sum()) + len(rows) for rows in batches)

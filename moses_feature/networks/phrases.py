@@ -215,7 +215,7 @@ def phrase_hash(*sides: Sequence[bytes]) -> int:
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
 
-def mixed(hashes: Hashes, seed: int) -> Hashes:
+def mixed(hashes: Hashes, seed: int | Sequence[int]) -> Hashes:
     """Mix hashes with a seed (finaliser of SplitMix64), so that each seed gives another order."""
     mixed = hashes ^ np.random.default_rng(seed).integers(1 << 63, dtype=np.uint64)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

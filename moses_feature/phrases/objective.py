@@ -6,7 +6,7 @@ Cho et al. 2014 ignore the frequencies of phrase pairs in training.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -38,12 +38,24 @@ class BatchSampler:
     taken in random order. Every pair is thus equally likely in any update, and padding is small.
     The batch of an update depends only on (seed, update), so a resumed run continues with the same
     batches.
+
+    Args:
+        words: returns both sides of the pairs of some rows, as they are in an epoch.
+        rows: the rows to draw.
+        batch_size: the pairs of an update.
+        seed: of the order.
+        pool: batches that are sorted together.
     """
 
     def __init__(
-        self, pairs: PhrasePairs, rows: NDArray[np.int64], batch_size: int, seed: int, pool: int
+        self,
+        words: Callable[[Rows, int], list[Phrases]],
+        rows: NDArray[np.int64],
+        batch_size: int,
+        seed: int,
+        pool: int,
     ) -> None:
-        self._pairs = pairs
+        self._words = words
         self._rows = rows.astype(np.uint32)
         self._batch_size = batch_size
         self._seed = seed
@@ -63,7 +75,7 @@ class BatchSampler:
     def _batches(self, epoch: int, pool: int) -> list[NDArray[np.uint32]]:
         size = self._batches_of_pool * self._batch_size
         rows = self._epoch_order(epoch)[pool * size : (pool + 1) * size]
-        lengths = (self._pairs.source.lengths(rows), self._pairs.target.lengths(rows))
+        lengths = [np.diff(side.offsets) for side in self._words(rows, epoch)]
         rows = rows[np.lexsort(lengths)]
         batches = np.split(rows, range(self._batch_size, len(rows), self._batch_size))
         np.random.default_rng([self._seed, epoch, pool]).shuffle(batches)
@@ -127,9 +139,10 @@ class PhraseObjective:
         lengths = pairs.target.lengths(held_out_rows)
         self._held_out_rows = held_out_rows[np.argsort(lengths, kind="stable")]
         self._sampler = BatchSampler(
-            pairs, training_rows, settings.batch_size, settings.seed, settings.pool
+            self.words, training_rows, settings.batch_size, settings.seed, settings.pool
         )
         self.updates_per_epoch = self._sampler.updates_per_epoch
+        self._epoch = 0
         self.evaluate_every = min(self.updates_per_epoch, EVALUATE_AT_MOST_EVERY)
         self._samples: WordSampler | None = None
         self._sample: WordSample | None = None
@@ -146,6 +159,7 @@ class PhraseObjective:
 
     def batch(self, update: int) -> Rows:
         """Return the pairs of an update; also draw its sample of words."""
+        self._epoch = update // self.updates_per_epoch
         if self._samples is not None:
             self._sample = self._samples.sample(update)
         return self._sampler.batch(update)
@@ -165,14 +179,14 @@ class PhraseObjective:
         """Return the network's inputs: words and lengths of both sides, the sample."""
         tensors = [
             torch.from_numpy(array).to(self.device, non_blocking=True)
-            for side in self.words(rows, training=network.training)
+            for side in self.words(rows, self._epoch if network.training else None)
             for array in side.padded(np.arange(len(side)), END)
         ]
         return *tensors, self._sample if network.training else None
 
-    def words(self, rows: Rows, training: bool) -> list[Phrases]:  # noqa: ARG002
-        """Return both sides of some pairs, as the network is to read and write them."""
-        return [side.some(rows) for side in (self._data.pairs.source, self._data.pairs.target)]
+    def words(self, rows: Rows, epoch: int | None) -> list[Phrases]:  # noqa: ARG002
+        """Return both sides of some pairs, as they are learnt in an epoch; None: not learnt."""
+        return self._data.pairs.sides(rows)
 
     def shown(self, held_out: dict[str, float]) -> str:
         """Return the held-out loss, and the mean of |log Z| if training keeps it small."""

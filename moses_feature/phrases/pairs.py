@@ -154,6 +154,10 @@ class PhrasePairs:
     def __len__(self) -> int:
         return len(self.source)
 
+    def sides(self, rows: NDArray[np.integer]) -> list[Phrases]:
+        """Return both sides of some pairs."""
+        return [self.source.some(rows), self.target.some(rows)]
+
 
 class _Side:
     """One side of the pairs while they are read; provisional ids in the order of appearance."""

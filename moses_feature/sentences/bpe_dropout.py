@@ -9,10 +9,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import torch
 
-from moses_feature.networks.phrases import Phrases, phrase_hash
+from moses_feature.networks.phrases import Phrases, mixed, phrase_hash
 from moses_feature.networks.pieces import MARK, PieceVocabulary
+from moses_feature.runtime.arrays import Integers
+from moses_feature.training.objective import Rows
 
 SPLITS = 32
 """The ways in which a word may be split, one of which is drawn each time."""
@@ -33,12 +34,17 @@ class BpeDropout:
         self._seed = seed
         self._splits: dict[bytes, list[list[int]]] = {}
 
-    def split(self, phrases: Phrases) -> Phrases:
-        """Return the same words in other pieces, drawn with PyTorch's random numbers."""
-        ids, vocabulary = phrases.ids.tolist(), self._vocabulary
-        ends = phrases.offsets.tolist()
-        sentences = [vocabulary.words(ids[begin:end]) for begin, end in pairwise(ends)]
-        drawn = iter(torch.randint(SPLITS, (sum(map(len, sentences)),)).tolist())
+    def split(self, phrases: Phrases, rows: Rows, epoch: int) -> Phrases:
+        """Return the same words in other pieces.
+
+        Args:
+            phrases: sentences.
+            rows: their numbers in the text.
+            epoch: each splits them in another way.
+        """
+        ids, ends = phrases.ids.tolist(), phrases.offsets.tolist()
+        sentences = [self._vocabulary.words(ids[begin:end]) for begin, end in pairwise(ends)]
+        drawn = iter(self._drawn(rows, np.array([len(words) for words in sentences]), epoch))
         return Phrases.pack(
             [
                 [piece for word in words for piece in self._splits_of(word)[next(drawn)]]
@@ -46,15 +52,24 @@ class BpeDropout:
             ]
         )
 
+    def _drawn(self, rows: Rows, lengths: Integers, epoch: int) -> list[int]:
+        """Return which of its splits each word takes; it depends on row, place and epoch alone."""
+        place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        words = (np.repeat(rows, lengths).astype(np.uint64) << np.uint64(32)) + place.astype(
+            np.uint64
+        )
+        drawn: list[int] = (mixed(words, [self._seed, epoch]) % np.uint64(SPLITS)).tolist()
+        return drawn
+
     def _splits_of(self, word: bytes) -> list[list[int]]:
         found = self._splits.get(word)
         if found is None:
             random = np.random.default_rng([self._seed, phrase_hash([word])])
-            found = [self._drawn(word, random) for _ in range(SPLITS)]
+            found = [self._split(word, random) for _ in range(SPLITS)]
             self._splits[word] = found
         return found
 
-    def _drawn(self, word: bytes, random: np.random.Generator) -> list[int]:
+    def _split(self, word: bytes, random: np.random.Generator) -> list[int]:
         usual, index = self._vocabulary.pieces(word), self._vocabulary.index
         if len(usual) > 1 and any(map(self._vocabulary.is_byte, usual)):
             return usual  # it has characters that no piece has

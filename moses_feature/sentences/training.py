@@ -83,12 +83,13 @@ class SentenceObjective(PhraseObjective):
         penalty = torch.stack(penalties).sum() if penalties else None
         return Terms(log_probs, log_norms if self.norm_penalty else None, penalty)
 
-    def words(self, rows: Rows, training: bool) -> list[Phrases]:
-        """Return both sides of some pairs, in training perhaps in other pieces."""
-        sides = super().words(rows, training)
-        if self._dropouts and training:
-            return [of.split(side) for of, side in zip(self._dropouts, sides, strict=True)]
-        return sides
+    def words(self, rows: Rows, epoch: int | None) -> list[Phrases]:
+        """Return both sides of some pairs, perhaps in other pieces in each epoch."""
+        sides = super().words(rows, epoch)
+        if epoch is None or not self._dropouts:
+            return sides
+        both = zip(self._dropouts, sides, strict=True)
+        return [dropout.split(side, rows, epoch) for dropout, side in both]
 
     def shown(self, held_out: dict[str, float]) -> str:
         """Return the held-out loss, and the cross-entropy of the alignments."""

@@ -50,6 +50,8 @@ COOLDOWN = {"cooldown": 0.6}
 """Another one if there is a budget."""
 NO_ANNEALING = {"annealing": 1.0}
 """And another one if there is a cooldown."""
+POOL = 200
+"""Batches of a Transformer that are sorted by length together: its batches are small."""
 BUDGETS = "updates", "epochs", "minutes"
 MOST_SUBWORDS = 64_000
 
@@ -95,12 +97,13 @@ class SentenceOptions:
         """Return the settings of training on a device."""
         sizes: SearchSizes | TransformerSizes
         if self.architecture == TRANSFORMER:
-            sizes = self.size.on(device, TRANSFORMER_PRESETS)
+            sizes, pool = self.size.on(device, TRANSFORMER_PRESETS), POOL
         else:
-            sizes = self.size.on(device, SEARCH_PRESETS)
+            sizes, pool = self.size.on(device, SEARCH_PRESETS), SentenceSettings.pool
         return SentenceSettings(
             **vars(self.run),
             sizes=sizes,
+            pool=pool,
             self_normalisation=self.self_normalisation,
             sample=self.sample,
             label_smoothing=self.label_smoothing,
