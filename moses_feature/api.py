@@ -24,8 +24,7 @@ from moses_feature.moses.phrase_table import (
     SCORES,
     SOURCE,
     TARGET,
-    count_scores,
-    split_fields,
+    checked_fields,
     tokens,
 )
 from moses_feature.moses.words import WordError
@@ -84,8 +83,7 @@ def read_table(path: TextPath) -> Iterator[TableEntry]:
     """
     with LineReader(path) as reader:
         for line in reader:
-            fields = split_fields(line, reader.path, reader.line_number)
-            count_scores(fields[SCORES], reader.path, reader.line_number)
+            fields = checked_fields(line, reader.path, reader.line_number)
             source, target = (_text(fields[side]) for side in (SOURCE, TARGET))
             scores = tuple(map(float, fields[SCORES].split()))
             if not all(map(math.isfinite, scores)):

@@ -50,10 +50,11 @@ def filtered(ini: MosesIni, sentences: Sequence[Sentence], directory: Path) -> P
                 f"filtered, found {feature.kind}"
             )
         if feature.kind in FILTERED:
-            paths[feature.name] = directory.absolute() / f"{feature.name}.gz"
-            _filter(with_or_without_gz(feature.path), paths[feature.name], sources)
+            filtered = directory.absolute() / f"{feature.name}.gz"
+            _filter(with_or_without_gz(feature.path), filtered, sources)
+            paths[feature.path] = str(filtered)
     path = directory / "moses.ini"
-    ini.with_paths(paths).write(path)
+    ini.with_files(paths).write(path)
     return path
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -123,9 +123,6 @@ def with_mean(projection: Floats32, frequencies: NDArray[np.float64]) -> Floats3
     return np.vstack([projection, mean.astype(np.float32)])
 
 
-EVALUATION_BATCH = 1024
-
-
 class PackedNgrams(Protocol):
     """Words to predict, and their contexts."""
 
@@ -175,6 +172,7 @@ class NgramObjective:
     sign = 1
     unit = " nats per word"
     starts_trained = False
+    evaluation_batch = 1024
 
     def __init__(
         self,
@@ -193,12 +191,12 @@ class NgramObjective:
         predicted = data.ngrams.predicted()
         rows: Rows = np.flatnonzero(predicted & ~data.held_out).astype(smallest)
         self._rows = rows
-        self._held_out_rows = np.flatnonzero(predicted & data.held_out)
-        if len(self._held_out_rows) == 0:
+        self.held_out = np.flatnonzero(predicted & data.held_out)
+        if len(self.held_out) == 0:
             logger.warning(
                 "too few sentences to hold some out: the held-out loss is the training loss"
             )
-            self._held_out_rows = self._rows.astype(np.int64)
+            self.held_out = self._rows.astype(np.int64)
         self._order: tuple[int, Rows] | None = None
         self.updates_per_epoch = -(-len(self._rows) // settings.batch_size)
         self.evaluate_every = self.updates_per_epoch
@@ -214,12 +212,6 @@ class NgramObjective:
             self._order = epoch, random.permutation(self._rows)
         size = self._settings.batch_size
         return self._order[1][index * size : (index + 1) * size]
-
-    def held_out_batches(self) -> Iterator[Rows]:
-        """Yield the n-grams of the held-out sentences."""
-        rows = self._held_out_rows
-        for start in range(0, len(rows), EVALUATION_BATCH):
-            yield rows[start : start + EVALUATION_BATCH]
 
     def terms(self, network: torch.nn.Module, rows: Rows) -> Terms:
         """Return log p and log Z of the words of some n-grams."""

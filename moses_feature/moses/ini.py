@@ -187,8 +187,8 @@ class MosesIni:
             if key in table.arguments:
                 lines[feature_line] = _with_argument(lines[feature_line], key, value)
             else:
-                lines[feature_line] = _with_new_argument(lines[feature_line], key, value)
-        lines[weight_line] = _with_weights(lines[weight_line], weights)
+                lines[feature_line] = _appended(lines[feature_line], f" {key}={value}")
+        lines[weight_line] = _appended(lines[weight_line], "".join(f" {w:g}" for w in weights))
         return MosesIni(self.path, b"\n".join(lines))
 
     def with_feature(self, line: str, name: str, weights: Sequence[float]) -> MosesIni:
@@ -239,15 +239,6 @@ class MosesIni:
             for comment in comments
         ]
         return MosesIni(self.path, b"\n".join([*top, *lines]))
-
-    def with_paths(self, paths: Mapping[str, Path]) -> MosesIni:
-        """Return an ini in which the named features read other files."""
-        lines = self._lines.copy()
-        for feature in self.features:
-            if feature.name in paths:
-                number = feature.line_number - 1
-                lines[number] = _with_argument(lines[number], "path", str(paths[feature.name]))
-        return MosesIni(self.path, b"\n".join(lines))
 
     def named_files(self) -> set[str]:
         """Return the files and folders that its features name, as the ini has them."""
@@ -406,12 +397,6 @@ def _with_argument(line: bytes, key: str, value: str) -> bytes:
     return re.sub(pattern, lambda _: argument, line, count=1)
 
 
-def _with_new_argument(line: bytes, key: str, value: str) -> bytes:
+def _appended(line: bytes, more: str) -> bytes:
     text = line.partition(b"#")[0].rstrip(b" \t\r")
-    return text + f" {key}={value}".encode(errors="surrogateescape") + line[len(text) :]
-
-
-def _with_weights(line: bytes, weights: Sequence[float]) -> bytes:
-    text = line.partition(b"#")[0].rstrip(b" \t\r")
-    added = "".join(f" {weight:g}" for weight in weights).encode()
-    return text + added + line[len(text) :]
+    return text + more.encode(errors="surrogateescape") + line[len(text) :]

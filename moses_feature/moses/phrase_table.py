@@ -79,3 +79,25 @@ def tokens(field: bytes) -> list[bytes]:
     if b"\t" in text:
         text = text.replace(b"\t", b" ")
     return [token for token in text.split(b" ") if token]
+
+
+def checked_fields(
+    line: bytes, path: str | Path, number: int, scores: int | None = None
+) -> list[bytes]:
+    """Split a line into its fields.
+
+    Args:
+        line: a line of a phrase table.
+        path: the table, for error messages.
+        number: the number of the line.
+        scores: the expected number of scores; None for any.
+
+    Raises:
+        FormatError: it is not a line of a phrase table, or has another number of scores.
+    """
+    fields = split_fields(line, path, number)
+    found = count_scores(fields[SCORES], path, number)
+    if scores is not None and found != scores:
+        expected = f"{scores} scores as in the lines before"
+        raise FormatError(path, expected, f"{found}", number)
+    return fields

@@ -16,11 +16,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from moses_feature.moses.words import WordOptions
-from moses_feature.networks.direction import Direction
 from moses_feature.networks.files import FOLDS, is_cross_fitted
 from moses_feature.networks.phrases import Hashes
-from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.model import PhraseModel, load_model
 from moses_feature.phrases.pairs import Folds
 from moses_feature.phrases.settings import MOST_FOLDS
@@ -32,9 +29,9 @@ SOURCES = "sources.safetensors"
 FORMAT_VERSION = 1
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class CrossFittedModel:
-    """K networks with the same shortlists.
+    """K networks with the same shortlists; all that they have in common is that of the first one.
 
     Attributes:
         networks: network k never saw the source phrases of fold k.
@@ -46,25 +43,10 @@ class CrossFittedModel:
     folds: Folds
     sources: Hashes
 
-    @property
-    def source(self) -> Vocabulary:
-        """The shortlist of the source side."""
-        return self.networks[0].source
-
-    @property
-    def target(self) -> Vocabulary:
-        """The shortlist of the target side."""
-        return self.networks[0].target
-
-    @property
-    def direction(self) -> Direction:
-        """The direction in which the networks read and write pairs."""
-        return self.networks[0].direction
-
-    @property
-    def words(self) -> WordOptions:
-        """How tokens became words when the networks were trained."""
-        return self.networks[0].words
+    def __post_init__(self) -> None:
+        first = self.networks[0]
+        self.source, self.target, self.words = first.source, first.target, first.words
+        self.escaped, self.direction, self.seed = first.escaped, first.direction, first.seed
 
     @property
     def training(self) -> Json:
@@ -80,16 +62,6 @@ class CrossFittedModel:
             hashed.update(network.digest.encode())
         hashed.update(self.sources.tobytes())
         return hashed.hexdigest()
-
-    @property
-    def seed(self) -> int | None:
-        """The seed of the networks' training."""
-        return self.networks[0].seed
-
-    @property
-    def escaped(self) -> bool:
-        """Whether the words of the shortlists are escaped."""
-        return self.networks[0].escaped
 
 
 def fold_directory(directory: Path, fold: int) -> Path:

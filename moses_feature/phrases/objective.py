@@ -6,7 +6,7 @@ Cho et al. 2014 ignore the frequencies of phrase pairs in training.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -88,7 +88,6 @@ class BatchSampler:
         return self._order[1]
 
 
-EVALUATION_BATCH = 256
 EVALUATE_AT_MOST_EVERY = 5000
 
 
@@ -125,6 +124,7 @@ class PhraseObjective:
     sign = 1
     unit = " nats per word"
     starts_trained = False
+    evaluation_batch = 256
 
     def __init__(self, data: PhraseData, settings: TrainingSettings, device: torch.device) -> None:
         self._data = data
@@ -137,7 +137,7 @@ class PhraseObjective:
             logger.warning("a single source phrase: the held-out loss is the training loss")
             held_out_rows = training_rows
         lengths = pairs.target.lengths(held_out_rows)
-        self._held_out_rows = held_out_rows[np.argsort(lengths, kind="stable")]
+        self.held_out = held_out_rows[np.argsort(lengths, kind="stable")]
         self._sampler = BatchSampler(
             self.words, training_rows, settings.batch_size, settings.seed, settings.pool
         )
@@ -163,12 +163,6 @@ class PhraseObjective:
         if self._samples is not None:
             self._sample = self._samples.sample(update)
         return self._sampler.batch(update)
-
-    def held_out_batches(self) -> Iterator[Rows]:
-        """Yield the pairs of the held-out source phrases, short ones first."""
-        rows = self._held_out_rows
-        for start in range(0, len(rows), EVALUATION_BATCH):
-            yield rows[start : start + EVALUATION_BATCH]
 
     def terms(self, network: torch.nn.Module, rows: Rows) -> Terms:
         """Return log p of all target words of some pairs."""

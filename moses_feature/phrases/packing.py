@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,20 +88,6 @@ class Packed:
     unknown_target: Integers
 
 
-class AnyPacker(Protocol):
-    """Packs phrase pairs for a model."""
-
-    @property
-    def sides(self) -> tuple[Vocabulary, Vocabulary]:
-        """The vocabularies of the source side and the target side of pairs."""
-
-    def pack(self, pairs: Sequence[WordPair]) -> Packed:
-        """Pack phrase pairs, given as source and target words."""
-
-    def pack_numbered(self, source: Phrases, target: Phrases) -> Packed:
-        """Pack phrase pairs, given as ids in the vocabularies of both sides."""
-
-
 @dataclass(frozen=True)
 class Packer:
     """Packs phrase pairs for a model of one network.
@@ -125,12 +110,8 @@ class Packer:
 
     def pack(self, pairs: Sequence[WordPair]) -> Packed:
         """Pack phrase pairs, given as source and target words."""
-        return self.pack_numbered(*self.numbered(pairs))
-
-    def numbered(self, pairs: Sequence[WordPair]) -> tuple[Phrases, Phrases]:
-        """Return the ids of both sides of pairs."""
         source, target = self.sides
-        return (
+        return self.pack_numbered(
             Phrases.pack([source.ids(words) for words, _ in pairs]),
             Phrases.pack([target.ids(words) for _, words in pairs]),
         )
@@ -161,44 +142,33 @@ def pack_ids(source: Phrases, target: Phrases) -> Packed:
     )
 
 
-@dataclass(frozen=True)
-class CrossFittedPacker:
+@dataclass(frozen=True, kw_only=True)
+class CrossFittedPacker(Packer):
     """Packs each pair for the network that never saw its source phrase.
 
     A source phrase that no network saw is scored by all of them, with equal shares.
 
     Attributes:
-        packer: packs for the shortlists, which all networks share.
         folds: the partition.
         sources: the hashes of the source phrases of all folds, ascending.
     """
 
-    packer: Packer
     folds: Folds
     sources: Hashes
 
-    @property
-    def sides(self) -> tuple[Vocabulary, Vocabulary]:
-        """The vocabularies of the source side and the target side of pairs."""
-        return self.packer.sides
-
-    def pack(self, pairs: Sequence[WordPair]) -> Packed:
-        """Pack phrase pairs, given as source and target words."""
-        return self.pack_numbered(*self.packer.numbered(pairs))
-
     def pack_numbered(self, source: Phrases, target: Phrases) -> Packed:
         """Pack phrase pairs, given as ids in the vocabularies of both sides."""
-        read, written = self.packer.read_and_written(source, target)
+        read, written = self.read_and_written(source, target)
         hashes = phrase_hashes(read)
         fold = self.folds.of(hashes)
         new = ~self._known(hashes)
-        whole = self.packer.pack_numbered(source, target)
         parts = []
         for number in range(self.folds.count):
             rows = np.flatnonzero((fold == number) | new)
             parts.append((rows, PackedPairs.of_ids(read.some(rows), written.some(rows))))
         shares = np.where(new, 1.0 / self.folds.count, 1.0)
-        return replace(whole, parts=parts, shares=shares)
+        unknown = _unknown_words(source), _unknown_words(target)
+        return Packed(parts, shares, np.diff(written.offsets) + 1, *unknown)
 
     def _known(self, hashes: Hashes) -> NDArray[np.bool_]:
         places = np.searchsorted(self.sources, hashes).clip(max=len(self.sources) - 1)

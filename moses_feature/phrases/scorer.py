@@ -28,7 +28,6 @@ from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.cross_fitting import CrossFittedModel
 from moses_feature.phrases.model import PhraseModel
 from moses_feature.phrases.packing import (
-    AnyPacker,
     CrossFittedPacker,
     Packed,
     PackedPairs,
@@ -87,7 +86,7 @@ class Scorer:
     def __init__(
         self,
         networks: Sequence[PairNetwork],
-        packer: AnyPacker,
+        packer: Packer,
         device: torch.device,
         dtype: Dtype = "float32",
         threads: int | None = None,
@@ -200,27 +199,12 @@ def scorer_of(
     return Scorer(networks, packer_of(model), device, dtype, threads, normalised=subtracts)
 
 
-def packer_of(model: PhraseModel | CrossFittedModel) -> AnyPacker:
+def packer_of(model: PhraseModel | CrossFittedModel) -> Packer:
     """Return the packer for the networks of a model."""
-    packer = Packer(model.source, model.target, model.direction)
+    shared = model.source, model.target, model.direction
     if isinstance(model, PhraseModel):
-        return packer
-    return CrossFittedPacker(packer, model.folds, model.sources)
-
-
-class AnyScorer(Protocol):
-    """Scores pairs that were packed for it.
-
-    Attributes:
-        helpers: how many packing processes can keep it busy.
-    """
-
-    @property
-    def helpers(self) -> int:
-        """See above."""
-
-    def score_packed(self, packed: Packed) -> Scores:
-        """Score phrase pairs."""
+        return Packer(*shared)
+    return CrossFittedPacker(*shared, folds=model.folds, sources=model.sources)
 
 
 class Ensemble:
@@ -242,3 +226,6 @@ class Ensemble:
         first = found[0]
         log_probs = np.add.reduceat(words, first.offsets[:-1]) if len(first.log_probs) else words
         return replace(first, word_log_probs=words, log_probs=log_probs)
+
+
+AnyScorer = Scorer | Ensemble

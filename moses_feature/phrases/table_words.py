@@ -11,7 +11,6 @@ from typing import Literal, Protocol
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.direction import Direction
 from moses_feature.networks.vocabulary import Vocabulary
-from moses_feature.runtime.files import Json
 
 
 class AnyModel(Protocol):
@@ -30,16 +29,8 @@ class AnyModel(Protocol):
         """How tokens became words in training."""
 
     @property
-    def training(self) -> Json:
-        """Settings, results and provenance."""
-
-    @property
     def digest(self) -> str:
         """SHA-256 of everything that determines the scores."""
-
-    @property
-    def seed(self) -> int | None:
-        """The seed of training."""
 
     @property
     def direction(self) -> Direction:

@@ -81,13 +81,6 @@ class SentenceModel:
         self.normalised = not trained_self_normalised(self.training)
         self.network: Any = parts.load("inference")(sizes, files.weights, self.normalised)
 
-    @property
-    def seed(self) -> int | None:
-        """The seed of training, if it is known."""
-        settings = self.training.get("settings")
-        seed = settings.get("seed") if isinstance(settings, dict) else None
-        return seed if isinstance(seed, int) else None
-
     def ids(self, source: Sequence[bytes], target: Sequence[bytes]) -> tuple[list[int], list[int]]:
         """Return the ids of a pair as the network reads and writes it."""
         read, written = self.direction.sides(source, target)

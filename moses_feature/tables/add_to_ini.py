@@ -16,7 +16,7 @@ from moses_feature.moses.ini import MosesIni, moses_path
 from moses_feature.moses.ini_features import Feature
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest_lists import named
-from moses_feature.moses.phrase_table import SCORES, count_scores, split_fields
+from moses_feature.moses.phrase_table import SCORES, checked_fields
 from moses_feature.networks.architectures import RNNSEARCH, TRANSFORMER
 from moses_feature.networks.files import CONFIG, architecture_of
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
@@ -165,8 +165,7 @@ def first_line_scores(table: Path) -> int:
     """Return the number of scores in the first line of a phrase table."""
     with LineReader(table) as reader:
         for line in reader:
-            fields = split_fields(line, table, 1)
-            return count_scores(fields[SCORES], table, 1)
+            return len(checked_fields(line, table, 1)[SCORES].split())
     raise MosesFeatureError(f"{table}: expected lines of a phrase table, found an empty file")
 
 

@@ -24,18 +24,19 @@ from moses_feature.moses.phrase_table import (
     SOURCE,
     TARGET,
     append_scores,
+    checked_fields,
 )
 from moses_feature.moses.words import WordError, WordOptions
 from moses_feature.networks.phrases import Phrases
 from moses_feature.networks.vocabulary import SYMBOLS, UNKNOWN, Vocabulary
-from moses_feature.phrases.packing import AnyPacker, Packed, WordPair
+from moses_feature.phrases.packing import Packed, Packer, WordPair
 from moses_feature.runtime.arrays import Bytes, Floats, Integers
 from moses_feature.runtime.compiled import compiled
 from moses_feature.runtime.files import Json
 from moses_feature.runtime.strings import Strings, added, new_strings, slot_of
 from moses_feature.tables.scan import ScannedLines, scan
 from moses_feature.tables.settings import UNKNOWN_SOURCE_COLUMN, UNKNOWN_TARGET_COLUMN
-from moses_feature.tables.shards import Part, checked_fields
+from moses_feature.tables.shards import Part
 from moses_feature.tables.writer import compressed
 
 
@@ -97,14 +98,14 @@ class ScoredPart:
 class ColumnsOfModel:
     """The columns of a model: a probability, and penalties for unknown words.
 
-    names: names of the columns.
-    packer: the packer of the model.
-    words: how tokens become words.
+    Attributes:
+        names: names of the columns.
+        packer: the packer of the model.
         words: how tokens become words.
     """
 
     names: tuple[str, ...]
-    packer: AnyPacker
+    packer: Packer
     words: WordOptions
 
     def values(self, log_probs: Floats, packed: Packed) -> list[Floats]:

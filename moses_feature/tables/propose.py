@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from moses_feature.moses.phrase_table import (
     SOURCE,
     TARGET,
     append_scores,
-    count_scores,
+    checked_fields,
     split_fields,
     tokens,
 )
@@ -44,7 +44,7 @@ from moses_feature.tables.features_json import (
     write_features,
 )
 from moses_feature.tables.settings import ProposeSettings, is_probability
-from moses_feature.tables.shards import checked_fields, phrases_in_texts
+from moses_feature.tables.shards import phrases_in_texts
 from moses_feature.tables.writer import COMPRESSION
 
 NULL = b"NULL"
@@ -138,46 +138,6 @@ LEXICAL_COLUMNS = 1, 3
 """Columns of lex(source | target) and lex(target | source) in a table of Moses' training."""
 
 
-class ProposedLines:
-    """Makes the lines of proposed pairs.
-
-    The network's p(target | source) fills all columns of probabilities; the columns of lexical
-    weights have these if known, those of unknown words e^0, the last one the flag.
-
-    Args:
-        scores: the number of scores in a line of the table, without the flag.
-        augmented: the columns that a network has added to it, by name.
-        lexical: computes the lexical weights; None if they are not known.
-    """
-
-    def __init__(
-        self, scores: int, augmented: Mapping[str, int], lexical: LexicalWeights | None
-    ) -> None:
-        others = {place for name, place in augmented.items() if not is_probability(name)}
-        self._is_probability = [place not in others for place in range(scores)]
-        self._lexical = lexical
-
-    def line(self, source: bytes, target: bytes, log_prob: float, links: Links) -> bytes:
-        """Return the line of a pair.
-
-        Args:
-            source: the source phrase, one space between words.
-            target: the target phrase, one space between words.
-            log_prob: natural log of the network's p(target | source).
-            links: pairs of places of linked words, the source place first.
-        """
-        probability = math.exp(log_prob)
-        values = [probability if is_one else 1.0 for is_one in self._is_probability]
-        if self._lexical is not None:
-            weights = self._lexical.of_pair(source.split(b" "), target.split(b" "), links)
-            for column, weight in zip(LEXICAL_COLUMNS, weights, strict=True):
-                values[column] = weight
-        scores = b" ".join(b"%.6g" % value for value in values)
-        alignment = b" ".join(b"%d-%d" % link for link in links)
-        fields = source, target, b"%b %b" % (scores, FLAG), alignment, b"0 0 0"
-        return b" ||| ".join(fields) + b" ||| |||\n"
-
-
 def diagonal(source: int, target: int) -> list[tuple[int, int]]:
     """Return links along the diagonal, at least one for each of the words on either side."""
     steps = max(source, target)
@@ -216,19 +176,30 @@ class _New(NamedTuple):
     written: Written
 
 
-@dataclass
-class _Table:
-    """The result of the first pass over a table.
+def _line(
+    pair: _New, links: Links, of_network: Sequence[bool], lexical: LexicalWeights | None
+) -> bytes:
+    """Return the line of a pair.
 
-    Attributes:
-        lines: the number of lines.
-        scores: the number of scores in each line.
-        targets: the targets of the wanted source phrases.
+    The network's p(target | source) fills all columns of probabilities; the columns of lexical
+    weights have these if known, those of unknown words e^0, the last one the flag.
+
+    Args:
+        pair: the pair.
+        links: pairs of places of linked words, the source place first.
+        of_network: whether each column, without the flag, is a probability.
+        lexical: computes the lexical weights; None if they are not known.
     """
-
-    lines: int = 0
-    scores: int = 0
-    targets: dict[bytes, set[bytes]] = field(default_factory=dict)
+    probability = math.exp(pair.written.log_prob)
+    values = [probability if is_one else 1.0 for is_one in of_network]
+    if lexical is not None:
+        weights = lexical.of_pair(pair.source.split(b" "), pair.target.split(b" "), links)
+        for column, weight in zip(LEXICAL_COLUMNS, weights, strict=True):
+            values[column] = weight
+    scores = b" ".join(b"%.6g" % value for value in values)
+    alignment = b" ".join(b"%d-%d" % link for link in links)
+    fields = pair.source, pair.target, b"%b %b" % (scores, FLAG), alignment, b"0 0 0"
+    return b" ||| ".join(fields) + b" ||| |||\n"
 
 
 def propose(
@@ -260,35 +231,36 @@ def propose(
     lexical = LexicalWeights(settings.lexical) if settings.lexical else None
     texts, _ = phrases_in_texts(inputs)
     wanted = {phrase for phrase in texts if phrase.count(b" ") < settings.longest}
-    known = _read(table, wanted)
+    lines_read, scores, targets = _read(table, wanted)
     augmented = read_columns(table) if described_table(table) == Path(table).name else {}
-    proposals = Proposals(len(wanted), len(known.targets))
-    if lexical and known.scores <= max(LEXICAL_COLUMNS):
+    proposals = Proposals(len(wanted), len(targets))
+    if lexical and scores <= max(LEXICAL_COLUMNS):
         expected = "four scores as Moses' training makes them, for lexical weights"
-        raise FormatError(table, expected, f"{known.scores}", 1)
-    new = list(_new_pairs(generator, sorted(wanted), known.targets, settings, report))
+        raise FormatError(table, expected, f"{scores}", 1)
+    new = list(_new_pairs(generator, sorted(wanted), targets, settings, report))
     helped = {pair.source for pair in new}
     proposals.helped, proposals.lines = len(helped), len(new)
-    proposals.added = len(helped - known.targets.keys())
-    form = ProposedLines(known.scores, augmented, lexical)
+    proposals.added = len(helped - targets.keys())
+    others = {place for name, place in augmented.items() if not is_probability(name)}
+    of_network = [place not in others for place in range(scores)]
     lines = [
-        form.line(pair.source, pair.target, pair.written.log_prob, links)
+        _line(pair, links, of_network, lexical)
         for pair, links in zip(new, _links(generator, new), strict=True)
     ]
     if lexical and lines:
         lexical.check()
     with open_output(Path(output), COMPRESSION) as file:
-        file.writelines(_merged(table, known.scores, sorted(lines)))
+        file.writelines(_merged(table, scores, sorted(lines)))
     earlier = read_features(table) if augmented else {"table": table}
     facts = {
         **{name: value for name, value in earlier.items() if name != "columns"},
         "output": Path(output).name,
-        "lines_written": known.lines + len(new),
+        "lines_written": lines_read + len(new),
         "proposing_model_sha256": generator.model.digest,
         "proposed": {**asdict(settings), "inputs": list(inputs), **asdict(proposals)},
         "propose_command": command,
     }
-    write_features(output, {**augmented, PROPOSED_COLUMN: known.scores}, facts)
+    write_features(output, {**augmented, PROPOSED_COLUMN: scores}, facts)
     return proposals
 
 
@@ -300,26 +272,27 @@ def _check(generator: Generator) -> None:
         raise UsageError("expected a network for plain words, found one for factors or rules")
 
 
-def _read(table: str, wanted: set[bytes]) -> _Table:
-    """Read a table once, and check that it is in order."""
-    found, last = _Table(), b""
+def _read(table: str, wanted: set[bytes]) -> tuple[int, int, dict[bytes, set[bytes]]]:
+    """Read a table once, and check that it is in order.
+
+    Returns:
+        the number of lines, of scores in each, and the targets of the wanted source phrases.
+    """
+    targets: dict[bytes, set[bytes]] = {}
+    scores, last = None, b""
     with LineReader(table) as reader:
         for line in reader:
             number = reader.line_number
-            if number == 1:
-                fields = split_fields(line, table, number)
-                found.scores = count_scores(fields[SCORES], table, number)
-            fields = checked_fields(line, table, number, found.scores)
-            found.lines = number
+            fields = checked_fields(line, table, number, scores)
+            scores = len(fields[SCORES].split())
             if (key := _key(fields)) < last:
                 expected = "lines in the order of LC_ALL=C sort"
                 raise FormatError(table, expected, f"{shown(key)} after {shown(last)}", number)
             last = key
             source = b" ".join(tokens(fields[SOURCE]))
             if source in wanted:
-                targets = found.targets.setdefault(source, set())
-                targets.add(b" ".join(tokens(fields[TARGET])))
-    return found
+                targets.setdefault(source, set()).add(b" ".join(tokens(fields[TARGET])))
+        return reader.line_number, scores or 0, targets
 
 
 def _new_pairs(

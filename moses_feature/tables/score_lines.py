@@ -16,15 +16,13 @@ from moses_feature.moses.phrase_table import (
     SCORES,
     SOURCE,
     TARGET,
-    count_scores,
-    split_fields,
+    checked_fields,
     tokens,
 )
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
 from moses_feature.runtime.json_files import member
 from moses_feature.tables.features_json import features_json, read_columns, read_features
 from moses_feature.tables.settings import PROBABILITY_COLUMN, UNKNOWN_TARGET_COLUMN
-from moses_feature.tables.shards import checked_fields
 
 _LOWEST = math.exp(LOWEST_LOG_SCORE)
 LARGEST_PROBABILITY = 1.001
@@ -124,18 +122,16 @@ def phrases_of_table(table: str | Path, column: int) -> Iterator[tuple[bytes, li
 
 
 def _lines(reader: LineReader, column: int, penalty: int | None) -> Iterator[ScoreLine]:
-    scores = 0
+    scores = None
     for line in reader:
-        if not scores:
-            fields = split_fields(line, reader.path, reader.line_number)
-            scores = count_scores(fields[SCORES], reader.path, reader.line_number)
         fields = checked_fields(line, reader.path, reader.line_number, scores)
+        values = fields[SCORES].split()
+        scores = len(values)
         if not DIRECT_PROBABILITY < column < scores:
             raise MosesFeatureError(
                 f"{reader.path} at line {reader.line_number}: expected p(target | source) as third "
                 f"score and the network's as number {column + 1}, found {scores} scores"
             )
-        values = fields[SCORES].split()
         counts = fields[COUNTS].split() if len(fields) > COUNTS else []
         yield ScoreLine(
             b" ".join(tokens(fields[SOURCE])),

@@ -20,8 +20,7 @@ from moses_feature.moses.phrase_table import (
     SCORES,
     SEPARATOR,
     SOURCE,
-    count_scores,
-    split_fields,
+    checked_fields,
     tokens,
 )
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
@@ -64,25 +63,6 @@ class Part:
         *whole, rest = self.content.split(b"\n")
         lines = [line + b"\n" for line in whole]
         return [*lines, rest] if rest else lines
-
-
-def checked_fields(line: bytes, path: str, number: int, scores: int) -> list[bytes]:
-    """Split a line into its fields.
-
-    Args:
-        line: a line of a phrase table.
-        path: the table, for error messages.
-        number: the number of the line.
-        scores: the expected number of scores.
-
-    Raises:
-        FormatError: it is not a line of a phrase table, or has another number of scores.
-    """
-    fields = split_fields(line, path, number)
-    if (found := count_scores(fields[SCORES], path, number)) != scores:
-        expected = f"{scores} scores as in the lines before"
-        raise FormatError(path, expected, f"{found}", number)
-    return fields
 
 
 class PartReader:
@@ -133,8 +113,8 @@ class PartReader:
         size = 0
         for line in self._lines:
             if self.scores is None:
-                fields = split_fields(line, reader.path, reader.line_number)
-                self.scores = count_scores(fields[SCORES], reader.path, reader.line_number)
+                fields = checked_fields(line, reader.path, reader.line_number)
+                self.scores = len(fields[SCORES].split())
             if self._kept is None or self._is_kept(line):
                 lines.append(line)
                 numbers.append(reader.line_number)

@@ -24,8 +24,7 @@ from moses_feature.moses.phrase_table import (
     SCORES,
     SOURCE,
     TARGET,
-    count_scores,
-    split_fields,
+    checked_fields,
     tokens,
 )
 from moses_feature.runtime.arrays import Flags, Floats, Integers
@@ -237,8 +236,7 @@ Phrases = tuple[list[bytes], list[bytes]]
 def _lines(reader: LineReader) -> Iterator[tuple[Phrases, list[bytes]]]:
     """Yield the phrases and the scores of each line."""
     for line in reader:
-        fields = split_fields(line, reader.path, reader.line_number)
-        count_scores(fields[SCORES], reader.path, reader.line_number)
+        fields = checked_fields(line, reader.path, reader.line_number)
         if not (fields[SOURCE].strip() and fields[TARGET].strip()):
             raise FormatError(reader.path, "two phrases", "an empty one", reader.line_number)
         yield (tokens(fields[SOURCE]), tokens(fields[TARGET])), fields[SCORES].split()

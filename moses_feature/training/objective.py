@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -67,6 +66,7 @@ class Objective(Protocol):
         norm_penalty: factor of (log Z)^2 in the loss; 0 for none.
         loss_name: how the log calls the loss, or minus the loss.
         sign: 1 if the log shows the loss, -1 if minus the loss.
+        evaluation_batch: how many held-out examples are evaluated together.
         starts_trained: whether the network is good for something before the first update.
         unit: in which the log gives its best value.
     """
@@ -74,17 +74,19 @@ class Objective(Protocol):
     network: nn.Module
     updates_per_epoch: int
     evaluate_every: int
+    evaluation_batch: int
     norm_penalty: float
     loss_name: str
     sign: int
     unit: str
     starts_trained: bool
 
+    @property
+    def held_out(self) -> Rows:
+        """The examples that measure the held-out loss."""
+
     def batch(self, update: int) -> Rows:
         """Return the examples of an update (counted from 0)."""
-
-    def held_out_batches(self) -> Iterator[Rows]:
-        """Yield the examples that measure the held-out loss."""
 
     def terms(self, network: nn.Module, rows: Rows) -> Terms:
         """Return the terms of these examples in the loss."""

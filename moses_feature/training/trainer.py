@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from pathlib import Path
 
 import torch
@@ -256,11 +255,12 @@ class Trainer:
     def _held_out(self) -> dict[str, float]:
         """Return loss and penalty per word, and the mean of |log Z| if it is needed."""
         loss, words, log_norms, normed_words, penalty = 0.0, 0, 0.0, 0, 0.0
-        batches = self._objective.held_out_batches()
+        examples, size = self._objective.held_out, self._objective.evaluation_batch
+        ranks = self._ranks
         self.network.eval()
         with torch.no_grad():
-            for rows in islice(batches, self._ranks.index, None, self._ranks.count):
-                terms = self._terms(self.network, rows)
+            for first in range(ranks.index * size, len(examples), ranks.count * size):
+                terms = self._terms(self.network, examples[first : first + size])
                 loss -= terms.rewards.double().sum().item()
                 words += len(terms.rewards)
                 if terms.log_norms is not None:

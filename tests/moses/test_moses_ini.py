@@ -90,7 +90,7 @@ def test_weights_and_paths_can_be_replaced():
     tuned = ini().with_weights({"LM0": [0.1234567]}, ["tuned\nby hand"])
     expected = INI.replace(b"LM0= 0.5", b"LM0= 0.123457")
     assert tuned.content() == b"# tuned by hand\n" + expected
-    moved = ini().with_paths({"TranslationModel0": Path("/x.gz")})
+    moved = ini().with_files({"/old/table.gz": "/x.gz"})
     assert moved.content() == INI.replace(b"path=/old/table.gz", b"path=/x.gz")
 
 

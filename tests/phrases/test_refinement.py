@@ -122,7 +122,7 @@ def test_expected_bleu_against_plain_sums(files):
     found = objective.terms(objective.network, rows).rewards
     expected = [plain(model, objective.sharpness, int(row)) for row in rows]
     np.testing.assert_allclose(found.detach().numpy(), expected, atol=1e-6)
-    assert 2 not in np.concatenate([objective.batch(0), *objective.held_out_batches()])
+    assert 2 not in np.concatenate([objective.batch(0), objective.held_out])
 
 
 def without_column(files: Path) -> tuple[ExpectedBleu, FeatureSet]:
@@ -162,7 +162,7 @@ def test_the_weight_of_a_column_that_lists_do_not_have(files, caplog):
     assert len(told) == len(SHARES)
     best = max(told, key=lambda pair: float(pair[0]))
     assert float(best[1]) == found.identity()["weight"]
-    held_out = {int(row) for rows in found.held_out_batches() for row in rows}
+    held_out = {*found.held_out.tolist()}
     learnt = [row for row in (0, 1, 3, 4) if row not in held_out]
     model = load_model(files / "m")
     expected = [plain(model, found.sharpness, row, float(best[1])) for row in learnt]
@@ -176,7 +176,7 @@ def test_whole_documents_are_held_out(files):
     lists = reader.read(data.lists, data.source, data.references, str(files / "documents"))
     settings = RefineSettings(perplexity=1.7)
     objective = ExpectedBleu(model, lists, 0.3, settings, CPU)
-    held_out = {int(row) for rows in objective.held_out_batches() for row in rows}
+    held_out = {*objective.held_out.tolist()}
     assert held_out in ({0, 3}, {1, 4})  # the list of sentence 2 has one translation
     assert {*objective.batch(0).tolist()} == {0, 1, 3, 4} - held_out
     (files / "documents").write_text("a\n" * 5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.models import SOURCE_WORDS, TARGET_WORDS
 
-from moses_feature.moses.phrase_table import SOURCE, TARGET, append_scores, tokens
+from moses_feature.moses.phrase_table import SOURCE, TARGET, append_scores, checked_fields, tokens
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.direction import Direction
 from moses_feature.networks.vocabulary import Vocabulary
@@ -19,7 +19,7 @@ from moses_feature.tables.settings import (
     UNKNOWN_SOURCE_COLUMN,
     UNKNOWN_TARGET_COLUMN,
 )
-from moses_feature.tables.shards import Part, checked_fields
+from moses_feature.tables.shards import Part
 
 USUAL = [
     b"a ||| b c ||| 0.1 2e-5 ||| 0-0 ||| 1 2 3 ||| |||\n",

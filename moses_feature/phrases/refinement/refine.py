@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -82,7 +81,7 @@ class ExpectedBleu:
         self._model = model
         self._lists = lists
         self._device = device
-        self._batch_size = settings.batch_size
+        self._batch_size = self.evaluation_batch = settings.batch_size
         self._seed = settings.seed
         usable = lists.with_several()
         if len(usable) < 2:
@@ -90,7 +89,7 @@ class ExpectedBleu:
                 f"{lists.path}: expected two sentences at least whose translations differ in BLEU "
                 f"by the references, found {len(usable)}"
             )
-        self._held_out, self._rows = _split(usable, lists, settings.held_out, settings.seed)
+        self.held_out, self._rows = _split(usable, lists, settings.held_out, settings.seed)
         self.updates_per_epoch = -(-len(self._rows) // settings.batch_size)
         self.evaluate_every = max(1, self.updates_per_epoch // EVALUATIONS_PER_EPOCH)
         model.network.dropout.p = settings.dropout
@@ -110,11 +109,6 @@ class ExpectedBleu:
         epoch, index = divmod(update, self.updates_per_epoch)
         order = np.random.default_rng([self._seed, epoch]).permutation(self._rows)
         return order[index * self._batch_size : (index + 1) * self._batch_size]
-
-    def held_out_batches(self) -> Iterator[Rows]:
-        """Yield the sentences that measure the held-out loss."""
-        for first in range(0, len(self._held_out), self._batch_size):
-            yield self._held_out[first : first + self._batch_size]
 
     def terms(self, network: nn.Module, rows: Rows) -> Terms:
         """Return the expected BLEU of some sentences."""
