@@ -22,7 +22,7 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.runtime.errors import UsageError
 
 if TYPE_CHECKING:
-    from mert.comparison.candidate import Candidate, FinishedOutput
+    from mert.comparison.candidate import Candidate
     from mert.tuning.corpus import Corpus
 
 
@@ -156,17 +156,14 @@ def _estimate(
     )
 
 
-def _outputs(texts: tuple[str, ...]) -> list[FinishedOutput]:
-
-    from mert.comparison.candidate import FinishedOutput
-
+def _outputs(texts: tuple[str, ...]) -> dict[str, list[str]]:
     paths: dict[str, list[str]] = {}
     for text in texts:
         name, equals, path = text.partition("=")
         if not equals or not path:
             raise UsageError(f"--translations {text}: expected NAME=FILE, such as marian=test.out")
         paths.setdefault(name, []).append(path)
-    return [FinishedOutput(name, tuple(files)) for name, files in paths.items()]
+    return paths
 
 
 def _rescoring(text: str) -> tuple[str, str, str]:

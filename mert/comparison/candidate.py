@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-from xopen import xopen
 
 from mert.comparison.results import Run
 from mert.comparison.significance import CorpusScorer
@@ -20,7 +19,7 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import Text, read_text
 from moses_feature.moses.phrase_table import SEPARATOR
 from moses_feature.runtime.errors import DataError, FormatError, UsageError
-from moses_feature.runtime.files import whole_file
+from moses_feature.runtime.files import open_output
 
 RESULTS = "comparison.json"
 PAGE = "comparison.html"
@@ -43,30 +42,18 @@ class Candidate:
         return replace(settings, rescoring=self.rescoring)
 
 
-@dataclass(frozen=True)
-class FinishedOutput:
-    """The test set as translated by another system: files with a translation on each line.
-
-    Several files are several runs of the system, for example training or tuning with other seeds.
-    """
-
-    name: str
-    paths: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        _check_name(self.name)
-
-
 def check_names(names: list[str]) -> None:
-    """Check that there are systems, and that their names are unique.
+    """Check that there are systems, and that their names are good and unique.
 
     Raises:
-        UsageError: there is none, or a name is used twice.
+        UsageError: there is none, a name is used twice, or cannot be that of a folder.
     """
     if not names:
         raise UsageError("nothing to compare: expected NAME=INI, or --output NAME=FILE")
     if len(set(names)) != len(names):
         raise UsageError(f"system names: expected different ones, found {', '.join(names)}")
+    for name in names:
+        _check_name(name)
 
 
 def _check_name(name: str) -> None:
@@ -77,20 +64,13 @@ def _check_name(name: str) -> None:
         raise UsageError(f"system name {name!r}: expected none of {', '.join(reserved)}")
 
 
-Texts = tuple[Text, ...]
-
-
-def read_outputs(output: FinishedOutput, test: Corpus) -> Texts:
-    """Return the translations of each file.
+def read_output(path: str, test: Corpus) -> Text:
+    """Return the translations of a file.
 
     Raises:
-        DataError: a file without a line for each sentence of the test set, without words, or with
-            words that no n-best list can hold.
+        DataError: it has no line for each sentence of the test set, no words, or words that no
+            n-best list can hold.
     """
-    return tuple(_read(path, test) for path in output.paths)
-
-
-def _read(path: str, test: Corpus) -> Text:
     sentences, _ = read_text(path)
     if len(sentences) != len(test):
         expected = f"{len(test)} lines as in {test.paths[0]}"
@@ -103,7 +83,7 @@ def _read(path: str, test: Corpus) -> Text:
     return sentences
 
 
-def runs_of(texts: Texts, scorer: CorpusScorer, directory: Path) -> tuple[Run, ...]:
+def runs_of(texts: Sequence[Text], scorer: CorpusScorer, directory: Path) -> tuple[Run, ...]:
     """Score the translations of each file, and keep them in the directory."""
     directory.mkdir(parents=True, exist_ok=True)
     runs = []
@@ -130,10 +110,7 @@ def runs_of(texts: Texts, scorer: CorpusScorer, directory: Path) -> tuple[Run, .
 
 
 def _write_lists(sentences: Text, lists: Path) -> None:
-    with (
-        whole_file(lists) as temporary,
-        xopen(temporary, "wb", format="gz", compresslevel=1, threads=0) as file,
-    ):
+    with open_output(lists, 1) as file:
         for number, words in enumerate(sentences):
             text = b"".join(word + b" " for word in words)
             file.write(b"%d ||| %b |||  ||| 0\n" % (number, text))

@@ -8,9 +8,10 @@ that was killed is resumed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from mert.comparison.candidate import (
     PAGE,
     RESULTS,
     Candidate,
-    FinishedOutput,
     check_names,
 )
 from mert.comparison.page import ComparedTexts, write_page
@@ -57,7 +57,7 @@ def compare(
     tuning: TuningSettings,
     runs: int = 3,
     *,
-    outputs: Sequence[FinishedOutput] = (),
+    outputs: Mapping[str, Sequence[str]] = MappingProxyType({}),
     command: str = "",
     force: bool = False,
     report: Report = lambda *_: None,
@@ -72,8 +72,8 @@ def compare(
         decoder: the settings of the decoder, for all systems.
         tuning: the settings, with the seed of the first run; later runs have the next seeds.
         runs: tuning runs of each system.
-        outputs: finished outputs of other systems; without systems to tune, the first of them is
-            the baseline.
+        outputs: test sets as translated by other systems: for each name the files of its runs,
+            with a translation on each line; without systems to tune, the first is the baseline.
         command: the command line, for the record.
         force: tune even if BLEU is almost 0 at the start.
         report: called with the current task and the number of sentences decoded.
@@ -84,13 +84,16 @@ def compare(
         MosesFeatureError: a decoder fails, or a system cannot be tuned.
     """
     names = [candidate.name for candidate in candidates]
-    check_names([*names, *(output.name for output in outputs)])
+    check_names([*names, *outputs])
     if runs < 1:
         raise UsageError(f"tuning runs: expected 1 or more, found {runs}")
     if candidates and dev is None:
         raise UsageError("systems are tuned: expected a development set, found none")
     seeds = [replace(tuning, seed=tuning.seed + run) for run in range(runs)]
-    texts = [(output.name, finished.read_outputs(output, test)) for output in outputs]
+    texts = {
+        name: [finished.read_output(path, test) for path in paths]
+        for name, paths in outputs.items()
+    }
     found: list[tuple[str, tuple[Run, ...], Seconds]] = []
     with locked_directory(directory, "comparing"):
         _check_new(candidates, dev, test, directory, decoder)
@@ -99,7 +102,7 @@ def compare(
         task = ComparisonTask(
             names, dev, test, directory, decoder, seeds, command, force, left, report
         )
-        for name, of_files in texts:
+        for name, of_files in texts.items():
             of_output = finished.runs_of(of_files, task.test_scorer, directory / name)
             found.append((name, of_output, Seconds()))
         for place, candidate in enumerate(candidates):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ from mert.tuning.state import (
     decoder_identity,
     identity_of,
     lists_name,
-    read_iterations,
+    read_run,
 )
 from mert.tuning.tune_rescored import tune_system
 from moses_feature import __version__
@@ -123,7 +124,7 @@ class SystemRuns:
         ini, dev = self._candidate.ini, self._task.tuned_on
         identity = {**identity_of(ini, dev), "decoder": decoder_identity(self._settings)}
         first = self._task.tuning[0]
-        with self._decoder(dev) as decoder:
+        with self._decoder(dev) as load:
             states = []
             for number, settings in enumerate(self._task.tuning, 1):
                 run = f"run {number} of {len(self._task.tuning)}"
@@ -134,7 +135,7 @@ class SystemRuns:
                     tune_system(
                         ini,
                         dev,
-                        decoder.load(),
+                        load(),
                         self._folder(settings),
                         settings,
                         identity=identity,
@@ -146,25 +147,32 @@ class SystemRuns:
                     )
                 )
                 left.add(time.monotonic() - began, was_done)
-            return decoder.load().features, states
+            return load().features, states
 
-    def _decoder(self, corpus: Corpus, segmentation: bool = False) -> _Lazy:
-        decoder = replace(self._settings, segmentation=segmentation)
+    @contextmanager
+    def _decoder(
+        self, corpus: Corpus, segmentation: bool = False
+    ) -> Iterator[Callable[[], Decoder]]:
+        """Yield what returns the decoder, which is made when first needed; close it at the end."""
+        settings = replace(self._settings, segmentation=segmentation)
+        with ExitStack() as stack:
 
-        def make() -> Decoder:
-            with self.times.spent_on("loading"):
-                return make_decoder(decoder, self._candidate.ini, corpus.sentences)
+            @cache
+            def load() -> Decoder:
+                with self.times.spent_on("loading"):
+                    decoder = make_decoder(settings, self._candidate.ini, corpus.sentences)
+                return stack.enter_context(closing(decoder))
 
-        return _Lazy(make)
+            yield load
 
     def _translate(self, features: FeatureSet, states: Sequence[TuningState]) -> None:
         """Translate the test set with the weights of each run, unless that was done before."""
         test = self._task.test
-        with self._decoder(test, segmentation=True) as decoder:
+        with self._decoder(test, segmentation=True) as load:
             for settings, state in zip(self._task.tuning, states, strict=True):
                 folder = self._folder(settings)
                 if not (folder / TEST_NBEST).exists():
-                    loaded = decoder.load()
+                    loaded = load()
                     if isinstance(loaded, RescoredDecoder):
                         loaded.search_with(MosesIni.read(folder / SEARCH / TUNED_INI))
                     with self.times.spent_on("testing"):
@@ -183,7 +191,7 @@ class SystemRuns:
         folder = self._folder(settings)
         done = state.iterations
         if self._candidate.rescoring:
-            done = read_iterations(folder / SEARCH) + done
+            done = read_run(folder / SEARCH).iterations + done
         test_score, statistics = self._task.test_scorer.score(folder / TEST_NBEST)
         return Run(
             seed=settings.seed,
@@ -214,27 +222,6 @@ class SystemRuns:
         comment = f"weights averaged over {len(states)} tuning runs by moses-feature {__version__}"
         weights = features.with_weights(average).by_name()
         self._candidate.ini.with_weights(weights, [comment]).write(self._home / AVERAGE_INI)
-
-
-class _Lazy:
-    """A decoder that is made when first needed, and closed at the end."""
-
-    def __init__(self, make: Callable[[], Decoder]) -> None:
-        self._make = make
-        self._decoder: Decoder | None = None
-
-    def __enter__(self) -> _Lazy:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._decoder is not None:
-            self._decoder.close()
-
-    def load(self) -> Decoder:
-        """Return the decoder."""
-        if self._decoder is None:
-            self._decoder = self._make()
-        return self._decoder
 
 
 def _write_translations(nbest: Path, size: int, path: Path) -> None:

@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from xopen import xopen
 
 from mert.decoders.decoder import Decoder
 from moses_feature.moses.features import FeatureFunction, FeatureSet
@@ -22,7 +21,7 @@ from moses_feature.rescoring.nbest import (
 )
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
-from moses_feature.runtime.files import whole_file
+from moses_feature.runtime.files import open_output
 
 START_WEIGHT = 0.1
 
@@ -88,10 +87,7 @@ class RescoredDecoder:
         The weights only rerank the lists; the search has its own.
         """
         weights = features.weights[features.tuneable]
-        with (
-            whole_file(path) as temporary,
-            xopen(temporary, "wb", format="gz", compresslevel=1, threads=0) as file,
-        ):
+        with open_output(path, 1) as file:
             lists = read_nbest(
                 self._searched(max(count, FEWEST_RESCORED), path, report),
                 self._search,

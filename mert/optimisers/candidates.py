@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from moses_feature.metrics.metric import corpus_quality, sentence_quality
 from moses_feature.runtime.arrays import Floats, Integers
-from moses_feature.runtime.compiled import compiler
+from moses_feature.runtime.compiled import threaded
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,14 @@ class Candidates:
         """Return the quality, 0 to 1, of the hypotheses chosen by weights (d,)."""
         return self.quality_of(self.features @ weights)
 
+    def constants(self) -> list[str]:
+        """Return the features with the same value in all hypotheses of every sentence."""
+        starts = self.offsets[:-1]
+        spread = np.maximum.reduceat(self.features, starts) - np.minimum.reduceat(
+            self.features, starts
+        )
+        return [self.names[column] for column in np.flatnonzero(spread.max(axis=0) == 0.0)]
+
     def part(self, number: int, parts: int) -> Candidates:
         """Return the candidates of every `parts`-th sentence, from sentence `number` on."""
         bounds = list(itertools.pairwise(self.offsets.tolist()))[number::parts]
@@ -127,7 +135,7 @@ class Candidates:
         return Candidates(self.features[first], self.statistics[first], offsets, self.names)
 
 
-@compiler(nogil=True)
+@threaded
 def _chosen(scores: Floats, offsets: Integers) -> Integers:
     """Return the row with the best score of each sentence, the first of equal ones."""
     rows = np.empty(len(offsets) - 1, np.int64)

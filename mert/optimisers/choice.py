@@ -10,9 +10,8 @@ from mert.optimisers.candidates import Candidates, Optimum, SearchSpace, normali
 from mert.optimisers.mert import mert
 from mert.optimisers.mira import mira
 from mert.optimisers.pro import pro
-from mert.settings import OPTIMIZERS, TuningSettings
+from mert.settings import TuningSettings
 from moses_feature.runtime.arrays import Floats, Integers
-from moses_feature.runtime.errors import UsageError
 
 HALVES = 2
 
@@ -44,17 +43,12 @@ def optimizer(
     restarts: int = TuningSettings.restarts,
     random_directions: int = TuningSettings.random_directions,
 ) -> Optimizer:
-    """Return the optimiser of that name; the other arguments are for `mert`.
-
-    Raises:
-        UsageError: there is no such optimiser; lists the names.
-    """
-    if name == "mert":
-        return lambda candidates, space, seed: mert(
+    """Return the optimiser of that name; the other arguments are for `mert`."""
+    known: dict[str, Optimizer] = {
+        "mert": lambda candidates, space, seed: mert(
             candidates, space, restarts, random_directions, seed
-        )
-    if name == "mira":
-        return mira
-    if name == "pro":
-        return pro
-    raise UsageError(f"unknown optimizer {name!r}: expected one of {', '.join(OPTIMIZERS)}")
+        ),
+        "mira": mira,
+        "pro": pro,
+    }
+    return known[name]

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from mert.optimisers.candidates import Candidates
 from moses_feature.metrics.metric import BLEU, quality_of
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
-from moses_feature.runtime.compiled import compiler
+from moses_feature.runtime.compiled import compiler, threaded
 
 OUTSIDE = 0.1
 """How far γ goes beyond the last change if the best interval has no end (weights sum to 1)."""
 TIE = 1e-12
 """Qualities closer than this are equal."""
 
-_exact = compiler(nogil=True)
 _fast = compiler(nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "reassoc"})
 _inline = compiler(
     entry=False,
@@ -192,7 +191,7 @@ def _changes(
     return Changes(gammas[:found], before[:found], after[:found], start)
 
 
-@_exact
+@threaded
 def _outermost(slopes: Floats, offsets: Integers) -> tuple[Integers, Integers]:
     """Return the rows of the flattest and of the steepest line of each sentence."""
     flattest = offsets[:-1].copy()
@@ -299,7 +298,7 @@ def _envelope(lines: Integers, heights: Floats, slants: Floats, crossings: Float
     return kept
 
 
-@_exact
+@threaded
 def _best_interval(
     changes: Changes,
     order: Integers,

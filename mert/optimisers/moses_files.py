@@ -8,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from xopen import xopen
 
 from mert.optimisers.candidates import Candidates
 from moses_feature.metrics.bleu import STATISTICS
@@ -16,7 +15,7 @@ from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.lines import LineReader
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import FormatError, shown
-from moses_feature.runtime.files import whole_file, write_whole
+from moses_feature.runtime.files import open_output, write_whole
 
 MOST_WORDS = 1e15
 """An upper bound of counts of words or matches."""
@@ -111,10 +110,7 @@ def write_candidates(
             b"%d %b" % (width_of_scores, label.encode()),
         ),
     ):
-        with (
-            whole_file(path) as temporary,
-            xopen(temporary, "wb", format="gz", compresslevel=1, threads=0) as file,
-        ):
+        with open_output(path, 1) as file:
             for sentence, (first, last) in enumerate(pairwise(offsets)):
                 file.write(b"%b_TXT_BEGIN_0 %d %d %b\n" % (kind, sentence, last - first, header))
                 file.write(b"".join(template % tuple(v) for v in values[first:last].tolist()))

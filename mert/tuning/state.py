@@ -18,7 +18,7 @@ from moses_feature.runtime.errors import FormatError, UsageError
 from moses_feature.runtime.files import Json, write_json
 from moses_feature.runtime.json_files import difference, member, read_json, record
 
-STATE = "state.json"
+STATE, WHAT = "state.json", "the state of a tuning run"
 TUNED_INI = "moses.ini"
 """The last file that a run writes."""
 RESCORING_WEIGHTS = "rescoring.weights"
@@ -130,14 +130,23 @@ def decoder_identity(decoder: DecoderSettings) -> Json:
     return {"decoder": "embedded", **limits, **added}
 
 
-def read_iterations(directory: Path) -> list[Iteration]:
-    """Read the iterations of the run in a directory.
+def read_run(directory: Path) -> TuningState:
+    """Read the state of the run in a directory.
 
     Raises:
         FormatError: the file is damaged.
     """
-    path, what = directory / STATE, "the state of a tuning run"
-    return _iterations(read_json(path, what), path, what)
+    path = directory / STATE
+    content = read_json(path, WHAT)
+    iterations = member(content, "iterations", list[Any], path, WHAT)
+    content["iterations"] = [record(Iteration, of, path, WHAT) for of in iterations]
+    run = record(TuningState, content, path, WHAT)
+    widths = {len(iteration.weights) for iteration in run.iterations}
+    widths |= {len(i.next_weights) for i in run.iterations if i.next_weights}
+    last_open = run.iterations and not run.stopped and not run.iterations[-1].next_weights
+    if len(widths) > 1 or last_open or (run.stopped and not run.iterations):
+        raise FormatError(path, WHAT, "iterations that do not fit together")
+    return run
 
 
 def has_ended(directory: Path, identity: Json, settings: TuningSettings) -> bool:
@@ -148,23 +157,15 @@ def has_ended(directory: Path, identity: Json, settings: TuningSettings) -> bool
     """
     if not (directory / STATE).exists() or not (directory / TUNED_INI).exists():
         return False
-    path, what = directory / STATE, "the state of a tuning run"
-    content = read_json(path, what)
-    begun = member(content, "identity", dict[str, Any], path, what)
-    most = member(content, "max_iterations", int, path, what)
-    same = difference(run_identity(identity, settings), begun) is None
-    return same and most == settings.max_iterations
+    run = read_run(directory)
+    same = difference(run_identity(identity, settings), run.identity) is None
+    return same and run.max_iterations == settings.max_iterations
 
 
 def run_identity(identity: Json, settings: TuningSettings) -> Json:
     """Return what a run and one that goes on with it have in common, settings included."""
     decisive = {n: v for n, v in asdict(settings).items() if n != "max_iterations"}
     return {**identity, "settings": decisive}
-
-
-def _iterations(content: Json, path: Path, what: str) -> list[Iteration]:
-    iterations = member(content, "iterations", list[Any], path, what)
-    return [record(Iteration, iteration, path, what) for iteration in iterations]
 
 
 def read_state(directory: Path, identity: Json, max_iterations: int) -> TuningState:
@@ -191,7 +192,7 @@ def read_state(directory: Path, identity: Json, max_iterations: int) -> TuningSt
         state = TuningState(identity, max_iterations)
         write_json(path, asdict(state))
         return state
-    state = _read(path)
+    state = read_run(directory)
     if other := difference(identity, state.identity):
         raise UsageError(
             f"{directory} holds a run with other {other.key}: expected {other.expected}, found "
@@ -203,16 +204,6 @@ def read_state(directory: Path, identity: Json, max_iterations: int) -> TuningSt
             f"many or more, found {max_iterations}; use another --work-dir"
         )
     return state
-
-
-def would_go_on(directory: Path, max_iterations: int) -> bool:
-    """Return whether a directory holds a run that ended for lack of iterations, and gets more.
-
-    Raises:
-        FormatError: the file is damaged.
-    """
-    path = directory / STATE
-    return path.exists() and _read(path).goes_on_with(max_iterations)
 
 
 def remove_results(directory: Path, *, lists_too: bool = False) -> None:
@@ -229,21 +220,3 @@ def remove_results(directory: Path, *, lists_too: bool = False) -> None:
         for path in directory.iterdir():
             if _LISTS.fullmatch(path.name):
                 path.unlink()
-
-
-def _read(path: Path) -> TuningState:
-    what = "the state of a tuning run"
-    content = read_json(path, what)
-    content["iterations"] = _iterations(content, path, what)
-    state = record(TuningState, content, path, what)
-    _check_state(path, state)
-    return state
-
-
-def _check_state(path: Path, state: TuningState) -> None:
-    """Check that the results of a run are consistent."""
-    widths = {len(iteration.weights) for iteration in state.iterations}
-    widths |= {len(i.next_weights) for i in state.iterations if i.next_weights}
-    last_open = state.iterations and not state.stopped and not state.iterations[-1].next_weights
-    if len(widths) > 1 or last_open or (state.stopped and not state.iterations):
-        raise FormatError(path, "the state of a tuning run", "iterations that do not fit together")

@@ -19,12 +19,15 @@ import numpy as np
 
 from mert.decoders.decoder import Decoder
 from mert.optimisers.candidates import SearchSpace, normalised
-from mert.optimisers.moses_files import write_weights
+from mert.optimisers.choice import optimizer
+from mert.optimisers.moses_files import write_candidates, write_weights
 from mert.settings import TuningSettings
 from mert.tuning.corpus import Corpus
-from mert.tuning.pool import NbestLists
+from mert.tuning.pool import HypothesisPool
 from mert.tuning.state import (
+    FEATURES,
     RESCORING_WEIGHTS,
+    SCORES,
     STATE,
     TUNED_INI,
     Iteration,
@@ -35,9 +38,10 @@ from mert.tuning.state import (
     run_identity,
 )
 from moses_feature import __version__
-from moses_feature.metrics.metric import BLEU, Metric, corpus_quality, metric
+from moses_feature.metrics.metric import BLEU, METRICS, corpus_quality
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.nbest_lists import read_nbest
 from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import Json, locked_directory, whole_file, write_json
@@ -122,8 +126,8 @@ class _Run:
         self._first_lists = first_lists
         self._report = report
         self._features: FeatureSet = decoder.features
-        self._metric = metric(settings.metric)
-        self._pool = NbestLists(decoder, corpus, settings)
+        self._metric = METRICS[settings.metric]
+        self._pool = HypothesisPool(corpus.references, decoder.features.names, self._metric)
         most = settings.max_iterations
         self.state = state = read_state(directory, run_identity(identity, settings), most)
         more = state.goes_on_with(most)
@@ -136,7 +140,7 @@ class _Run:
     def _read_earlier(self) -> None:
         """Read the hypotheses of the finished iterations."""
         for number in range(1, len(self.state.iterations) + 1):
-            self._pool.add(self._lists(number))
+            self._add(number)
         logger.info("going on after iteration %d", len(self.state.iterations))
 
     def _go_on(self) -> None:
@@ -154,11 +158,22 @@ class _Run:
     def _lists(self, number: int) -> Path:
         return self._directory / lists_name(number, self._settings)
 
+    def _add(self, number: int) -> tuple[int, Integers]:
+        """Add the lists of an iteration.
+
+        Returns:
+            the number of hypotheses that no earlier iteration had found; and the statistics
+            (width,) of the best translations of all sentences, summed.
+        """
+        lists = read_nbest(self._lists(number), self._features, len(self._corpus))
+        new, of_best = self._pool.add(lists)
+        return new, of_best.sum(axis=0)
+
     def iterate(self) -> None:
         """Run the next iteration and save the state."""
         state, settings = self.state, self._settings
         number = len(state.iterations) + 1
-        start = self._tuned()
+        start = self._features.weights[self._features.tuneable]
         if number > 1:
             start = np.array(state.iterations[-1].next_weights)
         path = self._lists(number)
@@ -166,22 +181,21 @@ class _Run:
         if not path.exists():
             self._decode(number, start, path)
         decoded = time.monotonic()
-        added = self._pool.add(path)
-        iteration = Iteration(
-            start.tolist(), corpus_quality(added.statistics), added.new, added.total
-        )
+        new, statistics = self._add(number)
+        quality = corpus_quality(statistics)
+        iteration = Iteration(start.tolist(), quality, new, self._pool.hypotheses)
         if number == 1:
-            self._check_quality(added.statistics)
+            self._check_quality(quality, statistics)
         state.iterations.append(iteration)
         if number == 1:
-            state.constants = self._pool.constants()
+            state.constants = self._pool.candidates().constants()
             for name in state.constants:
                 logger.warning(
                     "%s is the same for all translations of every sentence: its weight does "
                     "nothing (a constant column of the phrase table?)",
                     name,
                 )
-        if added.new == 0:
+        if new == 0:
             state.stopped = "no new hypotheses"
         elif number >= settings.max_iterations:
             state.stopped = f"{number} iterations done"
@@ -194,7 +208,9 @@ class _Run:
     def _optimise(self, number: int, iteration: Iteration) -> None:
         """Find the weights of the next iteration."""
         start, settings = np.array(iteration.weights), self._settings
-        optimum = self._pool.optimum(SearchSpace.around(start), settings.seed * 1000 + number)
+        optimize = optimizer(settings.algorithm, settings.restarts, settings.random_directions)
+        space, seed = SearchSpace.around(start), settings.seed * 1000 + number
+        optimum = optimize(self._pool.candidates(), space, seed)
         change = np.abs(normalised(optimum.weights) - normalised(start)).max()
         iteration.next_weights = optimum.weights.tolist()
         iteration.optimised_quality = optimum.quality
@@ -209,25 +225,38 @@ class _Run:
             with whole_file(path) as temporary:
                 shutil.copyfile(self._first_lists, temporary)
             return
-        self._pool.decode(
+        self._decoder.write_nbest(
             self._features.with_weights(weights),
+            self._settings.list_size,
             path,
             lambda done: self._report(f"iteration {number}: decoding", done),
         )
 
-    def _check_quality(self, statistics: Integers) -> None:
-        """Check that the quality is high enough to tune; if not, remove the state of the run."""
-        try:
-            _check_quality(self._metric, statistics, self._pool.has_matches(), self._force)
-        except MosesFeatureError:
-            for path in (self._lists(1), self._directory / STATE):
-                path.unlink(missing_ok=True)
-            raise
+    def _check_quality(self, quality: float, statistics: Integers) -> None:
+        """Check the first translations, of which there are statistics (width,).
 
-    def _tuned(self) -> np.ndarray:
-        """Return the tuneable weights of the ini."""
-        weights: np.ndarray = self._features.weights[self._features.tuneable]
-        return weights
+        Raises:
+            MosesFeatureError: the quality is so low that something must be wrong. The state of the
+                run is removed.
+        """
+        candidates, of = self._pool.candidates(), self._metric
+        has_matches = candidates.quality_of(candidates.statistics[:, 0].astype(float)) > 0.0
+        if (quality > 0.0 or has_matches) and (quality >= NEAR_ZERO or self._force):
+            return
+        for path in (self._lists(1), self._directory / STATE):
+            path.unlink(missing_ok=True)
+        hint = " (--force tunes all the same)" if has_matches else ""
+        found = ""
+        if of.width == BLEU:
+            precisions = 100 * statistics[0:-1:2] / np.maximum(statistics[1:-1:2], 1)
+            shares = ", ".join(f"{p:.1f}%" for p in precisions)
+            found = f" (1- to 4-grams found in the references: {shares})"
+        raise MosesFeatureError(
+            f"{of.label} of the first translations is {of.shown(quality):.2f}{found}: are the "
+            "references translations of this text, in the target language, tokenised and cased "
+            "like the system's output?"
+            f"{hint}"
+        )
 
     def _log(self, number: int, iteration: Iteration) -> None:
         logger.info(
@@ -279,7 +308,8 @@ class _Run:
         if self._tuned_ini.exists():
             return
         self._log_search_errors(tuned)
-        self._pool.write(self._directory)
+        outputs = self._directory / FEATURES, self._directory / SCORES
+        write_candidates(*outputs, self._pool.candidates(), self._metric.label)
         weights = tuned.by_name()
         what = "weights"
         if not weights.keys() <= {feature.name for feature in self._ini.features}:
@@ -294,25 +324,3 @@ class _Run:
             *([f"command: {command}"] if command else []),
         ]
         self._ini.with_weights(weights, comments).write(self._tuned_ini)
-
-
-def _check_quality(of: Metric, statistics: Integers, has_matches: bool, force: bool) -> None:
-    """Check the quality of the first translations, given their statistics (width,).
-
-    Raises:
-        MosesFeatureError: it is so low that something must be wrong.
-    """
-    quality = corpus_quality(statistics)
-    if (quality <= 0.0 and not has_matches) or (quality < NEAR_ZERO and not force):
-        hint = " (--force tunes all the same)" if has_matches else ""
-        found = ""
-        if of.width == BLEU:
-            precisions = 100 * statistics[0:-1:2] / np.maximum(statistics[1:-1:2], 1)
-            shares = ", ".join(f"{p:.1f}%" for p in precisions)
-            found = f" (1- to 4-grams found in the references: {shares})"
-        raise MosesFeatureError(
-            f"{of.label} of the first translations is {of.shown(quality):.2f}{found}: are the "
-            "references translations of this text, in the target language, tokenised and cased "
-            "like the system's output?"
-            f"{hint}"
-        )

@@ -20,11 +20,12 @@ from mert.tuning.corpus import Corpus
 from mert.tuning.state import (
     RESCORING_WEIGHTS,
     SEARCH,
+    STATE,
     TUNED_INI,
     TuningState,
     has_ended,
+    read_run,
     remove_results,
-    would_go_on,
 )
 from mert.tuning.tune import tune
 from moses_feature.moses.ini import MosesIni
@@ -68,7 +69,8 @@ def tune_system(
         return state
     logger.info("tuning the search without what rescores its lists")
     with locked_directory(directory, "tuning"):
-        if would_go_on(directory / SEARCH, settings.max_iterations):
+        search = directory / SEARCH
+        if (search / STATE).exists() and read_run(search).goes_on_with(settings.max_iterations):
             remove_results(directory, lists_too=True)  # they are of the search as it was
     _copy_same_run(other_runs, directory / SEARCH, search_identity, settings)
     tune(

@@ -23,12 +23,8 @@ from moses_feature.build.phrase_numbers import PhraseNumbers
 from moses_feature.decoder.records import DISCONTINUOUS_LEFT, DISCONTINUOUS_RIGHT, MONOTONE, SWAP
 from moses_feature.runtime.arrays import Flags, Integers
 from moses_feature.runtime.columns import filled
-from moses_feature.runtime.compiled import compiler
+from moses_feature.runtime.compiled import inner, part, threaded
 from moses_feature.runtime.processes import cores
-
-_compiled = compiler(nogil=True)
-_part = compiler(nogil=True, entry=False)
-_inner = compiler(nogil=True, entry=False, counts_references=False, forceinline=True)
 
 
 class Occurrences(NamedTuple):
@@ -141,7 +137,7 @@ class Extraction:
         return [found.between(first, end) for first, end in pairwise(offsets.tolist())]
 
 
-@_compiled
+@threaded
 def _count(
     found: Occurrences, offsets: Integers, used: Flags, of_source: Ids, of_target: Ids
 ) -> None:
@@ -153,7 +149,7 @@ def _count(
                 of_target[found.target[pair]] += 1
 
 
-@_compiled
+@threaded
 def _divide(
     found: Occurrences,
     offsets: Integers,
@@ -184,7 +180,7 @@ def _divide(
             parts.behind[to] = found.behind[pair]
 
 
-@_compiled
+@threaded
 def _count_pairs(arrays: _Arrays, counts: Integers, begin: int, end: int) -> None:
     """Write how many pairs some sentences have, each behind the place of its own number."""
     spans, sums = _room(arrays)
@@ -192,7 +188,7 @@ def _count_pairs(arrays: _Arrays, counts: Integers, begin: int, end: int) -> Non
         counts[sentence + 1] = _spans_of(arrays, sentence, spans, sums)
 
 
-@_compiled
+@threaded
 def _find(
     arrays: _Arrays, by_phrases: bool, offsets: Integers, found: Occurrences, begin: int, end: int
 ) -> None:
@@ -224,7 +220,7 @@ def _find(
                 found.behind[pair] = _by_words(arrays, sentence, *behind)
 
 
-@_part
+@part
 def _room(arrays: _Arrays) -> tuple[Integers, Integers]:
     """Return room for the spans of any sentence, and for a number for each of its words."""
     longest = len(arrays.source_at)
@@ -234,7 +230,7 @@ def _room(arrays: _Arrays) -> tuple[Integers, Integers]:
     return spans, np.empty(words[0] + 1, np.int64)
 
 
-@_inner
+@inner
 def _longest(offsets: Integers) -> int:
     """Return the words of the longest sentence; np.diff takes seconds to compile."""
     longest = 0
@@ -243,7 +239,7 @@ def _longest(offsets: Integers) -> int:
     return longest
 
 
-@_inner
+@inner
 def _spans_of(  # noqa: C901  # spans of both sides, one inside the other
     arrays: _Arrays, sentence: int, spans: Integers, sums: Integers
 ) -> int:
@@ -294,7 +290,7 @@ def _spans_of(  # noqa: C901  # spans of both sides, one inside the other
     return count
 
 
-@_inner
+@inner
 def _first_link(arrays: _Arrays, sentence: int, target: int) -> int:
     """Return the first link of a sentence whose target word is this one or a later one."""
     link: int = arrays.link_offsets[sentence]
@@ -304,13 +300,13 @@ def _first_link(arrays: _Arrays, sentence: int, target: int) -> int:
     return link
 
 
-@_part
+@part
 def _room_for_corners(arrays: _Arrays) -> Flags:
     words = _longest(arrays.source_offsets), _longest(arrays.target_offsets)
     return np.empty((2, words[1] + 1, words[0]), np.bool_)
 
 
-@_inner
+@inner
 def _mark_corners(arrays: _Arrays, sentence: int, spans: Integers, corners: Flags) -> None:
     """Mark where phrases of a sentence begin [0] and end [1], by their last target word.
 
@@ -324,7 +320,7 @@ def _mark_corners(arrays: _Arrays, sentence: int, spans: Integers, corners: Flag
         corners[0, target_end, source] = corners[1, target_end, source_end] = True
 
 
-@_inner
+@inner
 def _by_phrases(
     arrays: _Arrays,
     sentence: int,
@@ -362,7 +358,7 @@ def _by_phrases(
     return DISCONTINUOUS_RIGHT
 
 
-@_inner
+@inner
 def _by_words(arrays: _Arrays, sentence: int, near: int, far: int, target: int, step: int) -> int:
     """Return how a phrase stands beside the one before it (step -1) or behind it (step 1).
 
@@ -395,7 +391,7 @@ def _by_words(arrays: _Arrays, sentence: int, near: int, far: int, target: int, 
     return DISCONTINUOUS_RIGHT  # Moses counts what is unclear here, too
 
 
-@_inner
+@inner
 def _is_linked(arrays: _Arrays, sentence: int, source: int, target: int) -> bool:
     """Return whether two words are linked; the ends of both sentences are."""
     words = arrays.source_offsets[sentence + 1] - arrays.source_offsets[sentence]

@@ -9,8 +9,7 @@ so that the two may be of different links.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +18,13 @@ from moses_feature.build.bitext import Ids
 from moses_feature.build.extraction import Extraction, Occurrences
 from moses_feature.build.lexical import LexicalTable
 from moses_feature.runtime.arrays import Flags, Floats, Integers
-from moses_feature.runtime.compiled import compiler
+from moses_feature.runtime.compiled import inner, threaded
 from moses_feature.runtime.hash_table import mixed
 
 ORIENTATIONS = 4
 
-_compiled = compiler(nogil=True)
-_inner = compiler(nogil=True, entry=False, counts_references=False, forceinline=True)
 
-
-@dataclass(frozen=True)
-class PhrasePairs:
+class PhrasePairs(NamedTuple):
     """Distinct phrase pairs, in the order of a table.
 
     Attributes:
@@ -53,12 +48,8 @@ class PhrasePairs:
 
     def only(self, kept: Flags) -> PhrasePairs:
         """Return some of the pairs, given a mask (n,)."""
-        arrays = {
-            field.name: getattr(self, field.name)[kept]
-            for field in fields(self)
-            if field.name != "occurrences"
-        }
-        return replace(self, **arrays)
+        columns: list[Any] = [*(column[kept] for column in self[:-1]), self.occurrences]
+        return PhrasePairs(*columns)
 
 
 class _Links(NamedTuple):
@@ -126,7 +117,7 @@ def phrase_pairs(extraction: Extraction, lexical: LexicalTable, found: Occurrenc
     )
 
 
-@_compiled
+@threaded
 def _hash_links(of: _Links, found: Occurrences, hashes: Integers) -> None:
     for place in range(len(hashes)):
         value = 0
@@ -137,7 +128,7 @@ def _hash_links(of: _Links, found: Occurrences, hashes: Integers) -> None:
         hashes[place] = value
 
 
-@_compiled
+@threaded
 def _best_links(
     of: _Links,
     found: Occurrences,
@@ -165,7 +156,7 @@ def _best_links(
             place = same
 
 
-@_inner
+@inner
 def _is_greater(of: _Links, found: Occurrences, one: int, other: int, side: int) -> bool:
     """Return whether the links of one occurrence are greater, word by word of a side.
 
@@ -188,7 +179,7 @@ def _is_greater(of: _Links, found: Occurrences, one: int, other: int, side: int)
     return False
 
 
-@_inner
+@inner
 def _next_link(of: _Links, found: Occurrences, place: int, side: int, word: int, last: int) -> int:
     """Return the next word that a word of an occurrence is linked to, -1 if there is none."""
     following = 1 << 20
@@ -201,7 +192,7 @@ def _next_link(of: _Links, found: Occurrences, place: int, side: int, word: int,
     return following if following < 1 << 20 else -1
 
 
-@_compiled
+@threaded
 def _lexical_weights(of: _Links, found: Occurrences, best: Integers, weights: Floats) -> None:
     """Write [0] p(target | source) and [1] p(source | target) of the words of each pair."""
     for pair in range(best.shape[1]):
@@ -209,7 +200,7 @@ def _lexical_weights(of: _Links, found: Occurrences, best: Integers, weights: Fl
             weights[side, pair] = _lexical_weight(of, found, best[side, pair], 1 - side)
 
 
-@_inner
+@inner
 def _lexical_weight(of: _Links, found: Occurrences, place: int, side: int) -> float:
     """Return the product over the words of a side of their mean probability by their links."""
     length = (
@@ -231,7 +222,7 @@ def _lexical_weight(of: _Links, found: Occurrences, place: int, side: int) -> fl
     return weight
 
 
-@_inner
+@inner
 def _probability(
     of: _Links, found: Occurrences, place: int, side: int, word: int, other: int
 ) -> float:
@@ -246,7 +237,7 @@ def _probability(
     return float(of.target_given_source[at] if side == 1 else of.source_given_target[at])
 
 
-@_inner
+@inner
 def _pair_at(of: _Links, source: int, target: int) -> int:
     """Return where two words stand among the pairs with a probability."""
     low, high = of.source_begin[source], of.source_begin[source + 1]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,6 @@ from moses_feature.moses.system_directory import SYSTEM, WHAT
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import Json, open_output, whole_file
 from moses_feature.runtime.json_files import member
-
-LINES_TOGETHER = 1000
 
 
 @dataclass(frozen=True)
@@ -93,16 +90,13 @@ class TextPreparer:
         self._language = language
         self._case: Case = case
 
-    def prepare(
-        self, text: str, output: Path, truecaser: Path, report: Callable[[int], None]
-    ) -> Json:
+    def prepare(self, text: str, output: Path, truecaser: Path) -> Json:
         """Write the prepared text; return the preparation as JSON.
 
         Args:
             text: the raw text, a sentence on each line, UTF-8.
             output: the prepared text.
             truecaser: where a trained truecaser is kept, if one is trained.
-            report: called with numbers of lines.
 
         Raises:
             FormatError: a line that is not UTF-8.
@@ -113,10 +107,7 @@ class TextPreparer:
             kept = str(truecaser)
         preparer = Preparer(Preparation(self._language, self._case, kept))
         with LineReader(text) as reader, open_output(output) as file:
-            lines = decoded(reader)
-            while some := list(islice(lines, LINES_TOGETHER)):
-                file.writelines(preparer(line).encode() + b"\n" for line in some)
-                report(len(some))
+            file.writelines(preparer(line).encode() + b"\n" for line in decoded(reader))
         named = None if kept is None else truecaser.name
         return {"language": self._language, "case": self._case, "truecaser": named}
 

@@ -6,7 +6,6 @@ Good-Turing, and Kneser-Ney (Foster, Kuhn and Johnson 2006). All numbers have 32
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -33,8 +32,8 @@ class PairCounts:
     of_target: Ids
 
 
-class Smoothing(Protocol):
-    """Makes counts that are divided by the counts of one side."""
+class Smoothing:
+    """Makes counts that are divided by the counts of one side; here relative frequencies."""
 
     def adjusted(self, counts: Floats32, of_side: Floats32, own: Ids, other: Ids) -> Floats32:
         """Return the adjusted counts (n,) of pairs.
@@ -45,18 +44,11 @@ class Smoothing(Protocol):
             own: (n,) how many distinct pairs have that phrase.
             other: (n,) how many have its phrase of the other side.
         """
-
-
-class Plain:
-    """Relative frequencies as they are; see `Smoothing`."""
-
-    def adjusted(self, counts: Floats32, of_side: Floats32, own: Ids, other: Ids) -> Floats32:
-        """Return the counts."""
         del of_side, own, other
         return counts
 
 
-class GoodTuring:
+class GoodTuring(Smoothing):
     """Discounts rare pairs; see `Smoothing`."""
 
     def __init__(self, pairs: PairCounts) -> None:
@@ -77,7 +69,7 @@ class GoodTuring:
         return found
 
 
-class KneserNey:
+class KneserNey(Smoothing):
     """Absolute discounting, with what is left given by numbers of distinct pairs."""
 
     def __init__(self, pairs: PairCounts) -> None:
@@ -107,4 +99,4 @@ def smoothing_of(name: str, pairs: PairCounts) -> Smoothing:
     """Return a way to smooth, by its name."""
     if name == "good-turing":
         return GoodTuring(pairs)
-    return KneserNey(pairs) if name == "kneser-ney" else Plain()
+    return KneserNey(pairs) if name == "kneser-ney" else Smoothing()

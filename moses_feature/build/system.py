@@ -220,7 +220,7 @@ class _Build:
         if not facts.exists():
             check_available()
             self.report("preparing the texts", None)
-            ended = self._timed("preparing")
+            begun = time.monotonic()
             workers = [
                 ObjectProcess(partial(TextPreparer, language, self.settings.case), "a tokeniser")
                 for language in languages
@@ -228,11 +228,7 @@ class _Build:
             try:
                 waiting = [
                     worker.call(
-                        TextPreparer.prepare,
-                        text,
-                        file,
-                        self.directory / f"truecase.{side}",
-                        report=lambda _: None,
+                        TextPreparer.prepare, text, file, self.directory / f"truecase.{side}"
                     )
                     for worker, text, file, side in zip(
                         workers, (self.data.source, self.data.target), files, SIDES, strict=True
@@ -243,7 +239,7 @@ class _Build:
                 for worker in workers:
                     worker.close()
             write_json(facts, dict(zip(SIDES, found, strict=True)))
-            ended()
+            self._note("preparing", begun)
         self.preparation = read_json(facts, "how texts were prepared")
         return files
 
@@ -271,20 +267,16 @@ class _Build:
     def _part_maker(self) -> PartMaker:
         return self.cluster.enter_context(part_maker(self._tables, self.ray))
 
-    def _timed(self, what: str) -> Callable[[], None]:
-        begun = time.monotonic()
-
-        def ended() -> None:
-            self.seconds[what] = round(time.monotonic() - begun, 1)
-
-        return ended
+    def _note(self, what: str, begun: float) -> None:
+        """Note the seconds that something took."""
+        self.seconds[what] = round(time.monotonic() - begun, 1)
 
     def _write_alignment(self) -> None:
         """Write the links of each line, an empty line for one that is left out."""
         path = self._alignment_path
         if path.exists():
             return
-        ended = self._timed("alignment")
+        begun = time.monotonic()
         if self.data.alignment:
             self.report("reading the alignment", None)
             bitext, _ = read_alignment(self.data.alignment, self._texts)
@@ -304,7 +296,7 @@ class _Build:
         with open_output(path) as file:
             for kept in self._texts.kept.tolist():
                 file.write(next(lines) if kept else b"\n")
-        ended()
+        self._note("alignment", begun)
 
     def _write_tables(self, directory: Path, fold: int | None) -> None:
         """Write the tables without a fold; those of all sentences, and lexical ones, for None."""
@@ -315,7 +307,7 @@ class _Build:
             return
         if self.settings.significance:
             files[0] = directory / WHOLE_PHRASES
-        ended = self._timed(name)
+        begun = time.monotonic()
         self.report(f"{name}: counting", None)
         if fold is None:
             lines = self._tables.of(None).lexical.lines(self._bitext)
@@ -335,7 +327,7 @@ class _Build:
             kept = self.settings.significance, directory / PHRASES
             filter_table(str(files[0]), source, target, *kept, self.report)
             files[0].unlink()
-        ended()
+        self._note(name, begun)
 
     def _reordering_path(self, directory: Path) -> Path | None:
         kind = self.settings.reordering_type
@@ -348,14 +340,14 @@ class _Build:
             return
         name = "language model" + ("" if directory == self.directory else f" of {directory.name}")
         self.report(name, None)
-        ended = self._timed(name)
+        begun = time.monotonic()
         sentences = chain(
             self._texts.target.sentences(used), *map(sentences_of, self.data.model_texts)
         )
         write_model(path, sentences, self.settings.order, self.settings.prune)
         if self.settings.binary_lm:
             write_binary_model(path, directory / BINARY_MODEL)
-        ended()
+        self._note(name, begun)
 
     def _write_operations(self, directory: Path, used: Flags) -> None:
         """Estimate the operation sequence model of some sentence pairs, if it is wanted."""
@@ -364,9 +356,9 @@ class _Build:
             return
         name = "operations" + ("" if directory == self.directory else f" of {directory.name}")
         self.report(name, None)
-        ended = self._timed(name)
+        begun = time.monotonic()
         write_model(path, self._operations.sentences(used), operations.ORDER, operations.PRUNED)
-        ended()
+        self._note(name, begun)
 
     def _model_path(self, directory: Path) -> Path:
         """Return the language model that the ini names."""

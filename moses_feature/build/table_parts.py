@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Protocol
+from typing import NamedTuple
 
 from moses_feature.build import tables as of_tables
 from moses_feature.build.bitext import Bitext
@@ -24,7 +24,7 @@ from moses_feature.build.folds import phrases_in
 from moses_feature.build.settings import BuildSettings
 from moses_feature.build.tables import TablePart, Tables
 from moses_feature.runtime.arrays import Integers
-from moses_feature.runtime.cluster import ActorPool, Cluster, connected
+from moses_feature.runtime.cluster import ActorPool, connected
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.processes import cores
 
@@ -78,18 +78,16 @@ class FoldTables:
         return self.of(fold).part(number)
 
 
-class PartMaker(Protocol):
+class PartMaker(NamedTuple):
     """Makes parts of tables, several at a time.
 
     Attributes:
+        submit: begins to make a part; see `FoldTables.part`.
         at_once: how many.
     """
 
+    submit: Callable[[int | None, int], Future[TablePart]]
     at_once: int
-
-    def submit(self, fold: int | None, number: int) -> Future[TablePart]:
-        """Begin to make a part; see `FoldTables.part`."""
-        ...
 
 
 def parts_of(tables: FoldTables, fold: int | None, maker: PartMaker) -> Iterator[TablePart]:
@@ -111,46 +109,22 @@ def part_maker(tables: FoldTables, ray: str | None) -> Iterator[PartMaker]:
     """
     if ray is None:
         with ThreadPoolExecutor(cores()) as threads:
-            yield _Threads(threads, tables)
+            yield PartMaker(lambda *of: threads.submit(tables.part, *of), cores())
         return
-    with connected(ray) as cluster, closing(_Workers(cluster, tables)) as workers:
-        yield workers
-
-
-class _Threads:
-    """Threads of this process."""
-
-    def __init__(self, threads: ThreadPoolExecutor, tables: FoldTables) -> None:
-        self._threads, self._tables = threads, tables
-        self.at_once = cores()
-
-    def submit(self, fold: int | None, number: int) -> Future[TablePart]:
-        """Begin to make a part."""
-        return self._threads.submit(self._tables.part, fold, number)
-
-
-class _Workers:
-    """A worker on each machine of a cluster, with as many threads as the smallest one has cores."""
-
-    def __init__(self, cluster: Cluster, tables: FoldTables) -> None:
-        threads = min((cores for cores, _ in cluster.machines if cores), default=1)
-        workers = max(1, cluster.places(threads))
-        logger.info("%d workers with %d threads each", workers, threads)
-        actor = cluster.ray.remote(TableWorker).options(
-            num_cpus=threads, max_concurrency=threads + 1
-        )
+    with connected(ray) as cluster:
+        # A worker on each machine, with as many threads as the smallest one has cores.
+        count = min((cores for cores, _ in cluster.machines if cores), default=1)
+        workers = max(1, cluster.places(count))
+        logger.info("%d workers with %d threads each", workers, count)
+        actor = cluster.ray.remote(TableWorker).options(num_cpus=count, max_concurrency=count + 1)
         text = cluster.ray.put(tables.bitext)
         given = tables.settings, tables.folds, tables.together  # so that parts are the same
-        self._pool = ActorPool(cluster, lambda: actor.remote(text, *given), workers, threads)
-        self.at_once = workers * (threads + 1)
-
-    def submit(self, fold: int | None, number: int) -> Future[TablePart]:
-        """Send the number of a part to the cluster."""
-        return self._pool.submit(f"part {number + 1}", fold, number)
-
-    def close(self) -> None:
-        """Send no more."""
-        self._pool.close()
+        pool = ActorPool(cluster, lambda: actor.remote(text, *given), workers, count)
+        with closing(pool):
+            yield PartMaker(
+                lambda fold, number: pool.submit(f"part {number + 1}", fold, number),
+                workers * (count + 1),
+            )
 
 
 class TableWorker:

@@ -12,7 +12,7 @@ from moses_feature.build.bitext import Ids, Text
 from moses_feature.build.extraction import Extraction
 from moses_feature.build.phrase_numbers import PhraseNumbers
 from moses_feature.runtime.arrays import Bytes, Integers
-from moses_feature.runtime.compiled import compiler
+from moses_feature.runtime.compiled import inner, threaded
 
 SPACE, TAB, HYPHEN, ZERO, NEW_LINE = b" \t-0\n"
 BETWEEN = np.frombuffer(b" ||| ", dtype=np.uint8)
@@ -20,9 +20,6 @@ FIXED = 3 * len(BETWEEN) + 32
 """Bytes of a line besides words, numbers and links, at most."""
 LINK = 12
 """Bytes of a link, at most."""
-
-_compiled = compiler(nogil=True)
-_inner = compiler(nogil=True, entry=False, counts_references=False, forceinline=True)
 
 
 class Pool(NamedTuple):
@@ -128,7 +125,7 @@ def arpa_lines(grams: Side, numbers: Numbers) -> bytes:
     return content[: _write_arpa(grams, numbers, content)].tobytes()
 
 
-@_compiled
+@threaded
 def _size_of_phrases(phrases: Side) -> int:
     size = 0
     for phrase in range(len(phrases.place)):
@@ -136,7 +133,7 @@ def _size_of_phrases(phrases: Side) -> int:
     return size
 
 
-@_compiled
+@threaded
 def _write_arpa(grams: Side, numbers: Numbers, content: Bytes) -> int:
     """Write the lines; return how many bytes they have."""
     at = 0
@@ -156,7 +153,7 @@ def _write_arpa(grams: Side, numbers: Numbers, content: Bytes) -> int:
     return at
 
 
-@_compiled
+@threaded
 def _size(
     sides: tuple[Side, Side],
     source: Ids,
@@ -179,7 +176,7 @@ def _size(
     return size
 
 
-@_inner
+@inner
 def _phrase_size(side: Side, phrase: int) -> int:
     size = 0
     for place in range(side.place[phrase], side.place[phrase] + side.length[phrase]):
@@ -188,7 +185,7 @@ def _phrase_size(side: Side, phrase: int) -> int:
     return size
 
 
-@_compiled
+@threaded
 def _write(
     sides: tuple[Side, Side],
     source: Ids,
@@ -222,7 +219,7 @@ def _write(
     return at
 
 
-@_inner
+@inner
 def _write_bytes(content: Bytes, at: int, text: Bytes, first: int, last: int) -> int:
     for place in range(first, last):
         content[at] = text[place]
@@ -230,7 +227,7 @@ def _write_bytes(content: Bytes, at: int, text: Bytes, first: int, last: int) ->
     return at
 
 
-@_inner
+@inner
 def _write_phrase(content: Bytes, at: int, side: Side, phrase: int) -> int:
     begin = side.place[phrase]
     for place in range(begin, begin + side.length[phrase]):
@@ -243,7 +240,7 @@ def _write_phrase(content: Bytes, at: int, side: Side, phrase: int) -> int:
     return at
 
 
-@_inner
+@inner
 def _write_links(content: Bytes, at: int, links: Links, line: int) -> int:
     for link in range(links.first[line], links.end[line]):
         if link > links.first[line]:
@@ -255,7 +252,7 @@ def _write_links(content: Bytes, at: int, links: Links, line: int) -> int:
     return at
 
 
-@_inner
+@inner
 def _write_number(content: Bytes, at: int, number: int) -> int:
     divisor = 1
     while number // divisor >= 10:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from moses_feature.networks.kernels import add_exps, logits_at
 from moses_feature.networks.products import Matrix
 from moses_feature.runtime.arrays import Floats32, Integers, Record, Records
-from moses_feature.runtime.compiled import compiled, compiler
+from moses_feature.runtime.compiled import compiled, compiler, exact
 from moses_feature.runtime.hash_table import first_place, mixed
 
 F = np.float32
@@ -49,7 +49,6 @@ NETWORK = np.dtype(
 )
 """A network: sizes and the addresses of arrays, C-contiguous, whose owner must outlive it."""
 
-_exact = compiler(nogil=True, fastmath={"contract"}, error_model="numpy")
 _exact_inner = compiler(
     entry=False, counts_references=False, fastmath={"contract"}, error_model="numpy"
 )
@@ -72,7 +71,7 @@ _ids_at: Any = _pointer_to(types.int32)
 _numbers_at: Any = _pointer_to(types.int64)
 
 
-@_exact
+@exact
 def first_layer(
     table: Floats32, bases: Floats32, has_base: bool, contexts: NDArray[np.int32], units: Floats32
 ) -> None:

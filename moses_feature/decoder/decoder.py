@@ -8,15 +8,14 @@ depend on the number of processes.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from xopen import xopen
 
 from moses_feature.decoder.best_paths import best_paths
 from moses_feature.decoder.language_model import BUFFER
@@ -35,7 +34,7 @@ from moses_feature.moses.nbest_lists import Hypothesis, format_nbest
 from moses_feature.moses.segmentation import PhrasePlace, write_segmentation
 from moses_feature.moses.xml_input import Marks
 from moses_feature.runtime.arrays import Integers, Record
-from moses_feature.runtime.files import whole_file
+from moses_feature.runtime.files import open_output, whole_file
 from moses_feature.runtime.processes import ObjectProcess, cores
 from moses_feature.runtime.signals import deferred
 
@@ -108,28 +107,11 @@ class EmbeddedDecoder:
         report: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Translate all sentences; see `Decoder`."""
-
-        def nbest(sentence: int) -> bytes:
-            hypotheses = self.translate(sentence, count)
-            return format_nbest(self._first + sentence, hypotheses, features)
-
-        self._write(nbest, features, path, report)
-
-    def _write(
-        self,
-        of_sentence: Callable[[int], bytes],
-        features: FeatureSet,
-        path: Path,
-        report: Callable[[int], None],
-    ) -> None:
-        """Write the bytes that `of_sentence` returns for each sentence into a gzip file."""
         self._use(features)
-        with (
-            whole_file(path) as temporary,
-            xopen(temporary, "wb", format="gz", compresslevel=1, threads=0) as file,
-        ):
+        with open_output(path, 1) as file:
             for sentence in range(len(self)):
-                file.write(of_sentence(sentence))
+                hypotheses = self.translate(sentence, count)
+                file.write(format_nbest(self._first + sentence, hypotheses, features))
                 report(1)
 
     def translate(
@@ -156,19 +138,12 @@ class EmbeddedDecoder:
         if not len(self._options.spans[sentence]):
             nothing = np.zeros(int(self._tuneable.sum()))
             return [Hypothesis((), nothing, 0.0, *self._derivation(()))]
-        with self._options_of(sentence) as options:
+        given: AbstractContextManager[Options] = nullcontext(self._weighted)
+        if self._leave_one_out is not None:
+            given = self._leave_one_out.without(sentence, self._weighted, self._weights)
+        with given as options:
             graph = self._search(sentence, options, np.empty(0, np.int64), forced=False)
             return self._best(sentence, graph, options, count, distinct)
-
-    @contextmanager
-    def _options_of(self, sentence: int) -> Iterator[Options]:
-        """Yield the options of a sentence, in leave-one-out without the sentence's own counts."""
-        if self._leave_one_out is None:
-            yield self._weighted
-        else:
-            given = sentence, self._weighted, self._weights
-            with self._leave_one_out.without(*given) as options:
-                yield options
 
     def force(self, sentence: int, words: Sentence) -> list[Hypothesis]:
         """Return the best derivation of a given translation; an empty list if none is found.
@@ -338,21 +313,11 @@ class Workers:
         path: Path,
         report: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Translate all sentences; see `Decoder`."""
-        self._write(EmbeddedDecoder.write_nbest, (features, count), path, report)
-
-    def _write(
-        self,
-        method: Callable[..., None],
-        arguments: tuple[Any, ...],
-        path: Path,
-        report: Callable[[int], None],
-    ) -> None:
-        """Have each process write its part, then join the parts into one file."""
+        """Have each process write its part, then join the parts; see `Decoder`."""
         parts = [path.with_name(f".{path.name}.part-{n}.gz") for n in range(len(self._workers))]
         try:
             done = [
-                worker.call(method, *arguments, part, report=report)
+                worker.call(EmbeddedDecoder.write_nbest, features, count, part, report=report)
                 for worker, part in zip(self._workers, parts, strict=True)
             ]
             for future in done:
@@ -370,10 +335,7 @@ class Workers:
 
     def search_errors(self, features: FeatureSet, count: int) -> SearchErrors:
         """Count search errors among the sentences of the first process; see `Decoder`."""
-        errors: SearchErrors = (
-            self._workers[0].call(EmbeddedDecoder.search_errors, features, count).result()
-        )
-        return errors
+        return self._workers[0].call(EmbeddedDecoder.search_errors, features, count).result()
 
     def close(self) -> None:
         """End the processes."""

@@ -5,48 +5,33 @@ from __future__ import annotations
 import numpy as np
 
 from moses_feature.decoder.records import WINDOW, Estimates, Options
-from moses_feature.runtime.arrays import Floats, Integers
-from moses_feature.runtime.compiled import compiled, inner, part
+from moses_feature.runtime.arrays import Integers
+from moses_feature.runtime.compiled import compiled, inner
 
 
 @compiled
-def future_scores(phrases: Integers, options: Options) -> Floats:
-    """Estimate the best score of every span of at most `WINDOW` words, over all segmentations.
+def estimates_of(phrases: Integers, options: Options) -> Estimates:
+    """Estimate the best score of uncovered words, over all segmentations.
 
     Args:
         phrases: (n, longest) source phrases, as in `Task`.
         options: the phrase options.
-
-    Returns:
-        (n + 1, WINDOW + 1): the estimate for the 0, 1, … words that begin at each word.
     """
     size, width = phrases.shape
-    future = np.full((size + 1, WINDOW + 1), -np.inf)
+    future, rest = np.full((size + 1, WINDOW + 1), -np.inf), np.full(size + 1, -np.inf)
     future[:, 0] = 0.0
-    for start in range(size - 1, -1, -1):
-        for count in range(1, min(WINDOW, size - start) + 1):
-            for length in range(1, min(width, count) + 1):
-                phrase = phrases[start, length - 1]
-                if phrase >= 0 and options.size[phrase] > 0:
-                    best = options.estimate[options.order[options.first[phrase]]]
-                    joined = best + future[start + length, count - length]
-                    future[start, count] = max(future[start, count], joined)
-    return future
-
-
-@part
-def future_of_the_rest(phrases: Integers, options: Options) -> Floats:
-    """Return (n + 1,): the estimate for all words from each word to the end."""
-    size, width = phrases.shape
-    rest = np.full(size + 1, -np.inf)
     rest[size] = 0.0
     for start in range(size - 1, -1, -1):
         for length in range(1, min(width, size - start) + 1):
             phrase = phrases[start, length - 1]
-            if phrase >= 0 and options.size[phrase] > 0:
-                best = options.estimate[options.order[options.first[phrase]]]
-                rest[start] = max(rest[start], best + rest[start + length])
-    return rest
+            if phrase < 0 or options.size[phrase] == 0:
+                continue
+            best = options.estimate[options.order[options.first[phrase]]]
+            rest[start] = max(rest[start], best + rest[start + length])
+            for count in range(length, min(WINDOW, size - start) + 1):
+                joined = best + future[start + length, count - length]
+                future[start, count] = max(future[start, count], joined)
+    return Estimates(future, rest)
 
 
 @inner

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -56,13 +57,11 @@ def read_folds(system: Path, lines: int, digest: str) -> list[int]:
     return folds
 
 
+@dataclass(frozen=True)
 class FoldDecoder:
     """Decodes sentences with the systems of their folds, one system after the other.
 
     Attributes:
-        features: the features of all systems.
-
-    Args:
         systems: the system of each fold.
         folds: the fold of each sentence.
         sentences: the sentences, as tokens.
@@ -70,20 +69,16 @@ class FoldDecoder:
         jobs: the number of processes; None for the usual one.
     """
 
-    def __init__(
-        self,
-        systems: Sequence[System],
-        folds: Sequence[int],
-        sentences: Sequence[Sentence],
-        limits: SearchLimits,
-        jobs: int | None,
-    ) -> None:
-        self.features: FeatureSet = systems[0].features
-        self._systems = systems
-        self._folds = folds
-        self._sentences = sentences
-        self._limits = limits
-        self._jobs = jobs
+    systems: Sequence[System]
+    folds: Sequence[int]
+    sentences: Sequence[Sentence]
+    limits: SearchLimits
+    jobs: int | None
+
+    @property
+    def features(self) -> FeatureSet:
+        """The features of all systems."""
+        return self.systems[0].features
 
     def write_nbest(
         self,
@@ -95,9 +90,9 @@ class FoldDecoder:
         """Translate all sentences; see `Decoder`."""
         with tempfile.TemporaryDirectory(prefix="folds-", dir=path.parent) as folder:
             parts = []
-            for fold, system in enumerate(self._systems):
-                mine = [s for s, of in zip(self._sentences, self._folds, strict=True) if of == fold]
-                decoder = embedded_decoder(system, mine, self._limits, self._jobs)
+            for fold, system in enumerate(self.systems):
+                mine = [s for s, of in zip(self.sentences, self.folds, strict=True) if of == fold]
+                decoder = embedded_decoder(system, mine, self.limits, self.jobs)
                 parts.append(Path(folder) / f"{fold}.gz")
                 try:
                     decoder.write_nbest(features, count, parts[-1], report)
@@ -112,7 +107,7 @@ class FoldDecoder:
             waiting = [next(of, None) for of in lists]
             done = [0] * len(parts)
             file = stack.enter_context(open_output(path))
-            for sentence, fold in enumerate(self._folds):
+            for sentence, fold in enumerate(self.folds):
                 found = waiting[fold]
                 if found is not None and found[0] == done[fold]:
                     for line in found[1]:

@@ -9,10 +9,8 @@ scores and pairs that no corpus has counted stay as they are.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import numpy as np
 
@@ -28,19 +26,6 @@ MOST_SMOOTHED = 1.0
 """The largest median difference (natural log) that smoothing makes to a relative frequency."""
 OF_TARGET, OF_SOURCE, JOINT = range(3)
 """The columns of a table's counts field."""
-
-
-class _Rest(NamedTuple):
-    """The remaining options of a sentence.
-
-    Attributes:
-        options: (n,) numbers of the options, those of a source phrase together.
-        inverse, direct: (n,) changes of log p(source | target) and log p(target | source).
-    """
-
-    options: Integers
-    inverse: Floats
-    direct: Floats
 
 
 class LeaveOneOut:
@@ -92,12 +77,12 @@ class LeaveOneOut:
             weighted: the options under the weights; changed in place until the context ends.
             weights: (all features,) the weights.
         """
-        options, rest = self._options, self._rest(sentence)
-        values, number = options.layout.fixed, rest.options
+        options, (number, *gains) = self._options, self._rest(sentence)
+        values = options.layout.fixed
         before = values[number], weighted.fixed[number], weighted.estimate[number]
         for table, columns in enumerate(self._columns):
             mine = options.table[number] == table
-            for column, gain in zip(columns, (rest.inverse, rest.direct), strict=True):
+            for column, gain in zip(columns, gains, strict=True):
                 values[number[mine], column] += gain[mine]
                 added = weights[options.layout.fixed_columns[column]] * gain[mine]
                 weighted.fixed[number[mine]] += added
@@ -107,8 +92,13 @@ class LeaveOneOut:
         finally:
             values[number], weighted.fixed[number], weighted.estimate[number] = before
 
-    def _rest(self, sentence: int) -> _Rest:
-        """Subtract the counts of a sentence; return the options that remain."""
+    def _rest(self, sentence: int) -> tuple[Integers, Floats, Floats]:
+        """Subtract the counts of a sentence.
+
+        Returns:
+            (n,) numbers of the options that remain, those of a source phrase together; (n,) changes
+            of log p(source | target), and of log p(target | source).
+        """
         phrases, times = np.unique(self._options.spans[sentence], return_counts=True)
         phrases, times = phrases[phrases >= 0], times[phrases >= 0]
         begin, end = self._options.offsets[phrases], self._options.offsets[phrases + 1]
@@ -135,22 +125,17 @@ class LeaveOneOut:
                 now = np.log(left / np.maximum(counts[:, total] - lost[total], left))
                 gain = now - np.log(counts[:, JOINT] / counts[:, total])
                 gains[total] = np.where(uncounted, 0.0, gain)
-        return _Rest(number[kept], gains[OF_TARGET][kept], gains[OF_SOURCE][kept])
+        return number[kept], gains[OF_TARGET][kept], gains[OF_SOURCE][kept]
 
     def _occurrences(self, reference: Sentence, targets: Integers) -> Integers:
         """Return how often target phrases, given by ascending numbers, occur in a reference."""
-        found = Counter(
-            number
+        numbers = [
+            self._options.target_number(reference[first:last])
             for first in range(len(reference))
             for last in range(first + 1, min(first + self._longest, len(reference)) + 1)
-            if (number := self._options.target_number(reference[first:last])) >= 0
-        )
-        times = np.zeros(len(targets), dtype=np.int64)
-        numbers = np.array(sorted(found), dtype=np.int64)
-        place = np.searchsorted(targets, numbers)
-        known = place < len(targets)
-        known[known] = targets[place[known]] == numbers[known]
-        times[place[known]] = [found[number] for number in numbers[known].tolist()]
+        ]
+        found = np.sort(np.array(numbers, dtype=np.int64))
+        times: Integers = np.searchsorted(found, targets, "right") - np.searchsorted(found, targets)
         return times
 
 

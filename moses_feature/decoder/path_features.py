@@ -10,7 +10,7 @@ from moses_feature.decoder.phrase_scores import score_beside, score_words
 from moses_feature.decoder.records import Graph, Layout, Lookups, Options
 from moses_feature.decoder.search import orientation
 from moses_feature.runtime.arrays import Floats, Integers, Record
-from moses_feature.runtime.compiled import compiled, inner, part
+from moses_feature.runtime.compiled import compiled, inner
 
 
 @compiled
@@ -38,8 +38,14 @@ def features_of_paths(
     """
     values = np.zeros((len(paths), layout.size))
     for row in range(len(paths)):
-        path = paths[row, : lengths[row]]
-        _add_features(values[row], graph, options, path, layout, windows, roots, lookups)
+        before, of_path = graph.hypotheses[0], values[row]
+        states = np.concatenate((options.begin_states, roots))
+        for hypothesis in paths[row, : lengths[row]][::-1]:
+            last = graph.hypotheses[hypothesis]
+            add_phrase(of_path, before, last, layout)
+            add_models(of_path, states, before, last, options, layout, windows, lookups)
+            before = last
+        add_ends(of_path, states, options.target[before.option], options, layout, lookups)
     return values
 
 
@@ -64,28 +70,6 @@ def words_of_paths(
                 words[used] = options.words[word]
                 used += 1
     return words, ends
-
-
-@part
-def _add_features(
-    values: Floats,
-    graph: Graph,
-    options: Options,
-    path: Integers,
-    layout: Layout,
-    windows: Integers,
-    roots: Integers,
-    lookups: Lookups,
-) -> None:
-    """Add the feature values of one path to `values`."""
-    before = graph.hypotheses[0]
-    states = np.concatenate((options.begin_states, roots))
-    for hypothesis in path[::-1]:
-        last = graph.hypotheses[hypothesis]
-        add_phrase(values, before, last, layout)
-        add_models(values, states, before, last, options, layout, windows, lookups)
-        before = last
-    add_ends(values, states, options.target[before.option], options, layout, lookups)
 
 
 @inner

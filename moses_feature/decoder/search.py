@@ -15,12 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from moses_feature.decoder.estimates import (
-    future_of_the_rest,
-    future_scores,
-    uncovered_score,
-    words_to_skip,
-)
+from moses_feature.decoder.estimates import estimates_of, uncovered_score, words_to_skip
 from moses_feature.decoder.lookups import END_OF_SENTENCE, flush, score_word
 from moses_feature.decoder.operations import weighted_operations
 from moses_feature.decoder.phrase_scores import score_beside, score_words
@@ -73,9 +68,7 @@ def search(task: Task, options: Options, hypotheses: Hypotheses, lookups: Lookup
     size = len(task.phrases)
     limits = task.limits
     problem = Problem(task, options, lookups)
-    estimates = Estimates(
-        future_scores(task.phrases, options), future_of_the_rest(task.phrases, options)
-    )
+    estimates = estimates_of(task.phrases, options)
     # The empty hypothesis, alone in its stack and in its group.
     _make_empty(hypotheses, options, task.roots)
     groups = no_groups(1 + size * min(limits.stack, limits.pops), size)

@@ -23,8 +23,9 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.ini_features import Feature
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 
-KEYS = {
-    "Distortion": {"num-features"},
+FACTORS = {"input-factor", "output-factor"}
+KEYS: dict[str, set[str]] = {
+    "Distortion": set(),
     "BilingualNPLM": {
         "order",
         "source_window",
@@ -33,42 +34,19 @@ KEYS = {
         "target_vocab",
         "cache_size",
         "premultiply",
-        "num-features",
     },
-    "KENLM": {"factor", "order", "path", "lazyken", "num-features"},
-    "NeuralLM": {"factor", "order", "path", "num-features"},
-    "LexicalReordering": {
-        "type",
-        "path",
-        "num-features",
-        "input-factor",
-        "output-factor",
-        "default-scores",
-    },
-    "PhraseDictionaryMemory": {
-        "num-features",
-        "path",
-        "input-factor",
-        "output-factor",
-        "table-limit",
-        "cache-size",
-        "verbosity",
-    },
-    "OpSequenceModel": {
-        "num-features",
-        "path",
-        "input-factor",
-        "output-factor",
-        "support-features",
-        "load",
-    },
-    "PhrasePenalty": {"num-features"},
-    "SentenceNetwork": {"path", "history", "num-features"},
-    "UnknownWordPenalty": {"num-features"},
-    "WordPenalty": {"num-features"},
+    "KENLM": {"factor", "order", "path", "lazyken"},
+    "NeuralLM": {"factor", "order", "path"},
+    "LexicalReordering": {"type", "path", "default-scores", *FACTORS},
+    "PhraseDictionaryMemory": {"path", "table-limit", "cache-size", "verbosity", *FACTORS},
+    "OpSequenceModel": {"path", "support-features", "load", *FACTORS},
+    "PhrasePenalty": set(),
+    "SentenceNetwork": {"path", "history"},
+    "UnknownWordPenalty": set(),
+    "WordPenalty": set(),
 }
 """Classes of feature functions that can be decoded, and the keys that each may have."""
-KEYS_OF_ALL = {"tuneable", "tuneable-components"}
+KEYS_OF_ALL = {"tuneable", "tuneable-components", "num-features"}
 AT_MOST_ONCE = ("Distortion", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
 """Classes of one score."""
 OPERATIONS = "OpSequenceModel"

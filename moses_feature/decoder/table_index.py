@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shutil import rmtree
@@ -178,15 +177,9 @@ def _runs_of(block: bytes) -> tuple[Runs, int]:
     for odd in np.flatnonzero(rows[:count, 3] < 0).tolist():
         field = block[runs[1, odd] : runs[2, odd]].partition(SEPARATOR)[0]
         words = surface_words(field)
-        runs[0, odd] = hash_of_words(words)
+        runs[0, odd] = _hash(np.frombuffer(b" ".join(words), dtype=np.uint8))
         longest = max(longest, len(words))
     return runs, longest
-
-
-def hash_of_words(words: Iterable[bytes]) -> int:
-    """Return the hash of a phrase by its words."""
-    found: int = _hash(np.frombuffer(b" ".join(words), dtype=np.uint8))
-    return found
 
 
 @compiled

@@ -27,7 +27,7 @@ from moses_feature.moses.phrase_table import (
     COUNTS,
     LOWEST_LOG_SCORE,
     NUMBER,
-    SCORES,
+    PROPERTIES,
     SEPARATOR,
     TARGET,
     split_fields,
@@ -140,8 +140,7 @@ def read_table(
         FormatError: a line of a wanted phrase is damaged; with its number, unless it was looked up.
     """
     wanted = {"with_links": with_links, "with_counts": with_counts}
-    form = _Form(3, 7, SCORES, table.scores, new=True, **wanted)
-    return _Reader(table.path, sources, targets, form, index).rows()
+    return _Reader(table.path, table.scores, sources, targets, index, new=True, **wanted).rows()
 
 
 def read_reordering(
@@ -155,12 +154,10 @@ def read_reordering(
     Raises:
         FormatError: as for `read_table`.
     """
-    scores = model.type.scores
+    known = targets if model.on_target else None
+    rows = _Reader(model.path, model.type.scores, sources, known, index).rows()
     if not model.on_target:
-        form = _Form(least=2, most=None, score_field=1, scores=scores, new=False)
-        return _Reader(model.path, sources, None, form, index).rows()
-    form = _Form(least=3, most=None, score_field=2, scores=scores, new=False)
-    rows = _Reader(model.path, sources, targets, form, index).rows()
+        return rows
     return Rows(*(part[rows.target != UNKNOWN] for part in rows))
 
 
@@ -186,98 +183,88 @@ def _counts_of(line: bytes, path: str, line_number: int | None) -> list[float]:
 
 
 @dataclass(frozen=True)
-class _Form:
-    """The format of a table's lines.
+class _Reader:
+    """Reads the lines of a table whose source phrase is wanted.
 
     Attributes:
-        least, most: fields of a line; None for any number.
-        score_field: the field with the scores, from 0 on.
-        scores: the number of scores.
-        new: whether target phrases without a number get one.
+        path: the table.
+        scores: the number of scores of a line.
+        sources: the wanted phrases.
+        targets: the target phrases; None if the lines have none.
+        index: the index of the table, to look lines up; None to read all.
+        new: whether target phrases without a number get one: it is a phrase table.
         with_links: whether to read word alignments.
         with_counts: whether to read counts.
     """
 
-    least: int
-    most: int | None
-    score_field: int
+    path: str
     scores: int
-    new: bool
+    sources: SourcePhrases
+    targets: TargetPhrases | None
+    index: TableIndex | None
+    new: bool = False
     with_links: bool = False
     with_counts: bool = False
 
-
-class _Reader:
-    """Reads the lines of a table whose source phrase is wanted; without `targets`, no targets."""
-
-    def __init__(
-        self,
-        path: str,
-        sources: SourcePhrases,
-        targets: TargetPhrases | None,
-        form: _Form,
-        index: TableIndex | None = None,
-    ) -> None:
-        self._path = path
-        self._index = index
-        self._sources = sources
-        self._targets = targets
-        self._form = form
+    @property
+    def _least(self) -> int:
+        """The least number of fields of a line; the scores are the last of these."""
+        return 2 if self.targets is None else 3
 
     def rows(self) -> Rows:
         """Return all wanted lines."""
-        if self._index is not None:
-            if self._index.first_line is not None:
-                self._check_first(self._index.first_line)
-            return self._of_block(self._index.lines(self._sources), None)
+        if self.index is not None:
+            if self.index.first_line is not None:
+                self._check_first(self.index.first_line)
+            return self._of_block(self.index.lines(self.sources), None)
         parts = [self._empty(np.empty(0, dtype=np.int64))]
-        with LineReader(self._path) as reader:
+        with LineReader(self.path) as reader:
             for block in reader.blocks():
                 if len(parts) == 1:
                     self._check_first(block.partition(b"\n")[0])
                 parts.append(self._of_block(block, reader.line_number))
-        if self._form.new and len(parts) == 1:
-            logger.warning("%s: expected phrase pairs, found an empty file", self._path)
+        if self.new and len(parts) == 1:
+            logger.warning("%s: expected phrase pairs, found an empty file", self.path)
         return Rows(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def _check_first(self, line: bytes) -> None:
         """Check that the first line is that of a table: no line of it may be wanted."""
-        if self._form.new:
-            split_fields(line, self._path, 1)
+        if self.new:
+            split_fields(line, self.path, 1)
 
     def _empty(self, source: Integers) -> Rows:
         count = len(source)
         return Rows(
             source,
             np.full(count, UNKNOWN),
-            np.empty((count, self._form.scores)),
+            np.empty((count, self.scores)),
             np.full(count, b"", dtype=object),
-            np.empty((count, 3 if self._form.with_counts else 0)),
+            np.empty((count, 3 if self.with_counts else 0)),
         )
 
     def _of_block(self, block: bytes, before: int | None) -> Rows:
         """Return the wanted lines of a block that `before` lines precede, None if not known."""
-        lines, form = self._sources.lines(block), self._form
+        lines = self.sources.lines(block)
         rows = self._empty(lines.source)
         if not len(rows.source):
             return rows
-        known = self._targets.phrases if self._targets else new_strings()
-        if self._targets and form.new:
+        known = self.targets.phrases if self.targets else new_strings()
+        if self.targets and self.new:
             size = int((lines.end - lines.field).sum())
-            known = self._targets.phrases = with_room(known, len(lines.source), size)
-        fields = form.score_field, form.least, form.most or MOST_FIELDS
+            known = self.targets.phrases = with_room(known, len(lines.source), size)
+        fields = self._least - 1, self._least, PROPERTIES + 1 if self.new else MOST_FIELDS
         array = np.frombuffer(block, dtype=np.uint8)
         of_rows = rows.target, rows.scores
-        if self._targets and self._targets.factors > 1:
+        if self.targets and self.targets.factors > 1:
             rows.target[:] = ODD
         else:
-            _parse(array, lines, *fields, self._targets is not None, form.new, known, *of_rows)
-        if form.with_links:
+            _parse(array, lines, *fields, self.targets is not None, self.new, known, *of_rows)
+        if self.with_links:
             places = zip(lines.begin.tolist(), lines.end.tolist(), strict=True)
             rows.links[:] = [links_of(block[begin:end]) for begin, end in places]
-        if form.with_counts:
+        if self.with_counts:
             for row, line, number in _numbered(block, before, lines, np.arange(len(rows.source))):
-                rows.counts[row] = _counts_of(line, self._path, number)
+                rows.counts[row] = _counts_of(line, self.path, number)
         odd = np.flatnonzero(rows.target == ODD)
         for row, line, number in _numbered(block, before, lines, odd):
             rows.target[row], rows.scores[row] = self._of_line(line, number)
@@ -285,25 +272,24 @@ class _Reader:
 
     def _of_line(self, line: bytes, number: int | None) -> tuple[int, list[float]]:
         """Return the target and the scores of a line that compiled code cannot parse."""
-        form = self._form
         if len(line) > LONGEST_LINE:
             expected = f"lines of at most {LONGEST_LINE:,} bytes"
-            raise FormatError(self._path, expected, "a longer one", number)
-        if form.most is not None:
-            fields = split_fields(line, self._path, number)
-        elif len(fields := line.split(SEPARATOR)) < form.least:
-            expected = f"{form.least} fields separated by |||"
-            raise FormatError(self._path, expected, shown(line), number)
-        scores = _log_scores(fields[form.score_field], form.scores, self._path, number)
-        if self._targets is None:
+            raise FormatError(self.path, expected, "a longer one", number)
+        if self.new:
+            fields = split_fields(line, self.path, number)
+        elif len(fields := line.split(SEPARATOR)) < self._least:
+            expected = f"{self._least} fields separated by |||"
+            raise FormatError(self.path, expected, shown(line), number)
+        scores = _log_scores(fields[self._least - 1], self.scores, self.path, number)
+        if self.targets is None:
             return UNKNOWN, scores
-        phrase = self._targets.phrase_of(fields[TARGET])
+        phrase = self.targets.phrase_of(fields[TARGET])
         if phrase is None:
-            expected = f"target words of {self._targets.factors} factors that are not empty"
-            raise FormatError(self._path, expected, shown(fields[TARGET]), number)
-        if form.new:
-            return self._targets.number(phrase), scores
-        return self._targets.phrases.number(phrase), scores
+            expected = f"target words of {self.targets.factors} factors that are not empty"
+            raise FormatError(self.path, expected, shown(fields[TARGET]), number)
+        if self.new:
+            return self.targets.number(phrase), scores
+        return self.targets.phrases.number(phrase), scores
 
 
 def _numbered(

@@ -238,9 +238,8 @@ def _compare(
     words: Words, of_input: Texts, of_references: Texts, say: Callable[[str], None]
 ) -> Iterator[Finding]:
     """Compare texts with completely read tables, unless only one of the two has factors."""
-    factored = words.factored or any(
-        map(is_factored, (*of_input.values(), *of_references.values()))
-    )
+    of_tables = [list(words.source)], [list(words.target)]
+    factored = any(map(is_factored, (*of_tables, *of_input.values(), *of_references.values())))
     findings: list[Finding] = []
     sides: tuple[tuple[Texts, Side], ...] = ((of_input, "source"), (of_references, "target"))
     for texts, side in sides:

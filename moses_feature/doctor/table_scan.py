@@ -177,14 +177,6 @@ class Words:
     target: set[bytes]
     translations: dict[bytes, set[bytes]]
 
-    @property
-    def factored(self) -> bool:
-        """Whether most words of a side have factors."""
-        return any(
-            sum(b"|" in word.strip(b"|") for word in side) > len(side) / 2
-            for side in (self.source, self.target)
-        )
-
     @classmethod
     def of_tables(cls, scans: Sequence[TableScan]) -> Words:
         """Return the words of tables that were scanned with the same wanted words."""

@@ -20,7 +20,6 @@ from moses_feature.metrics.bleu import bleu_of, sentence_bleu
 from moses_feature.metrics.chrf import chrf_of
 from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.compiled import compiled
-from moses_feature.runtime.errors import UsageError
 
 Tokens = Sequence[bytes]
 ERRORS = edit_distance.STATISTICS
@@ -79,17 +78,6 @@ METRICS: Mapping[str, Metric] = {
     )
 }
 """All metrics by name."""
-
-
-def metric(name: str) -> Metric:
-    """Return the metric of that name.
-
-    Raises:
-        UsageError: there is no such metric; lists the names.
-    """
-    if name not in METRICS:
-        raise UsageError(f"unknown metric {name!r}: expected one of {', '.join(METRICS)}")
-    return METRICS[name]
 
 
 @compiled

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -136,7 +136,15 @@ class FeatureSet:
             words[place] == label for place, label in labels
         ):
             return [float(words[place]) for place in places]
-        return self._values_in_any_order(text)
+        by_name = labelled_values(text)
+        expected = {f.name: sum(f.tuneable) for f in self.functions if any(f.tuneable)}
+        found = {name: len(values) for name, values in by_name.items()}
+        if names := [n for n in {**expected, **found} if expected.get(n) != found.get(n)]:
+            wanted, there = (
+                " ".join(f"{name}:{of.get(name, 0)}" for name in names) for of in (expected, found)
+            )
+            raise MosesFeatureError(f"expected the features {wanted}, found {there}")
+        return [value for name in expected for value in by_name[name]]
 
     @cached_property
     def _form(self) -> tuple[list[tuple[int, bytes]], list[int]]:
@@ -149,21 +157,6 @@ class FeatureSet:
                 labels.append((first, f"{function.name}=".encode()))
                 places += range(first + 1, first + 1 + count)
         return labels, places
-
-    def _values_in_any_order(self, text: bytes) -> list[float]:
-        by_name = labelled_values(text)
-        expected = {f.name: sum(f.tuneable) for f in self.functions if any(f.tuneable)}
-        self._check(expected, {name: len(values) for name, values in by_name.items()})
-        return [value for name in expected for value in by_name[name]]
-
-    @staticmethod
-    def _check(expected: Mapping[str, int], found: Mapping[str, int]) -> None:
-        names = [n for n in {**expected, **found} if expected.get(n) != found.get(n)]
-        if names:
-            wanted, there = (
-                " ".join(f"{name}:{of.get(name, 0)}" for name in names) for of in (expected, found)
-            )
-            raise MosesFeatureError(f"expected the features {wanted}, found {there}")
 
 
 def log_score(text: bytes | str) -> float:

@@ -67,7 +67,9 @@ class _OldIni:
 
     def converted(self) -> str:
         self._read()
-        lines = [*_trimmed(self.kept), "", "[feature]", *self._features(), "", "[weight]"]
+        while self.kept and not self.kept[-1].strip():
+            self.kept.pop()
+        lines = [*self.kept, "", "[feature]", *self._features(), "", "[weight]"]
         return "\n".join([*lines, *self._weights(), ""])
 
     def _read(self) -> None:
@@ -200,11 +202,3 @@ class _OldIni:
             raise FormatError(self.path, f"{more} or more in [{section}]", f"{there}")
         taken, values[:count] = values[:count], []
         return " ".join(taken)
-
-
-def _trimmed(lines: list[str]) -> list[str]:
-    """Return lines without empty ones at the end."""
-    end = len(lines)
-    while end and not lines[end - 1].strip():
-        end -= 1
-    return lines[:end]

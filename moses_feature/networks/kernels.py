@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.runtime.arrays import Floats32, Integers
-from moses_feature.runtime.compiled import compiler
+from moses_feature.runtime.compiled import compiler, exact
 
 F = np.float32
 _LOWEST, _HIGHEST = F(-87.0), F(88.0)
@@ -27,18 +27,17 @@ _NO_LOGIT = F(-1e30)
 _LEAST = np.int32(-(2**31))
 _RUN = 128  # logits that are processed together
 
-# Contraction (a b + c in one rounding) is safe; reordering is allowed only in sums.
-_exact = compiler(nogil=True, fastmath={"contract"}, error_model="numpy")
+# Reordering is allowed only in sums.
 _summing = compiler(nogil=True, fastmath={"contract", "reassoc", "nsz"})
 
 
-@_exact
+@exact
 def exp(x: np.float32) -> np.float32:
     """Return e**x, x clipped to [-87, 88]."""
     return _exp_of_low(min(x, _HIGHEST))
 
 
-@_exact
+@exact
 def _exp_of_low(x: np.float32) -> np.float32:
     """Return e**x for x up to 88, clipped to -87."""
     x = max(x, _LOWEST)
@@ -49,19 +48,19 @@ def _exp_of_low(x: np.float32) -> np.float32:
     return np.int32(y.view(np.int32) + exponent).view(F)
 
 
-@_exact
+@exact
 def sigmoid(x: np.float32) -> np.float32:
     """Return 1 / (1 + e**-x)."""
     return _ONE / (_ONE + exp(-x))
 
 
-@_exact
+@exact
 def tanh(x: np.float32) -> np.float32:
     """Return the hyperbolic tangent."""
     return _ONE - _TWO / (_ONE + exp(_TWO * x))
 
 
-@_exact
+@exact
 def softmax(x: Floats32) -> None:
     """Turn energies (n,), one at least, into probabilities."""
     highest = x.max()
@@ -73,7 +72,7 @@ def softmax(x: Floats32) -> None:
         x[place] /= total
 
 
-@_exact
+@exact
 def encoder_gates(
     gates: Floats32, inputs: Floats32, word: Integers, state: Floats32, reset: Floats32
 ) -> None:
@@ -96,7 +95,7 @@ def encoder_gates(
             to_reset[k] = h[k] * sigmoid(r[k] + of_word[hidden + k])
 
 
-@_exact
+@exact
 def encoder_state(
     gates: Floats32, candidate: Floats32, inputs: Floats32, word: Integers, state: Floats32
 ) -> None:
@@ -117,7 +116,7 @@ def encoder_state(
             h[k] = new + z[k] * (h[k] - new)
 
 
-@_exact
+@exact
 def decoder_state(
     recurrent: Floats32,
     inputs: Floats32,
@@ -148,7 +147,7 @@ def decoder_state(
             h[k] = new + z * (h[k] - new)
 
 
-@_exact
+@exact
 def leaky_state(
     products: Floats32,
     inputs: Floats32,
@@ -176,7 +175,7 @@ def leaky_state(
             h[k] += rate[k] * (tanh(own[k] + of_word[k] + of_source[k]) - h[k])
 
 
-@_exact
+@exact
 def lstm_state(
     products: Floats32,
     inputs: Floats32,
@@ -209,7 +208,7 @@ def lstm_state(
             h[k] = show * tanh(memory[k])
 
 
-@_exact
+@exact
 def maxout(
     pieces: Floats32,
     inputs: Floats32,
@@ -237,7 +236,7 @@ def maxout(
             unit[k] = left if left > right else right
 
 
-@_exact
+@exact
 def tanh_in_place(x: Floats32) -> None:
     """Replace x (K, H) by its hyperbolic tangent."""
     for row in range(len(x)):
@@ -246,7 +245,7 @@ def tanh_in_place(x: Floats32) -> None:
             own[k] = tanh(own[k])
 
 
-@_exact
+@exact
 def add_exps(logits: Floats32, bias: Floats32, top: Floats32, total: Floats32) -> None:
     """Add the exponentials of some words' logits to a running sum.
 
@@ -262,7 +261,7 @@ def add_exps(logits: Floats32, bias: Floats32, top: Floats32, total: Floats32) -
         total[row] += _sum_of_exps(own, top[row])
 
 
-@_exact
+@exact
 def _add(bias: Floats32, logits: Floats32) -> np.float32:
     """Add a bias in place; return the largest sum."""
     largest = _LEAST
@@ -273,7 +272,7 @@ def _add(bias: Floats32, logits: Floats32) -> np.float32:
     return np.int32(_ordered(largest)).view(F)
 
 
-@_exact
+@exact
 def add_exps_of_most(
     logits: NDArray[np.int16],
     bias: Floats32,
@@ -307,7 +306,7 @@ def add_exps_of_most(
         total[row] += _sum_of_exps(own, top[row])
 
 
-@_exact
+@exact
 def _widen(short: NDArray[np.int16], bias: Floats32, logits: Floats32) -> np.float32:
     """Write the sums of short logits and a bias; return the largest one."""
     largest = _LEAST
@@ -318,14 +317,14 @@ def _widen(short: NDArray[np.int16], bias: Floats32, logits: Floats32) -> np.flo
     return np.int32(_ordered(largest)).view(F)
 
 
-@_exact
+@exact
 def _raise_top(top: Floats32, total: Floats32, row: int, highest: np.float32) -> None:
     if highest > top[row]:
         total[row] *= exp(top[row] - highest)
         top[row] = highest
 
 
-@_exact
+@exact
 def _sum_of_exps(x: Floats32, shift: np.float32) -> np.float32:
     """Return the sum of exp(x - shift), where shift >= x; x is overwritten."""
     for k in range(len(x)):
@@ -333,7 +332,7 @@ def _sum_of_exps(x: Floats32, shift: np.float32) -> np.float32:
     return sum_of(x)
 
 
-@_exact
+@exact
 def sum_of(x: Floats32) -> np.float32:
     """Return the sum of x, which is overwritten.
 
@@ -352,7 +351,7 @@ def sum_of(x: Floats32) -> np.float32:
     return total
 
 
-@_exact
+@exact
 def _keep_best(logits: Floats32, first: int, best: Floats32, best_word: Integers) -> None:
     """Insert large logits among the best ones, largest first."""
     for k in range(len(logits)):
@@ -364,7 +363,7 @@ def _keep_best(logits: Floats32, first: int, best: Floats32, best_word: Integers
             best[place], best_word[place] = logits[k], first + k
 
 
-@_exact
+@exact
 def _ordered(bits: np.int32) -> np.int32:
     """Map the bits of a float to an integer of the same order, and back.
 

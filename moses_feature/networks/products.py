@@ -17,7 +17,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from moses_feature.runtime.arrays import Floats32
-from moses_feature.runtime.compiled import compiler
+from moses_feature.runtime.compiled import exact
 
 ROWS, COLUMNS = 6, 16
 """Of a tile."""
@@ -27,8 +27,6 @@ TOGETHER = 1 << 16
 """Numbers in the rows that pass all panels together: a part of a core's second cache."""
 PART = 512
 """Columns that `products` yields at a time, at most."""
-
-_exact = compiler(nogil=True, fastmath={"contract"}, error_model="numpy")
 
 
 class Matrix:
@@ -125,7 +123,7 @@ def _tile(
 _multiply_tile: Any = intrinsic(_tile)
 
 
-@_exact
+@exact
 def multiply(x: Floats32, panels: Floats32, found: Floats32) -> None:
     """Write the product (n, m) of rows (n, k) and panels (m / 16, k, 16), the last one padded.
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.runtime.arrays import Integers
-from moses_feature.runtime.compiled import compiler
+from moses_feature.runtime.compiled import threaded
 
 Tree = NDArray[np.int32]
 """(nodes, 2) of each node its parent, below 0 for a root, and the id of its word."""
@@ -14,8 +14,6 @@ Rows = NDArray[np.int32]
 """(all nodes or more,) of each node the row of what is computed for it, or `NOT_KNOWN`."""
 
 NOT_KNOWN = -1
-
-_compiled = compiler(nogil=True)
 
 
 def with_rows(rows: Rows, count: int) -> Rows:
@@ -26,7 +24,7 @@ def with_rows(rows: Rows, count: int) -> Rows:
     return np.concatenate([rows, more])
 
 
-@_compiled
+@threaded
 def missing_nodes(tree: Tree, nodes: Integers, row_of: Rows) -> tuple[NDArray[np.int32], Integers]:
     """Return nodes, and those on the way to them, that have no row, parents first.
 
@@ -64,7 +62,7 @@ def missing_nodes(tree: Tree, nodes: Integers, row_of: Rows) -> tuple[NDArray[np
     return by_level, ends[1:]
 
 
-@_compiled
+@threaded
 def paths(tree: Tree, nodes: NDArray[np.int32], row_of: Rows) -> tuple[Integers, Integers]:
     """Return the rows of the nodes on the way to some nodes, themselves last.
 

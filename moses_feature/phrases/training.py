@@ -13,7 +13,7 @@ from moses_feature import __version__
 from moses_feature.moses.lines import LineReader
 from moses_feature.networks.files import FOLDS
 from moses_feature.networks.phrases import Hashes
-from moses_feature.networks.vocabulary import Vocabulary
+from moses_feature.networks.vocabulary import Shortlists
 from moses_feature.phrases.cross_fitting import fold_directory, save_folds
 from moses_feature.phrases.objective import PhraseData, PhraseObjective
 from moses_feature.phrases.pairs import Folds, PairCollection, PhrasePair, count_words, read_pairs
@@ -91,18 +91,13 @@ class _Pairs:
             read, written = written, read
         source_counts = _counts(*read, collection.source_counts, inputs)
         target_counts = _counts(*written, collection.target_counts, inputs)
-        self._source = Vocabulary.most_frequent(source_counts, data.shortlist)
-        self._target = Vocabulary.most_frequent(target_counts, data.shortlist)
-        coverage = {
-            "source": self._source.coverage(source_counts),
-            "target": self._target.coverage(target_counts),
-        }
+        shortlists = Shortlists.of_counts(source_counts, target_counts, data.shortlist, 0)
+        self._source, self._target = shortlists.source, shortlists.target
         logger.info(
             "%d unique phrase pairs; the shortlists hold %.2f%% of the running source words and "
             "%.2f%% of the target words",
             len(collection),
-            100 * coverage["source"],
-            100 * coverage["target"],
+            *(100 * share for share in shortlists.coverage.values()),
         )
         self._words, self._direction = data.words, data.direction
         self._escaped = collection.escaped()
@@ -110,7 +105,7 @@ class _Pairs:
             "command": command,
             "version": __version__,
             "inputs": inputs,
-            "shortlist_coverage": coverage,
+            "shortlist_coverage": shortlists.coverage,
         }
 
     def source_hashes(self) -> Hashes:

@@ -147,15 +147,8 @@ def attention_figure(
             hovertemplate="%{z:.2f}<extra></extra>",
         )
     )
-    for axis, words in (("x", source), ("y", target)):
-        figure.update_layout(
-            {
-                f"{axis}axis": {
-                    "tickvals": list(range(len(words))),
-                    "ticktext": [plotted(word) for word in words],
-                }
-            }
-        )
+    for update, words in ((figure.update_xaxes, source), (figure.update_yaxes, target)):
+        update(tickvals=list(range(len(words))), ticktext=[plotted(word) for word in words])
     figure.update_yaxes(autorange="reversed")
     figure.update_layout(height=120 + 28 * len(target))
     return figure

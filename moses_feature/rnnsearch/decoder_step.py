@@ -17,11 +17,9 @@ import numpy as np
 from moses_feature.networks.kernels import encoder_gates, encoder_state, softmax, sum_of, tanh
 from moses_feature.networks.products import multiply
 from moses_feature.runtime.arrays import Floats32, Integers
-from moses_feature.runtime.compiled import compiler
+from moses_feature.runtime.compiled import exact
 
 F = np.float32
-
-_exact = compiler(nogil=True, fastmath={"contract"}, error_model="numpy")
 
 
 class Layers(NamedTuple):
@@ -89,7 +87,7 @@ class States(NamedTuple):
     of_maxout: Floats32
 
 
-@_exact
+@exact
 def go_on(
     before: States,
     state: Integers,
@@ -127,7 +125,7 @@ def go_on(
     encoder_state(gates, candidate, inputs, rows, new)
 
 
-@_exact
+@exact
 def look(states: States, first: int, end: int, layers: Layers, sources: EncodedSources) -> Floats32:
     """Align states with their source sentences, and compute what their contexts add.
 
@@ -166,7 +164,7 @@ def look(states: States, first: int, end: int, layers: Layers, sources: EncodedS
     return alignments
 
 
-@_exact
+@exact
 def _align(
     query: Floats32, keys: Floats32, energy: Floats32, units: Floats32, alignment: Floats32
 ) -> None:
@@ -179,7 +177,7 @@ def _align(
     softmax(alignment)
 
 
-@_exact
+@exact
 def _expect(alignment: Floats32, values: Floats32, context: Floats32) -> None:
     """Write the mean (width,) of values (n, width) under an alignment (n,)."""
     context[:] = F(0.0)
@@ -189,7 +187,7 @@ def _expect(alignment: Floats32, values: Floats32, context: Floats32) -> None:
             context[k] += share * value[k]
 
 
-@_exact
+@exact
 def features_of(states: States, state: Integers, words: Words, last: Integers) -> Floats32:
     """Return the inputs of the output layer (N, S) after prefixes: maxout units.
 

@@ -28,11 +28,9 @@ from moses_feature.rnnsearch.decoder_step import (
 )
 from moses_feature.rnnsearch.inference import SearchNetwork
 from moses_feature.runtime.arrays import Floats32, Integers
-from moses_feature.runtime.compiled import compiler
+from moses_feature.runtime.compiled import exact
 
 FIRST_ROOM = 256
-
-_exact = compiler(nogil=True, fastmath={"contract"}, error_model="numpy")
 
 
 class TreeStates:
@@ -104,7 +102,7 @@ class TreeStates:
         self._states = grown
 
 
-@_exact
+@exact
 def follow(
     tree: Tree,
     nodes: NDArray[np.int32],
@@ -122,7 +120,7 @@ def follow(
     go_on(states, state, words, last, layers, states, first)
 
 
-@_exact
+@exact
 def distinct_nodes(
     tree: Tree, nodes: Integers, after: Rows, row_of: Rows
 ) -> tuple[Integers, Integers, Integers]:
@@ -143,7 +141,7 @@ def distinct_nodes(
     return state[:distinct], last[:distinct], rows
 
 
-@_exact
+@exact
 def _read_node(tree: Tree, node: int, after: Rows) -> tuple[int, int]:
     """Return the state before the word of a node, and the word."""
     before = tree[node, 0]

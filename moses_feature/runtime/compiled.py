@@ -95,6 +95,13 @@ def compiler(
 compiled = compiler()
 """For functions that Python calls."""
 
+threaded = compiler(nogil=True)
+"""For functions that several threads of Python call."""
+
+exact = compiler(nogil=True, fastmath={"contract"}, error_model="numpy")
+"""For products and sums whose bits depend on nothing but their numbers: a product and a sum may be
+one instruction, but the order of a sum is that of the code."""
+
 part = compiler(entry=False)
 """For functions that allocate arrays and that only compiled ones call."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.errors import FormatError, UsageError
 from moses_feature.selection.domain_models import (
     DomainModel,
     estimated,
@@ -155,7 +156,8 @@ class Selector:
         """
         scores, kinds, lengths = array("f"), array("B"), array("q")
         texts = [side.text for side in self._sides]
-        for number, sentences in enumerate(read_lines(texts), 1):
+        for number, lines in enumerate(raw_lines(texts), 1):
+            sentences = [tokens(line) for line in lines]
             if number % LINES_BETWEEN_REPORTS == 0:
                 report(number)
             counts = [len(words) for words in sentences]
@@ -202,33 +204,17 @@ class Selector:
         return found
 
 
-def read_lines(paths: Sequence[str]) -> Iterator[list[list[bytes]]]:
-    """Yield the words of each line of all sides.
-
-    Raises:
-        MosesFeatureError: the sides have different numbers of lines.
-    """
-    yield from ([tokens(line) for line in lines] for lines in raw_lines(paths))
-
-
 def raw_lines(paths: Sequence[str]) -> Iterator[tuple[bytes, ...]]:
     """Yield each line of all sides, as bytes.
 
     Raises:
-        MosesFeatureError: the sides have different numbers of lines.
+        FormatError: the sides have different numbers of lines.
     """
-    number = 0
-    readers = [iter(_lines(path)) for path in paths]
-    for number, lines in enumerate(zip_longest(*readers), 1):
-        if None in lines:
-            short = paths[lines.index(None)]
-            raise MosesFeatureError(
-                f"{short} at line {number}: expected as many lines as in the other text, found "
-                "the end of the file"
-            )
-        yield lines
-
-
-def _lines(path: str) -> Iterator[bytes]:
-    with LineReader(path) as reader:
-        yield from reader
+    with ExitStack() as stack:
+        readers = [stack.enter_context(LineReader(path)) for path in paths]
+        for number, lines in enumerate(zip_longest(*readers), 1):
+            if None in lines:
+                expected = "as many lines as in the other text"
+                short = paths[lines.index(None)]
+                raise FormatError(short, expected, "the end of the file", number)
+            yield lines

@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 from moses_feature.networks.trees import NOT_KNOWN, Rows, Tree, with_rows
 from moses_feature.networks.vocabulary import END
 from moses_feature.runtime.arrays import Integers
-from moses_feature.runtime.compiled import compiler
+from moses_feature.runtime.compiled import threaded
 
 FIRST_ROOM = 256
 ROOT, NO_NODE = 0, 0
 """The first node; and none, where the root cannot be meant."""
-
-_compiled = compiler(nogil=True)
 
 
 class PieceTree:
@@ -99,7 +97,7 @@ Links = NDArray[np.int32]
 """(room for nodes, 2) of each node its youngest child, and its next older sibling."""
 
 
-@_compiled
+@threaded
 def spell(
     tree: Tree,
     nodes: Integers,
@@ -154,7 +152,7 @@ def spell(
     return own, links, count, before, asked, owner
 
 
-@_compiled
+@threaded
 def _child(
     tree: Tree, links: Links, count: int, node: int, piece: int
 ) -> tuple[Tree, Links, int, int]:

@@ -104,7 +104,10 @@ def augment(
     identity = _identity(models, of_models, settings, input_digests, shard)
     columns = NewColumns(of_models, table, output)
     with LineReader(table) as reader, closing(writer):
-        progress = _begin(writer, identity, output, resume)
+        if not resume:
+            writer.start()
+        done = writer.resume(identity) if resume else {}
+        progress = record(AugmentProgress, done, Path(output), "the progress of a run")
         parts = PartReader(
             reader, LINES_PER_PART, kept if settings.inputs else None, progress.scores
         )
@@ -135,15 +138,6 @@ def augment(
         _write_features_json(output, names, progress, facts)
         writer.finish()
     return progress
-
-
-def _begin(writer: TableWriter, identity: Json, output: str, resume: bool) -> AugmentProgress:
-    """Begin a new file, or continue one; return the progress so far."""
-    if resume:
-        done = writer.resume(identity)
-        return record(AugmentProgress, done, Path(output), "the progress of a run")
-    writer.start()
-    return AugmentProgress()
 
 
 def _identity(

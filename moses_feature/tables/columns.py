@@ -28,7 +28,7 @@ from moses_feature.moses.phrase_table import (
 )
 from moses_feature.moses.words import WordError, WordOptions
 from moses_feature.networks.phrases import Phrases
-from moses_feature.networks.vocabulary import SYMBOLS, UNKNOWN, Vocabulary
+from moses_feature.networks.vocabulary import SYMBOLS, UNKNOWN
 from moses_feature.phrases.packing import Packed, Packer, WordPair
 from moses_feature.runtime.arrays import Bytes, Floats, Integers
 from moses_feature.runtime.compiled import compiled
@@ -40,29 +40,15 @@ from moses_feature.tables.shards import Part
 from moses_feature.tables.writer import compressed
 
 
-class WordTable:
-    """The ids of a vocabulary's shortlist, for compiled code.
+@compiled
+def ids_of(strings: Strings, text: Bytes, words: Integers) -> NDArray[np.uint32]:
+    """Return the ids (n,) of words of a text.
 
     Args:
-        vocabulary: the vocabulary.
+        strings: the shortlist of a vocabulary.
+        text: bytes.
+        words: (n, 2) where each word begins and ends.
     """
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._strings, _ = added(new_strings(), list(vocabulary.shortlist))
-
-    def ids(self, text: Bytes, words: Integers) -> NDArray[np.uint32]:
-        """Return the ids (n,) of words of a text.
-
-        Args:
-            text: bytes.
-            words: (n, 2) where each word begins and ends.
-        """
-        ids: NDArray[np.uint32] = _ids(self._strings, text, words)
-        return ids
-
-
-@compiled
-def _ids(strings: Strings, text: Bytes, words: Integers) -> NDArray[np.uint32]:
     ids = np.empty(len(words), dtype=np.uint32)
     for word in range(len(words)):
         slot = slot_of(strings, text, words[word, 0], words[word, 1])
@@ -135,12 +121,12 @@ class NewColumns:
         self._table = table
         self._output = output
         self._plain = all(model.words.plain for model in models)
-        self._words: list[list[WordTable]] = []
+        self._shortlists: list[list[Strings]] = []
         self._waiting: deque[tuple[Growing, list[Packed]]] = deque()
 
     def __getstate__(self) -> Json:
         """Leave out the parts that wait for their columns in this process."""
-        return {**self.__dict__, "_waiting": deque(), "_words": []}
+        return {**self.__dict__, "_waiting": deque(), "_shortlists": []}
 
     def pack(self, part: Part) -> list[Packed]:
         """Return the pairs of a part for each model, and remember its lines.
@@ -156,16 +142,17 @@ class NewColumns:
 
     def _looked_up(self, lines: ScannedLines) -> tuple[Growing, list[Packed]]:
         """Pack ordinary lines."""
-        if not self._words:
-            self._words = [
-                [WordTable(side) for side in model.packer.sides] for model in self._models
+        if not self._shortlists:
+            self._shortlists = [
+                [added(new_strings(), list(side.shortlist))[0] for side in model.packer.sides]
+                for model in self._models
             ]
         text = np.frombuffer(lines.content, dtype=np.uint8)
         packed = []
-        for model, (source, target) in zip(self._models, self._words, strict=True):
+        for model, (source, target) in zip(self._models, self._shortlists, strict=True):
             pairs = (
-                Phrases(source.ids(text, lines.source), lines.source_offsets),
-                Phrases(target.ids(text, lines.target), lines.target_offsets),
+                Phrases(ids_of(source, text, lines.source), lines.source_offsets),
+                Phrases(ids_of(target, text, lines.target), lines.target_offsets),
             )
             packed.append(model.packer.pack_numbered(*pairs))
         return lines.grown, packed

@@ -8,24 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from copy import copy
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.processes import ObjectProcess
 from moses_feature.tables.columns import NewColumns
 
 Result = TypeVar("Result")
-
-
-class Helper(Protocol):
-    """Calls methods of `NewColumns` in the order of the calls."""
-
-    def call(self, method: Callable[..., Result], *arguments: Any) -> Future[Result]:
-        """Call a method of `NewColumns`, given as an attribute of the class."""
-
-    def close(self) -> None:
-        """End the helper."""
 
 
 class HelperHere:
@@ -47,10 +38,10 @@ class HelperHere:
         """Do nothing: there is no process to end."""
 
 
+Helper = HelperHere | ObjectProcess
+"""Calls methods of `NewColumns` in the order of the calls."""
+
+
 def helper_process(columns: NewColumns) -> Helper:
     """Return a helper in a process of its own."""
-    return ObjectProcess(partial(_same, columns), "a helper process")
-
-
-def _same(columns: NewColumns) -> NewColumns:
-    return columns
+    return ObjectProcess(partial(copy, columns), "a helper process")

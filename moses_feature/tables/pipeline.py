@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from itertools import cycle
 from threading import Lock
-from typing import Any, Protocol
+from typing import Protocol
 
 from moses_feature.phrases.packing import Packed
 from moses_feature.phrases.scorer import AnyScorer
@@ -66,17 +67,14 @@ class Pipeline:
         Helpers append the columns in the order in which they packed the parts. Parts must therefore
         be scored in this order too, even if they come from several threads.
         """
-        with self._one_at_a_time:
-            return self._submit(part)
-
-    def _submit(self, part: Part) -> Future[ScoredPart]:
-        if self._begun and isinstance(self._helpers[0], HelperHere):
-            self._helpers = [helper_process(self._columns) for _ in range(self._count)]
-            self._turns = cycle(self._helpers)
-        self._begun = True
-        helper = next(self._turns)
         scored: Future[ScoredPart] = Future()
-        self._scoring.submit(self._score, helper, helper.call(NewColumns.pack, part), scored)
+        with self._one_at_a_time:
+            if self._begun and isinstance(self._helpers[0], HelperHere):
+                self._helpers = [helper_process(self._columns) for _ in range(self._count)]
+                self._turns = cycle(self._helpers)
+            self._begun = True
+            helper = next(self._turns)
+            self._scoring.submit(self._score, helper, helper.call(NewColumns.pack, part), scored)
         return scored
 
     def _score(
@@ -87,9 +85,9 @@ class Pipeline:
                 scorer.score_packed(of_model).log_probs
                 for scorer, of_model in zip(self._scorers, packed.result(), strict=True)
             ]
-            helper.call(NewColumns.append, log_probs).add_done_callback(_passed_on_to(scored))
+            helper.call(NewColumns.append, log_probs).add_done_callback(partial(_pass_on, scored))
         except BaseException as error:  # raised again by the future
-            _fail(scored, error)
+            scored.set_exception(error)
 
     def close(self) -> None:
         """End the helpers and the scoring."""
@@ -104,20 +102,8 @@ def local_pools(scorers: Sequence[AnyScorer]) -> Iterator[OpenPool]:
     yield lambda columns: closing(Pipeline(scorers, columns))
 
 
-def _passed_on_to(other: Future[Any]) -> Callable[[Future[Any]], None]:
-    def pass_on(done: Future[Any]) -> None:
-        if done.cancelled():  # the run ends
-            other.cancel()
-        elif (error := done.exception()) is not None:
-            _fail(other, error)
-        else:
-            other.set_result(done.result())
-
-    return pass_on
-
-
-def _fail(future: Future[Any], error: BaseException) -> None:
-    if isinstance(error, CancelledError):
-        future.cancel()
-    else:
-        future.set_exception(error)
+def _pass_on(scored: Future[ScoredPart], appended: Future[ScoredPart]) -> None:
+    try:
+        scored.set_result(appended.result())
+    except BaseException as error:  # raised again by the future
+        scored.set_exception(error)

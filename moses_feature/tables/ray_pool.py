@@ -16,7 +16,7 @@ from moses_feature.runtime.cluster import ActorPool, Cluster, connected
 from moses_feature.runtime.errors import LostProcessError, MosesFeatureError, UsageError
 from moses_feature.tables.column_models import ColumnModels
 from moses_feature.tables.columns import NewColumns, ScoredPart
-from moses_feature.tables.pipeline import OpenPool, Pipeline, ScoringPool
+from moses_feature.tables.pipeline import OpenPool, Pipeline
 from moses_feature.tables.shards import Part
 
 logger = logging.getLogger(__name__)
@@ -166,7 +166,4 @@ def ray_pools(
             " and a GPU" if kind.gpus else "",
         )
 
-        def open_pool(columns: NewColumns) -> closing[ScoringPool]:
-            return closing(RayPool(cluster, models, columns, dtype, kind))
-
-        yield open_pool
+        yield lambda columns: closing(RayPool(cluster, models, columns, dtype, kind))

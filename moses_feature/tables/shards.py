@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
+from typing import BinaryIO
 
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import (
@@ -334,35 +335,22 @@ def _interleave(shards: Sequence[_ShardParts], output: Path) -> None:
     """Write the parts of all shards in turn."""
     with ExitStack() as stack:
         temporary = stack.enter_context(whole_file(output))
-        content = [stack.enter_context(closing(_Content(shard))) for shard in shards]
+        files = [stack.enter_context(_opened(shard.path)) for shard in shards]
+        hashes = [hashlib.sha256() for _ in shards]
         with temporary.open("wb") as file:
             for turn in zip_longest(*(shard.sizes for shard in shards), fillvalue=0):
-                for size, of_shard in zip(turn, content, strict=True):
-                    file.write(of_shard.read(size))
-        for of_shard in content:
-            of_shard.check_end()
+                for size, of_shard, hashed in zip(turn, files, hashes, strict=True):
+                    content = of_shard.read(size)
+                    hashed.update(content)
+                    file.write(content)
+        for shard, of_shard, hashed in zip(shards, files, hashes, strict=True):
+            if of_shard.read(1) or hashed.hexdigest() != shard.digest:
+                expected = f"the file that {features_json(shard.path)} describes"
+                raise FormatError(shard.path, expected, "another one")
 
 
-class _Content:
-    """The content of a shard's file, read part by part."""
-
-    def __init__(self, shard: _ShardParts) -> None:
-        self._shard = shard
-        self._hash = hashlib.sha256()
-        try:
-            self._file = Path(shard.path).open("rb")  # noqa: SIM115
-        except OSError as error:
-            raise MosesFeatureError(f"{shard.path}: {error.strerror}") from error
-
-    def close(self) -> None:
-        self._file.close()
-
-    def read(self, size: int) -> bytes:
-        content = self._file.read(size)
-        self._hash.update(content)
-        return content
-
-    def check_end(self) -> None:
-        if self._file.read(1) or self._hash.hexdigest() != self._shard.digest:
-            expected = f"the file that {features_json(self._shard.path)} describes"
-            raise FormatError(self._shard.path, expected, "another one")
+def _opened(path: str) -> BinaryIO:
+    try:
+        return Path(path).open("rb")
+    except OSError as error:
+        raise MosesFeatureError(f"{path}: {error.strerror}") from error

@@ -23,7 +23,7 @@ from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_softmax import WordSoftmax
 from moses_feature.phrases.generation.prefixes import likeliest_words
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
-from moses_feature.runtime.compiled import compiler
+from moses_feature.runtime.compiled import exact
 from moses_feature.transformer.settings import TransformerSizes, waves
 
 F = np.float32
@@ -33,10 +33,8 @@ FIRST_PLACES = 128
 """Positions whose encoding is computed at first."""
 PARTS = "queries", "keys", "values"
 
-_exact = compiler(nogil=True, fastmath={"contract"}, error_model="numpy")
 
-
-@_exact
+@exact
 def attend(
     queries: Floats32,
     keys: Floats32,
@@ -81,7 +79,7 @@ def attend(
                     mean[k] += share * value[k]
 
 
-@_exact
+@exact
 def normalise(x: Floats32, weight: Floats32, bias: Floats32, found: Floats32) -> None:
     """Write rows (n, D) with mean 0 and variance 1, scaled and moved (Ba et al. 2016)."""
     units = np.empty(x.shape[1], dtype=np.float32)

@@ -26,7 +26,7 @@ from moses_feature.cslm.scorer import NeuralLM
 from moses_feature.decoder import kenlm as kenlm_library
 from moses_feature.decoder import language_model, phrase_options
 from moses_feature.decoder.decoder import EmbeddedDecoder, Workers
-from moses_feature.decoder.estimates import future_scores
+from moses_feature.decoder.estimates import estimates_of
 from moses_feature.decoder.kenlm import KenlmModel
 from moses_feature.decoder.records import SearchLimits
 from moses_feature.decoder.reordering import ReorderingType
@@ -467,7 +467,7 @@ def test_estimates_of_uncovered_words_against_all_joins(tmp_path):
                 best[start, end] = options.estimate[options.order[options.first[phrase]]]
             for middle in range(start + 1, end):
                 best[start, end] = max(best[start, end], best[start, middle] + best[middle, end])
-    found = future_scores(phrases, options)
+    found = estimates_of(phrases, options).future
     for start in range(size):
         np.testing.assert_allclose(
             found[start, 1 : size - start + 1], best[start, start + 1 :], atol=1e-9

@@ -34,7 +34,7 @@ from mert.comparison.significance import (
 from mert.optimisers.candidates import SearchSpace, normalised
 from mert.optimisers.choice import optimizer
 from mert.optimisers.moses_files import read_candidates
-from mert.settings import OPTIMIZERS
+from mert.settings import OPTIMIZERS, TuningSettings
 from mert.tuning.corpus import Corpus
 from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.decoder.decoder import EmbeddedDecoder
@@ -744,7 +744,7 @@ def test_mira_holds_fixed_and_bounded_weights_and_pro_refuses_them():
     with pytest.raises(UsageError, match="no fixed or bounded weights"):
         optimizer("pro")(candidates, space, 1)
     with pytest.raises(UsageError, match="'sgd': expected one of mert, mira, pro"):
-        optimizer("sgd")
+        TuningSettings(algorithm="sgd")
 
 
 def test_sentence_bleu():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from moses_feature.metrics.metric import METRICS, corpus_quality, metric, sentence_quality
+from mert.settings import TuningSettings
+from moses_feature.metrics.metric import METRICS, corpus_quality, sentence_quality
 from moses_feature.runtime.errors import UsageError
 
 WORDS = ["a", "bc", "dé", "fgh", "&apos;", "ij\u00a0k", "lm"]
@@ -101,6 +102,6 @@ def test_a_reference_is_perfect_and_nothing_is_worse(name):
 
 
 def test_names():
-    assert metric("wer").label == "WER"
+    assert METRICS["wer"].label == "WER"
     with pytest.raises(UsageError, match="expected one of bleu, wer, ter, chrf, accuracy"):
-        metric("meteor")
+        TuningSettings(metric="meteor")

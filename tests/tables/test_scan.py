@@ -12,7 +12,8 @@ from moses_feature.networks.direction import Direction
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.packing import Packer
 from moses_feature.runtime.errors import DataError
-from moses_feature.tables.columns import ColumnsOfModel, NewColumns, WordTable
+from moses_feature.runtime.strings import added, new_strings
+from moses_feature.tables.columns import ColumnsOfModel, NewColumns, ids_of
 from moses_feature.tables.scan import scan
 from moses_feature.tables.settings import (
     PROBABILITY_COLUMN,
@@ -112,7 +113,8 @@ def test_ids_are_those_of_the_vocabulary():
     words = tokens(text)
     ends = np.cumsum([len(word) + 1 for word in words]) - 1
     places = np.stack([ends - [len(word) for word in words], ends], axis=1)
-    ids = WordTable(vocabulary).ids(np.frombuffer(text, dtype=np.uint8), places)
+    strings, _ = added(new_strings(), list(vocabulary.shortlist))
+    ids = ids_of(strings, np.frombuffer(text, dtype=np.uint8), places)
     assert ids.tolist() == vocabulary.ids(words)
 
 

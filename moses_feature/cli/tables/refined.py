@@ -299,16 +299,14 @@ class _Run:
 
         corpus, ini = self._corpus(), MosesIni.read(self._tuned / INI)
         decoder = make_decoder(DecoderSettings(segmentation=True), ini, corpus.sentences)
-        written = self._lists.with_name(f"{self._lists.name}.tmp")
         size = TuningSettings.list_size
         try:
             with _decoding(len(corpus)) as report:
                 decoder.write_nbest(
-                    decoder.features, size, written, lambda done: report("decoding", done)
+                    decoder.features, size, self._lists, lambda done: report("decoding", done)
                 )
         finally:
             decoder.close()
-        written.replace(self._lists)
 
     def _train(self, minutes: float | None) -> None:
         from moses_feature.cli.models.train import train_model

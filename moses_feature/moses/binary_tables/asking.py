@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -201,17 +201,14 @@ def ask(
         scratch / "ask.log",
     )
     found: dict[Phrase, dict[Phrase, list[Floats]]] = {source: {} for source in sources}
-    for number, words, values in _one_phrase_translations(lists):
-        found[sources[number]].setdefault(words, []).append(values)
-    return found
-
-
-def _one_phrase_translations(lists: Path) -> Iterator[tuple[int, Phrase, Floats]]:
     with NbestReader(lists) as reader:
-        for line in nbest_lines(reader):
-            values = line.labelled()
+        for listed in nbest_lines(reader):
+            values = listed.labelled()
             if values.get("PhrasePenalty0") == [1.0]:
-                yield line.sentence, tuple(line.words), np.array(values.get(TABLE, []))
+                of_source = found[sources[listed.sentence]]
+                of_table = np.array(values.get(TABLE, []))
+                of_source.setdefault(tuple(listed.words), []).append(of_table)
+    return found
 
 
 def differences(expected: Mapping[Phrase, Targets], found: Mapping[Phrase, Targets]) -> list[str]:

@@ -169,15 +169,8 @@ class _Maker:
 
 def _move(written: Path, path: Path) -> None:
     """Move the written table to its place, in one step."""
-    if written.is_dir():
-        for folder, _, files in os.walk(written):
-            for file in files:
-                _sync(Path(folder) / file)
-    else:
-        _sync(written)
+    for file in (written, *written.rglob("*")):
+        if file.is_file():
+            with file.open("rb") as content:
+                os.fsync(content.fileno())
     shutil.move(written, path)
-
-
-def _sync(file: Path) -> None:
-    with file.open("rb") as content:
-        os.fsync(content.fileno())

@@ -20,7 +20,9 @@ def sockeye(reader: LineReader) -> Iterator[ListedTranslation]:
         FormatError: a line without `translations` and as many `scores`, nor `translation` and
             `score`.
     """
-    for content in _objects(reader):
+    for content in _values(reader):
+        if not isinstance(content, dict):
+            raise _wrong(reader, "a JSON object for each sentence", content)
         texts, scores = content.get("translations"), content.get("scores")
         if texts is None:
             texts, scores = [content.get("translation")], [content.get("score")]
@@ -54,13 +56,6 @@ def _values(reader: LineReader) -> Iterator[Any]:
             yield json.loads(line)
         except (ValueError, RecursionError):
             raise FormatError(reader.path, "JSON", shown(line), reader.line_number) from None
-
-
-def _objects(reader: LineReader) -> Iterator[dict[str, Any]]:
-    for content in _values(reader):
-        if not isinstance(content, dict):
-            raise _wrong(reader, "a JSON object for each sentence", content)
-        yield content
 
 
 def _translation(reader: LineReader, text: Any, score: Any, content: Any) -> ListedTranslation:
