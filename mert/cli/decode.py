@@ -114,7 +114,7 @@ def mert_decode(
     system = _system(read, needs, counts=leave_one_out is not None)
     sentences, digest = read_text(STANDARD_STREAM)
     _check(read, sentences, digest)
-    references = _references(leave_one_out, len(sentences)) if leave_one_out else None
+    references = _lines_beside(leave_one_out, len(sentences)) if leave_one_out else None
     if constraint:
         _force(EmbeddedDecoder(system, sentences, search.limits), sentences, constraint)
         return
@@ -206,14 +206,14 @@ def _fold_decoder(
     return FoldDecoder(systems, folds, sentences, search.limits, search.jobs)
 
 
-def _references(path: str, sentences: int) -> Sequence[Sentence]:
-    """Return the reference translations of training sentences."""
-    references, _ = read_text(path)
-    if len(references) != sentences:
+def _lines_beside(path: str, sentences: int) -> Sequence[Sentence]:
+    """Return the sentences of a file with a line for each one of the input."""
+    found, _ = read_text(path)
+    if len(found) != sentences:
         raise MosesFeatureError(
-            f"{path}: expected {sentences} lines as in the input, found {len(references)}"
+            f"{path}: expected {sentences} lines as in the input, found {len(found)}"
         )
-    return references
+    return found
 
 
 def _print_first(path: Path, features: FeatureSet, sentences: int) -> int:
@@ -236,11 +236,7 @@ def _copy_nbest(source: Path, target: Path) -> None:
 
 def _force(decoder: EmbeddedDecoder, sentences: Sequence[Sentence], path: str) -> None:
     """Print the score and features of each given translation; fail if one cannot be reached."""
-    translations, _ = read_text(path)
-    if len(translations) != len(sentences):
-        raise MosesFeatureError(
-            f"{path}: expected {len(sentences)} lines as in the input, found {len(translations)}"
-        )
+    translations = _lines_beside(path, len(sentences))
     lost = 0
     for number, words in enumerate(translations):
         found = decoder.force(number, words)

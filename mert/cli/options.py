@@ -68,21 +68,10 @@ def _decoder_settings(given: Given) -> DecoderSettings:
         moses_options = tuple(shlex.split(given.pop("moses_options")))
     except ValueError as error:
         raise UsageError(f"--moses-options: {error}") from None
-    moses = MosesSettings(
-        binary=given.pop("moses"),
-        threads=given.pop("threads"),
-        options=moses_options,
-        seconds=given.pop("time_limit"),
-        filter=given.pop("filter_tables"),
-    )
-    search = SearchOptions.from_options(given)
-    return DecoderSettings(
-        decoder=given.pop("decoder"),
-        limits=search.limits,
-        jobs=search.jobs,
-        ray=given.pop("ray"),
-        moses=moses,
-    )
+    filtered = given.pop("filter_tables")
+    moses = take(MosesSettings, given, options=moses_options, filter=filtered)
+    without = "rescoring", "cache", "segmentation"
+    return take(DecoderSettings, given, *without, limits=take(SearchLimits, given), moses=moses)
 
 
 _search_options = options(
@@ -118,14 +107,14 @@ decoder_options = OptionGroup(
         within=DECODERS,
     ),
     _search_options,
-    option("moses", "The moses binary; by default in $MOSES_HOME or on the PATH."),
+    option("moses", "The moses binary; by default in $MOSES_HOME or on the PATH.", to="binary"),
     option(
         "moses-options",
         "More arguments for moses, such as '-search-algorithm 1 -s 1000'.",
         default="",
     ),
     option("threads", "Threads of moses.", default=MosesSettings.threads, within=POSITIVE),
-    option("time-limit", "End moses if one decoding run takes longer."),
+    option("time-limit", "End moses if one decoding run takes longer.", to="seconds"),
     option(
         "ray",
         "Decode on a Ray cluster: local (this machine alone), auto (the cluster it belongs "

@@ -12,8 +12,6 @@ from moses_feature.cli.common.options import format_option
 from moses_feature.cli.common.paths import READ, WRITE
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.lines import read_parallel
-from moses_feature.runtime.errors import UsageError
-from moses_feature.runtime.files import STANDARD_STREAM
 
 
 @click.command("tune", cls=Command, no_args_is_help=True)
@@ -67,8 +65,6 @@ def tune_lists_command(
     from moses_feature.metrics.metric import METRICS
     from moses_feature.rescoring.nbest import read_weights
 
-    if weights == STANDARD_STREAM:
-        raise UsageError("weights are written to a file, found -")
     features = features_of(lists, form, None if start is None else read_weights(start))
     texts, _ = read_parallel(references)
     tuned = tune_lists(

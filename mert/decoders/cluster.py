@@ -40,9 +40,9 @@ class _Shard:
     size: int
     pool: ActorPool
 
-    def start(self, method: str, *arguments: Any) -> Future[bytes]:
-        """Start a method of the decoder; the future returns the file that it writes."""
-        return self.pool.submit(self.name, method, *arguments)
+    def start(self, features: FeatureSet, count: int) -> Future[bytes]:
+        """Start to decode; the future returns the file that the decoder writes."""
+        return self.pool.submit(self.name, features, count)
 
 
 class ClusterDecoder:
@@ -98,10 +98,7 @@ class ClusterDecoder:
         report: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Translate all sentences; see `Decoder`."""
-        self._write(path, report, "write_nbest", features, count)
-
-    def _write(self, path: Path, report: Callable[[int], None], *asked: Any) -> None:
-        """Write the output of a method of the workers' decoders, called with `asked`."""
+        asked = features, count
         started = [shard.start(*asked) for shard in self._shards]
         with whole_file(path) as temporary, temporary.open("wb") as file:
             for shard, part in zip(self._shards, started, strict=True):
@@ -158,12 +155,12 @@ class ShardWorker:
     def ready(self) -> None:
         """Return once the models have been read."""
 
-    def do(self, method: str, *arguments: Any) -> bytes | MosesFeatureError:
-        """Return the gzip file that a method of the decoder writes, or the error."""
+    def do(self, features: FeatureSet, count: int) -> bytes | MosesFeatureError:
+        """Return the gzip file that the decoder writes, or the error."""
         try:
             with tempfile.TemporaryDirectory(prefix="mert-shard-") as scratch:
                 path = Path(scratch) / "part.gz"
-                getattr(self._decoder, method)(*arguments, path)
+                self._decoder.write_nbest(features, count, path)
                 return path.read_bytes()
         except MosesFeatureError as error:
             return error

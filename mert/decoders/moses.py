@@ -66,15 +66,6 @@ def _filter(table: Path, output: Path, sources: SourcePhrases) -> None:
                 file.write(block[begin:end])
 
 
-def find_moses(binary: str | None) -> Path:
-    """Return the path of the `moses` binary.
-
-    Raises:
-        UsageError: it was not found; says where it was searched for.
-    """
-    return find_program(["moses"], binary)
-
-
 class MosesDecoder:
     """Runs Moses on a text, again and again with other weights; see `Decoder`.
 
@@ -101,7 +92,7 @@ class MosesDecoder:
     ) -> None:
         self._first = first
         self._settings = settings
-        self._binary = find_moses(settings.binary)
+        self._binary = find_program(["moses"], settings.binary)
         self._sentences = sentences
         self._scratch = Path(tempfile.mkdtemp(prefix="mert-moses-"))
         self._remove = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)

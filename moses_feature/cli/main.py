@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from importlib import import_module
+from functools import partial
+from pkgutil import resolve_name
 from typing import Any
 
 import click
@@ -84,79 +85,55 @@ PLACES = {
 """The locations of commands that are in no group."""
 
 
+SYNONYMS = {"rnnsearch": "model train-sentences", "cslm": "model train-cslm", "ini": "system add"}
+"""Names that users may try, and the commands that do it."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are loaded when they are asked for.
 
     Args:
         places: MODULE:NAME of each command.
+        meant: other names that users may try, and the commands that they mean.
     """
 
-    def __init__(self, places: Mapping[str, str], **settings: Any) -> None:
+    def __init__(
+        self, places: Mapping[str, str], meant: Mapping[str, str] | None = None, **settings: Any
+    ) -> None:
         super().__init__(**settings)
         self.places = places
+        self._meant = meant or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return the names of the commands."""
-        return list(self.places)
+        """Return the names of the commands and groups."""
+        return [*self.places, *self.commands]
 
-    def get_command(
-        self,
-        ctx: click.Context,  # noqa: ARG002
-        cmd_name: str,
-    ) -> click.Command | None:
-        """Load a command."""
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a command, or return a group."""
         if cmd_name not in self.places:
-            return None
-        module, _, name = self.places[cmd_name].partition(":")
+            return super().get_command(ctx, cmd_name)
         with loading():
-            command: click.Command = getattr(import_module(module), name)
+            command: click.Command = resolve_name(self.places[cmd_name])
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a command; suggest one for a slip of the keys."""
-        if args[0] not in self.places:
-            _suggest(ctx, args[0], {name: name for name in self.places})
+        names = {name: name for name in self.list_commands(ctx)}
+        likely = {**self._meant, **names}
+        if args[0] not in names and (close := get_close_matches(args[0], likely, 1)):
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {likely[close[0]]!r}?")
         return super().resolve_command(ctx, args)
-
-
-class Program(LazyGroup):
-    """All groups, and commands of none; whoever leaves the group out is told."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of commands and groups."""
-        return [*super().list_commands(ctx), *self.commands]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a command, or return a group."""
-        return super().get_command(ctx, cmd_name) or self.commands.get(cmd_name)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a group; suggest one, or a command with its group."""
-        if args[0] not in self.list_commands(ctx):
-            commands = {name: f"{of} {name}" for of, (_, c) in GROUPS.items() for name in c}
-            names = {name: name for name in self.list_commands(ctx)}
-            _suggest(ctx, args[0], SYNONYMS | commands | names)
-        return click.Group.resolve_command(self, ctx, args)
-
-
-SYNONYMS = {"rnnsearch": "model train-sentences", "cslm": "model train-cslm", "ini": "system add"}
-"""Names that users may try, and the commands that do it."""
-
-
-def _suggest(ctx: click.Context, typed: str, commands: Mapping[str, str]) -> None:
-    """Fail with a suggestion if what was typed is like the name of a command."""
-    if close := get_close_matches(typed, commands, 1):
-        ctx.fail(f"No such command {typed!r}. Did you mean {commands[close[0]]!r}?")
 
 
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group(cls=Program, places=PLACES, context_settings=HELP)
+IN_GROUPS = {name: f"{of} {name}" for of, (_, places) in GROUPS.items() for name in places}
+
+
+@click.group(cls=LazyGroup, places=PLACES, meant=SYNONYMS | IN_GROUPS, context_settings=HELP)
 @click.version_option(__version__)
 def moses_feature() -> None:
     """Neural scores for Moses phrase tables.
@@ -173,31 +150,9 @@ for _name, (_help, _places) in GROUPS.items():
     )
 
 
-def main(**options: Any) -> None:
-    """Run `moses-feature`."""
-    start("moses_feature.cli.main:moses_feature", **options)
-
-
-def augment() -> None:
-    """Run `augment-phrase-table`."""
-    start("moses_feature.cli.tables.augment:augment_phrase_table")
-
-
-def compare() -> None:
-    """Run `mert-compare`."""
-    start("mert.cli.compare:mert_compare")
-
-
-def decode() -> None:
-    """Run `mert-decode`."""
-    start("mert.cli.decode:mert_decode")
-
-
-def optimize() -> None:
-    """Run `mert-optimize`."""
-    start("mert.cli.optimise:mert_optimize")
-
-
-def tune() -> None:
-    """Run `mert-tune`."""
-    start("mert.cli.tune:mert_tune")
+main = partial(start, "moses_feature.cli.main:moses_feature")
+augment = partial(start, "moses_feature.cli.tables.augment:augment_phrase_table")
+compare = partial(start, "mert.cli.compare:mert_compare")
+decode = partial(start, "mert.cli.decode:mert_decode")
+optimize = partial(start, "mert.cli.optimise:mert_optimize")
+tune = partial(start, "mert.cli.tune:mert_tune")

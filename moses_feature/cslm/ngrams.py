@@ -55,12 +55,8 @@ class Text:
             [vocabulary.index.get(word, UNKNOWN) for word in self._numbers],
             dtype=np.uint16 if len(vocabulary) <= 1 << 16 else np.uint32,
         )
-        ends = np.cumsum(self.lengths + 1)
-        ids = np.full(ends[-1] if len(ends) else 0, END, dtype=final.dtype)
-        inside = np.ones(len(ids), dtype=np.bool_)
-        inside[ends - 1] = False
-        ids[inside] = final[np.frombuffer(self._ids, dtype=np.int32)]
-        return ids
+        ids = final[np.frombuffer(self._ids, dtype=np.int32)]
+        return np.insert(ids, np.cumsum(self.lengths), END)
 
     def ngrams(self, vocabulary: Vocabulary, order: int) -> Ngrams:
         """Number the words, and find the context of each."""

@@ -19,19 +19,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_feature import __version__
 from moses_feature.cslm.ngrams import Ngrams, Text
 from moses_feature.cslm.scorer import VOCABULARY
 from moses_feature.cslm.settings import LM_ARCHITECTURE, LmData, LmSettings, LmSizes
 from moses_feature.moses.lines import LineReader
 from moses_feature.networks.files import ModelFiles, write_model_files
-from moses_feature.networks.softmax import word_log_probs
+from moses_feature.networks.softmax import log_probs_and_norms
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.runtime.arrays import Flags, Floats32, Integers
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
 from moses_feature.training.objective import Rows, Terms
-from moses_feature.training.runs import Material, train_network
+from moses_feature.training.runs import train_networks
 from moses_feature.training.trainer import NO_CONTROL, RunControl
 
 logger = logging.getLogger(__name__)
@@ -78,10 +77,7 @@ class FeedForwardLM(nn.Module):
         """
         projected = self.dropout(self.projected(contexts).flatten(1))
         features = self.dropout(torch.relu(self.second(torch.relu(self.first(projected)))))
-        weight, bias = self.output.weight, self.output.bias
-        log_probs = word_log_probs(features, weight, bias, words)
-        logits = (features.to(weight.dtype) * weight[words]).sum(1) + bias[words]
-        return log_probs, logits - log_probs
+        return log_probs_and_norms(features, self.output, words)
 
 
 def save_language_model(
@@ -250,11 +246,11 @@ def train_language_model(
 ) -> str:
     """Train a language model and keep the best one in `directory`, with the run's checkpoint.
 
-    Result and errors are those of `train_network`.
+    Result and errors are those of `train_networks`.
     """
-    return train_network(
+    return train_networks(
         (data.text,),
-        lambda: _read(data, settings, control.command),
+        {directory: lambda: _read(data, settings)},
         lambda ngrams: _objective(ngrams, settings, device),
         settings,
         directory,
@@ -275,7 +271,7 @@ def _objective(
     return NgramObjective(data, network, settings, device, save)
 
 
-def _read(data: LmData, settings: LmSettings, command: str) -> Material[NgramData[Ngrams]]:
+def _read(data: LmData, settings: LmSettings) -> tuple[NgramData[Ngrams], Json]:
     with LineReader(data.text) as reader:
         text = Text(reader)
         inputs = [reader.provenance("text")]
@@ -293,10 +289,8 @@ def _read(data: LmData, settings: LmSettings, command: str) -> Material[NgramDat
     held_out = text.held_out(settings.held_out, settings.fewest_held_out, settings.seed)
     ngrams = text.ngrams(vocabulary, settings.sizes.order)
     provenance = {
-        "command": command,
-        "version": __version__,
         "inputs": inputs,
         "shortlist_coverage": coverage,
         "sentences": len(text),
     }
-    return Material(NgramData(ngrams, held_out, (vocabulary,)), provenance)
+    return NgramData(ngrams, held_out, (vocabulary,)), provenance

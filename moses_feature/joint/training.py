@@ -15,7 +15,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_feature import __version__
 from moses_feature.cslm.settings import LmSettings
 from moses_feature.cslm.training import FeedForwardLM, NgramData, NgramObjective, with_mean
 from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointData, JointSizes
@@ -28,7 +27,7 @@ from moses_feature.networks.vocabulary import (
 )
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
-from moses_feature.training.runs import Material, train_network
+from moses_feature.training.runs import train_networks
 from moses_feature.training.trainer import NO_CONTROL, RunControl
 
 logger = logging.getLogger(__name__)
@@ -60,11 +59,11 @@ def train_joint_model(
 ) -> str:
     """Train a joint language model and keep the best one in `directory`, with the checkpoint.
 
-    The sizes of the settings are `JointSizes`. Result and errors are those of `train_network`.
+    The sizes of the settings are `JointSizes`. Result and errors are those of `train_networks`.
     """
-    return train_network(
+    return train_networks(
         (data.source, data.target, data.alignment),
-        lambda: _read(data, settings, control.command),
+        {directory: lambda: _read(data, settings)},
         lambda ngrams: _objective(ngrams, settings, device),
         settings,
         directory,
@@ -92,7 +91,7 @@ def _objective(
     return NgramObjective(data, network, settings, device, save)
 
 
-def _read(data: JointData, settings: LmSettings, command: str) -> Material[NgramData[JointNgrams]]:
+def _read(data: JointData, settings: LmSettings) -> tuple[NgramData[JointNgrams], Json]:
     text = AlignedText(data)
     if not len(text):
         raise MosesFeatureError(
@@ -111,11 +110,9 @@ def _read(data: JointData, settings: LmSettings, command: str) -> Material[Ngram
     held_out = text.target.held_out(settings.held_out, settings.fewest_held_out, settings.seed)
     ngrams = text.ngrams(source, target, cast(JointSizes, settings.sizes))
     provenance = {
-        "command": command,
-        "version": __version__,
         "inputs": text.inputs,
         "shortlist_coverage": shortlists.coverage,
         "pairs": len(text),
         "left_out": text.left_out,
     }
-    return Material(NgramData(ngrams, held_out, (target, source)), provenance)
+    return NgramData(ngrams, held_out, (target, source)), provenance

@@ -10,7 +10,7 @@ import hashlib
 import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from lzma import LZMADecompressor
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -300,3 +300,11 @@ def read_parallel(paths: Sequence[str | Path]) -> tuple[list[Text], list[str]]:
         if not any(text):
             raise DataError(f"{path}: expected sentences, found no word")
     return texts, [digest for _, digest in read]
+
+
+def sentences_together(count: int) -> Iterator[list[list[bytes]]]:
+    """Yield the tokenised sentences of the standard input, so many at a time."""
+    with LineReader(STANDARD_STREAM) as reader:
+        sentences = (tokens(line) for line in reader)
+        while some := list(islice(sentences, count)):
+            yield some

@@ -47,14 +47,17 @@ class ModelFiles:
     vocabularies: dict[str, Vocabulary]
     weights: dict[str, NDArray[np.float32]]
 
-    def digest(self, *keys: str) -> str:
-        """Return the SHA-256 of weights, vocabularies and some values of the config."""
-        hashed = hashlib.sha256(json.dumps([self.config.get(key) for key in keys]).encode())
+    def pair_digest(self) -> str:
+        """Return the SHA-256 of everything that determines the scores of a network for pairs."""
+        decisive = [self.config.get(key) for key in ("sizes", "words", "escaped", "reading")]
+        hashed = hashlib.sha256(json.dumps(decisive).encode())
         for vocabulary in self.vocabularies.values():
             hashed.update(vocabulary.content())
         for name in sorted(self.weights):
             hashed.update(name.encode())
             hashed.update(self.weights[name].tobytes())
+        if trained_self_normalised(self.config["training"]):
+            return hashlib.sha256(f"{hashed.hexdigest()}, self-normalised".encode()).hexdigest()
         return hashed.hexdigest()
 
 
@@ -192,14 +195,6 @@ def trained_self_normalised(training: Json) -> bool:
     """Return whether a model's training kept log Z near 0."""
     settings = training.get("settings")
     return isinstance(settings, dict) and bool(settings.get("self_normalisation"))
-
-
-def pair_model_digest(files: ModelFiles) -> str:
-    """Return the SHA-256 of everything that determines the scores of a network for pairs."""
-    digest = files.digest("sizes", "words", "escaped", "reading")
-    if trained_self_normalised(files.config["training"]):
-        digest = hashlib.sha256(f"{digest}, self-normalised".encode()).hexdigest()
-    return digest
 
 
 def _check_file(directory: Path, name: str) -> None:

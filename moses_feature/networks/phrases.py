@@ -145,28 +145,28 @@ ROOTS_TOGETHER = 64
 
 
 def values_along(
+    sources: Sequence[Sequence[int]],
     levels: Sequence[Level],
     offsets: Integers,
-    roots: int,
-    score: Callable[[slice, list[Step]], None],
+    score: Callable[[Sequence[Sequence[int]], list[Step]], None],
     run: Callable[..., Iterable[Any]] = map,
 ) -> Floats:
     """Return a value of each word and END of phrases, phrase after phrase; one of each edge.
 
     Args:
+        sources: the roots: ids of source sentences.
         levels: the levels of a prefix tree.
         offsets: (phrases + 1,) where the words of each phrase begin, END counted.
-        roots: the number of roots.
-        score: given some roots and the steps below them, writes the values of the edges.
+        score: given some sources and the steps below them, writes the values of the edges.
         run: has the interface of `map`, perhaps with threads.
     """
     of_edges = [np.empty(len(level.word)) for level in levels]
 
     def work(first: int) -> None:
-        some = slice(first, min(first + ROOTS_TOGETHER, roots))
-        score(some, _steps_below(levels, of_edges, some))
+        some = slice(first, min(first + ROOTS_TOGETHER, len(sources)))
+        score(sources[some], _steps_below(levels, of_edges, some))
 
-    for _ in run(work, range(0, roots, ROOTS_TOGETHER)):
+    for _ in run(work, range(0, len(sources), ROOTS_TOGETHER)):
         pass
     found = np.empty(offsets[-1])
     for position, (level, values) in enumerate(zip(levels, of_edges, strict=True)):

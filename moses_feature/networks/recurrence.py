@@ -124,7 +124,7 @@ class _UnitStates(Function):
         weight: Tensor,
         rate: Tensor | None,
     ) -> Tensor:
-        hidden, wide = weight.shape[1], wide_type(inputs.dtype)
+        hidden, wide = weight.shape[1], torch.promote_types(inputs.dtype, torch.float32)
         cell: Cell = Lstm() if rate is None else Leaky(rate.to(wide))
         with torch.autocast(inputs.device.type, enabled=False):
             recurrent = Products(weight, inputs.dtype, wide)
@@ -201,16 +201,11 @@ class Products:
         return torch.mm(rows.t(), x.flatten(0, 1).to(self._dtype)).to(self._wide)
 
 
-def wide_type(dtype: torch.dtype) -> torch.dtype:
-    """Return the type of everything but the products."""
-    return torch.promote_types(dtype, torch.float32)
-
-
 class _EncoderStates(Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, gates: Tensor, candidate: Tensor) -> Tensor:
         words, rows, hidden = inputs.shape[0], inputs.shape[1], candidate.shape[0]
-        wide = wide_type(inputs.dtype)
+        wide = torch.promote_types(inputs.dtype, torch.float32)
         with torch.autocast(inputs.device.type, enabled=False):
             of_gates = Products(gates, inputs.dtype, wide)
             of_candidate = Products(candidate, inputs.dtype, wide)
@@ -256,7 +251,7 @@ class _DecoderStates(Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, start: Tensor, summary: Tensor, weight: Tensor) -> Tensor:
         words, rows, hidden = inputs.shape[0], inputs.shape[1], start.shape[1]
-        wide = wide_type(inputs.dtype)
+        wide = torch.promote_types(inputs.dtype, torch.float32)
         with torch.autocast(inputs.device.type, enabled=False):
             products = Products(weight, inputs.dtype, wide)
             summary = summary.to(wide)

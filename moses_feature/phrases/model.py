@@ -19,7 +19,6 @@ from moses_feature.networks.files import (
     architecture_of,
     check_weights,
     is_model_directory,
-    pair_model_digest,
     read_model_files,
     trained_self_normalised,
     write_model_files,
@@ -143,6 +142,6 @@ def load_model(directory: Path) -> PhraseModel:
     network.load_state_dict(weights, assign=True)
     escaped = member(files.config, "escaped", bool, directory / CONFIG, "a model")
     direction = Direction.of_config(files.config, directory / CONFIG)
-    digest = pair_model_digest(files)
+    digest = files.pair_digest()
     training = files.config["training"]
     return PhraseModel(network, source, target, words, training, escaped, direction, digest)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import torch
 
-from moses_feature import __version__
 from moses_feature.moses.lines import LineReader
 from moses_feature.networks.files import FOLDS
 from moses_feature.networks.phrases import Hashes
@@ -20,7 +19,7 @@ from moses_feature.phrases.pairs import Folds, PairCollection, PhrasePair, count
 from moses_feature.phrases.settings import TrainingData, TrainingSettings
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import Json
-from moses_feature.training.runs import Material, Network, train_networks
+from moses_feature.training.runs import train_networks
 from moses_feature.training.trainer import NO_CONTROL, RunControl, holds_model
 
 logger = logging.getLogger(__name__)
@@ -38,14 +37,14 @@ def train(
     With `data.folds`, a network for each fold is trained, one after the other. Arguments, result
     and errors are those of `train_networks`.
     """
-    material = cache(lambda: _Pairs(data, control.command))  # only the first process reads
+    material = cache(lambda: _Pairs(data))  # only the first process reads
     folds = Folds(data.folds, settings.seed) if data.folds > 1 else None
 
     def prepare() -> None:
         if folds is not None:
             save_folds(directory, folds, material().source_hashes())
 
-    def read(fold: int) -> Material[PhraseData]:
+    def read(fold: int) -> tuple[PhraseData, Json]:
         if folds is not None:
             logger.info("network %d of %d", fold + 1, folds.count)
         learnt = material().material(settings, folds, fold)
@@ -60,7 +59,7 @@ def train(
         raise UsageError(f"{directory} holds a single network: not with --folds")
     return train_networks(
         [name for name in (*data.tables, data.source_text, data.target_text) if name is not None],
-        [Network(part, partial(read, fold)) for fold, part in enumerate(parts)],
+        {part: partial(read, fold) for fold, part in enumerate(parts)},
         lambda of_pairs: PhraseObjective(of_pairs, settings, device),
         settings,
         directory,
@@ -79,7 +78,7 @@ class _Pairs:
         collection: all pairs.
     """
 
-    def __init__(self, data: TrainingData, command: str) -> None:
+    def __init__(self, data: TrainingData) -> None:
         inputs: list[Json] = []
         self.collection = collection = PairCollection(_all_pairs(data, inputs))
         if not len(collection):
@@ -102,8 +101,6 @@ class _Pairs:
         self._words, self._direction = data.words, data.direction
         self._escaped = collection.escaped()
         self._provenance = {
-            "command": command,
-            "version": __version__,
             "inputs": inputs,
             "shortlist_coverage": shortlists.coverage,
         }
@@ -114,7 +111,7 @@ class _Pairs:
 
     def material(
         self, settings: TrainingSettings, folds: Folds | None, fold: int
-    ) -> Material[PhraseData]:
+    ) -> tuple[PhraseData, Json]:
         """Return what one network learns from: all pairs, or all but those of a fold."""
         pairs = self.collection.pairs(
             self._source,
@@ -127,7 +124,7 @@ class _Pairs:
         )
         words = self._source, self._target, self._words, self._escaped
         phrase_data = PhraseData(pairs, *words, self._direction)
-        return Material(phrase_data, {**self._provenance, "pairs": len(pairs)})
+        return phrase_data, {**self._provenance, "pairs": len(pairs)}
 
 
 def _all_pairs(data: TrainingData, inputs: list[Json]) -> Iterator[PhrasePair]:

@@ -29,14 +29,13 @@ from moses_feature.rescoring.nbest import (
     Lists,
     SentenceScorer,
     all_of,
-    check_names,
     read_weights,
 )
 from moses_feature.rescoring.own_source import OwnSource
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.arrays import Integers
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
-from moses_feature.sentences.scorer import SENTENCE_ARCHITECTURES, SentenceModel
+from moses_feature.sentences.scorer import SENTENCE_ARCHITECTURES, SentenceModel, averaged
 
 
 class JointFeature:
@@ -161,9 +160,7 @@ class SentenceFeature:
         for sentence, first in firsts:
             if not self._own.is_done:
                 self._compare(sentence, *pairs[first], found[0][first])
-        if len(found) == 1:
-            return [float(of_words.sum()) for of_words in found[0]]
-        return [_mean(of_networks) for of_networks in zip(*found, strict=True)]
+        return [float(averaged(of_networks).sum()) for of_networks in zip(*found, strict=True)]
 
     def _compare(self, sentence: int, source: bytes, text: bytes, own: np.ndarray) -> None:
         """Compare log p of a translation given its own sentence and given a neighbouring one."""
@@ -179,12 +176,6 @@ class SentenceFeature:
         for known in self._known:
             known.check()
         self._own.finish()
-
-
-def _mean(of_networks: Sequence[np.ndarray]) -> float:
-    """Return log p of words whose probabilities are averaged over the networks."""
-    log_probs = np.stack(of_networks)
-    return float((np.logaddexp.reduce(log_probs, axis=0) - np.log(len(log_probs))).sum())
 
 
 NAMES = {
@@ -248,10 +239,12 @@ def scorers_of(
             expected = f"architecture {' or '.join([*SENTENCE_ARCHITECTURES, *makers])}"
             raise FormatError(Path(path) / CONFIG, expected, kind)
     scorers += [SentenceFeature(name, paths, source) for name, paths in of_sentences.items()]
-    try:
-        check_names(scorers)
-    except UsageError as error:
-        raise UsageError(f"{error} (several sentence networks of one name are averaged)") from None
+    names = [scorer.name for scorer in scorers]
+    if len(set(names)) != len(names):
+        raise UsageError(
+            f"features: expected different names, found {', '.join(names)} (several sentence "
+            "networks of one name are averaged)"
+        )
     return scorers
 
 

@@ -21,7 +21,7 @@ from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import TOTAL, VALUES, NbestLine
 from moses_feature.moses.phrase_table import NUMBER, tokens
 from moses_feature.networks.known_words import KnownWords
-from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, shown
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
 
 UNTUNEABLE = ("UnknownWordPenalty0",)
 """Features that Moses leaves out of its n-best lists."""
@@ -259,14 +259,3 @@ def _lines(reader: NbestReader) -> Iterator[RescoredLine]:
             done.add(line.sentence)
             last = line.sentence
         yield line
-
-
-def check_names(scorers: Iterable[SentenceScorer]) -> None:
-    """Check that names are unique.
-
-    Raises:
-        UsageError: a name is given twice.
-    """
-    names = [scorer.name for scorer in scorers]
-    if len(set(names)) != len(names):
-        raise UsageError(f"features: expected different names, found {', '.join(names)}")

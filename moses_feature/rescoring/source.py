@@ -28,11 +28,12 @@ class SourceText:
         name: the name of the text, for error messages.
 
     Attributes:
+        sentences: see above.
         name: see above.
     """
 
     def __init__(self, sentences: Iterable[bytes], name: str) -> None:
-        self._sentences = list(sentences)
+        self.sentences = list(sentences)
         self.name = name
         self._asked: set[int] = set()
 
@@ -43,7 +44,7 @@ class SourceText:
             return cls((line.rstrip(b"\r\n") for line in reader), str(path))
 
     def __len__(self) -> int:
-        return len(self._sentences)
+        return len(self.sentences)
 
     def sentence(self, number: int) -> bytes:
         """Return a sentence (counted from 0).
@@ -51,13 +52,13 @@ class SourceText:
         Raises:
             MosesFeatureError: there is no such sentence.
         """
-        if not 0 <= number < len(self._sentences):
+        if not 0 <= number < len(self.sentences):
             raise MosesFeatureError(
                 f"{self.name}: expected a sentence {number} (from 0), found "
-                f"{len(self._sentences)} lines"
+                f"{len(self.sentences)} lines"
             )
         self._asked.add(number)
-        return self._sentences[number]
+        return self.sentences[number]
 
     def translated(self, number: int, translations: Sequence[AnyTranslation]) -> bytes:
         """Return a sentence, and check that its first translation's word alignment, if any, fits.
@@ -95,7 +96,7 @@ class SourceText:
 
     def beside(self, number: int) -> bytes:
         """Return the sentence before the given one; for the first one, the sentence after it."""
-        return self._sentences[number - 1] if number else b"".join(self._sentences[1:2])
+        return self.sentences[number - 1] if number else b"".join(self.sentences[1:2])
 
     def finish(self) -> None:
         """Check that only empty sentences follow the last one requested.
@@ -107,13 +108,13 @@ class SourceText:
         if any(number >= in_lists for number in self.unasked()):
             raise MosesFeatureError(
                 f"{self.name}: expected {in_lists} sentences as in the n-best lists, found "
-                f"{len(self._sentences)}: is it the text that was translated?"
+                f"{len(self.sentences)}: is it the text that was translated?"
             )
 
     def unasked(self) -> list[int]:
         """Return the numbers of the sentences with words that were not requested."""
         return [
             number
-            for number, sentence in enumerate(self._sentences)
+            for number, sentence in enumerate(self.sentences)
             if sentence.strip() and number not in self._asked
         ]

@@ -11,14 +11,12 @@ words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from moses_feature.networks.kernels import encoder_gates, encoder_state
-from moses_feature.networks.phrases import Level, Phrases, Step, prefix_levels, values_along
+from moses_feature.networks.phrases import Phrases, Step, prefix_levels
 from moses_feature.networks.products import Matrix
 from moses_feature.networks.trees import NOT_KNOWN
 from moses_feature.networks.vocabulary import END
@@ -33,7 +31,7 @@ from moses_feature.rnnsearch.decoder_step import (
     look,
 )
 from moses_feature.rnnsearch.settings import SearchSizes
-from moses_feature.runtime.arrays import Floats, Floats32, Integers
+from moses_feature.runtime.arrays import Floats32, Integers
 
 
 def states_along(
@@ -83,7 +81,6 @@ class SearchNetwork:
     Attributes:
         sizes: the layer sizes.
         words: V.
-        width: S.
         softmax: the output layer.
         target_embedding: (V, E).
         layers: the weights of the decoder's step.
@@ -119,32 +116,13 @@ class SearchNetwork:
         )
         self._source_embedding = weights["source_embedding.weight"]
         self.target_embedding = weights["target_embedding.weight"]
-        self.words, self.width = output.shape
+        self.words = len(output)
 
-    def word_log_probs(
-        self,
-        sources: Sequence[Ids],
-        levels: Sequence[Level],
-        offsets: Integers,
-        run: Callable[..., Iterable[Any]] = map,
-    ) -> Floats:
-        """Return log p of every target word and END, pair after pair.
-
-        Args:
-            sources: the distinct sources.
-            levels: the prefix trees of the targets, one root for each source.
-            offsets: (pairs + 1,) where the words of each target begin, END counted.
-            run: has the interface of `map`, perhaps with threads.
-        """
-        score = partial(self._score_some, sources)
-        return values_along(levels, offsets, len(sources), score, run)
-
-    def _score_some(self, sources: Sequence[Ids], some: slice, steps: Sequence[Step]) -> None:
-        """Write log p of the edges below some roots."""
+    def score(self, sources: Sequence[Ids], steps: Sequence[Step]) -> None:
+        """Write log p of the edges below some sources; see `values_along`."""
         words = self.products_of(np.concatenate([step.word for step in steps]))
-        mine = sources[some]
-        read = self.encode(mine)
-        state, last = np.arange(len(mine)), np.full(len(mine), END)
+        read = self.encode(sources)
+        state, last = np.arange(len(sources)), np.full(len(sources), END)
         states, _ = self.first_states(read)
         for step in steps:
             features = features_of(states, state, words, last)

@@ -8,13 +8,13 @@ from functools import cached_property
 import numpy as np
 
 from moses_feature.networks.vocabulary import END
-from moses_feature.phrases.generation.prefixes import likeliest_words
+from moses_feature.phrases.generation.prefixes import Prefixes
 from moses_feature.rnnsearch.decoder_step import EncodedSources, States, Words, features_of
 from moses_feature.rnnsearch.inference import Ids, SearchNetwork
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 
 
-class SearchPrefixes:
+class SearchPrefixes(Prefixes):
     """N prefixes of translations of some sentences.
 
     Args:
@@ -62,15 +62,6 @@ class SearchPrefixes:
         """Return log p (N, V) of each word, END included, after each prefix."""
         features = features_of(self._states, self._state, self._words, self._last)
         return self._network.softmax.all(features)
-
-    def best(self, count: int) -> tuple[Integers, Floats, Floats]:
-        """Return the likeliest next words (END excluded), their log p, and log p of END.
-
-        Returns:
-            (N, count) words in any order, fewer if the vocabulary is smaller; (N, count) their log
-            p; (N,) log p of END.
-        """
-        return likeliest_words(self.log_probs(), count)
 
     def grown(self, prefix: Integers, word: Integers) -> SearchPrefixes:
         """Return longer prefixes: the given ones of these, each with a word appended."""

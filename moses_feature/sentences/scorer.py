@@ -16,11 +16,10 @@ from moses_feature.networks.files import (
     WEIGHTS,
     architecture_of,
     check_weights,
-    pair_model_digest,
     read_model_files,
     trained_self_normalised,
 )
-from moses_feature.networks.phrases import Phrases, phrases_of, prefix_levels
+from moses_feature.networks.phrases import Phrases, phrases_of, prefix_levels, values_along
 from moses_feature.networks.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import FormatError, UsageError
@@ -77,7 +76,7 @@ class SentenceModel:
         self.escaped: bool = member(files.config, "escaped", bool, path, "a model")
         self.direction = Direction.of_config(files.config, path)
         self.training: Json = files.config["training"]
-        self.digest = pair_model_digest(files)
+        self.digest = files.pair_digest()
         self.normalised = not trained_self_normalised(self.training)
         self.network: Any = parts.load("inference")(sizes, files.weights, self.normalised)
 
@@ -99,7 +98,7 @@ class SentenceModel:
         targets = Phrases.pack([target for _, target in pairs])
         levels = list(prefix_levels(targets, roots))
         offsets = targets.offsets + np.arange(len(pairs) + 1)
-        found = self.network.word_log_probs(list(index), levels, offsets)
+        found = values_along(list(index), levels, offsets, self.network.score)
         return np.split(found, offsets[1:-1])
 
     def token_log_probs(
@@ -118,6 +117,12 @@ class SentenceModel:
         return found
 
 
+def averaged(of_networks: Sequence[Floats] | Floats) -> Floats:
+    """Return the log of the mean of probabilities, given as logs: one array a network."""
+    mean: Floats = np.logaddexp.reduce(of_networks) - np.log(len(of_networks))
+    return mean
+
+
 class PairScorer:
     """Scores packed pairs with a network in memory, on the CPU; see `Scorer`."""
 
@@ -133,8 +138,5 @@ class PairScorer:
     def word_log_probs(self, pairs: PackedPairs) -> Floats:
         """Return log p of every target word and END, pair after pair."""
         sources = phrases_of(pairs.source_levels)
-        run = self._executor.map
-        found: Floats = self._network.word_log_probs(
-            sources, pairs.target_levels, pairs.offsets, run
-        )
-        return found
+        given = sources, pairs.target_levels, pairs.offsets
+        return values_along(*given, self._network.score, self._executor.map)

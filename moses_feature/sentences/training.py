@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from moses_feature import __version__
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.phrases import Phrases
 from moses_feature.networks.pieces import PieceVocabulary
@@ -26,11 +25,12 @@ from moses_feature.phrases.objective import PhraseData, PhraseObjective
 from moses_feature.phrases.pairs import PairCollection
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.files import Json
 from moses_feature.sentences.bpe_dropout import BpeDropout
 from moses_feature.sentences.settings import SentenceData, SentenceSettings
 from moses_feature.sentences.texts import Links, SentencePairs, learnt_pieces
 from moses_feature.training.objective import Rows, Terms
-from moses_feature.training.runs import Material, train_network
+from moses_feature.training.runs import train_networks
 from moses_feature.training.trainer import NO_CONTROL, RunControl
 
 logger = logging.getLogger(__name__)
@@ -114,11 +114,11 @@ def train_sentences(
 ) -> str:
     """Train a network for sentences; keep the best model and the run's checkpoint in `directory`.
 
-    Result and errors are those of `train_network`.
+    Result and errors are those of `train_networks`.
     """
-    return train_network(
+    return train_networks(
         [path for path in (data.source, data.target, data.word_alignment) if path is not None],
-        lambda: _read(data, settings, control.command),
+        {directory: lambda: _read(data, settings)},
         lambda linked: SentenceObjective(*linked, settings, device),
         settings,
         directory,
@@ -130,7 +130,7 @@ def train_sentences(
 LinkedPairs = tuple[PhraseData, Links | None]
 
 
-def _read(data: SentenceData, settings: SentenceSettings, command: str) -> Material[LinkedPairs]:
+def _read(data: SentenceData, settings: SentenceSettings) -> tuple[LinkedPairs, Json]:
     pieces = None if data.subwords is None else learnt_pieces(data, data.subwords)
     pairs = SentencePairs(data, pieces)
     collection = PairCollection(pairs)
@@ -168,8 +168,6 @@ def _read(data: SentenceData, settings: SentenceSettings, command: str) -> Mater
         data.direction,
     )
     provenance = {
-        "command": command,
-        "version": __version__,
         "inputs": pairs.inputs,
         "shortlist_coverage": shortlists.coverage,
         "pairs": len(learnt.pairs),
@@ -179,4 +177,4 @@ def _read(data: SentenceData, settings: SentenceSettings, command: str) -> Mater
     if data.word_alignment is not None:
         provenance["unlinked"] = pairs.unlinked
         links = pairs.links.links(np.flatnonzero(collection.kept))
-    return Material((learnt, links), provenance)
+    return (learnt, links), provenance

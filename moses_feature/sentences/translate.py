@@ -18,13 +18,12 @@ from moses_feature.networks.vocabulary import SYMBOLS, UNKNOWN
 from moses_feature.phrases.generation.prefixes import (
     EmptyPrefixes,
     Prefixes,
-    likeliest_words,
     longest_translation,
     search_together,
 )
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 from moses_feature.runtime.errors import MosesFeatureError
-from moses_feature.sentences.scorer import Ids, SentenceModel
+from moses_feature.sentences.scorer import Ids, SentenceModel, averaged
 
 BEAM = 12
 
@@ -136,7 +135,7 @@ def _copied(alignment: Floats32, source: Sequence[bytes]) -> bytes:
     return source[int(alignment[: len(source)].argmax())]
 
 
-class EnsemblePrefixes:
+class EnsemblePrefixes(Prefixes):
     """N prefixes whose next words have the mean probability of several networks; see `Prefixes`."""
 
     def __init__(self, members: Sequence[Prefixes]) -> None:
@@ -150,13 +149,7 @@ class EnsemblePrefixes:
 
     def log_probs(self) -> Floats:
         """Return log p (N, V) of each word, END included, after each prefix."""
-        of_members = np.stack([of.log_probs() for of in self._members])
-        mean: Floats = np.logaddexp.reduce(of_members, axis=0) - np.log(len(of_members))
-        return mean
-
-    def best(self, count: int) -> tuple[Integers, Floats, Floats]:
-        """Return the likeliest next words, their log p, and log p of END; see `Prefixes`."""
-        return likeliest_words(self.log_probs(), count)
+        return averaged([of.log_probs() for of in self._members])
 
     def grown(self, prefix: Integers, word: Integers) -> EnsemblePrefixes:
         """Return longer prefixes: the given ones of these, each with a word appended."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import torch
 
@@ -20,36 +19,14 @@ from moses_feature.training.trainer import (
     RunControl,
     Trainer,
     holds_model,
-    run_or_resume,
 )
 
 D = TypeVar("D")
 
 
-@dataclass(frozen=True)
-class Material(Generic[D]):
-    """What a network learns from, and its provenance for the model's config."""
-
-    data: D
-    provenance: Json
-
-
-@dataclass(frozen=True)
-class Network(Generic[D]):
-    """A network to train.
-
-    Attributes:
-        directory: its model directory.
-        read: reads what it learns from; only the first process calls it.
-    """
-
-    directory: Path
-    read: Callable[[], Material[D]]
-
-
 def train_networks(
     files: Sequence[str],
-    networks: Sequence[Network[D]],
+    networks: Mapping[Path, Callable[[], tuple[D, Json]]],
     objective_of: Callable[[D], Objective],
     settings: RunSettings,
     directory: Path,
@@ -61,7 +38,8 @@ def train_networks(
 
     Args:
         files: the files that are read.
-        networks: the networks.
+        networks: for the model directory of each network, what returns its data, and their
+            provenance for the model's config; only the first process calls it.
         objective_of: makes a network and its objective.
         settings: how to train.
         directory: the directory of the run, which is locked.
@@ -86,7 +64,7 @@ def train_networks(
             raise UsageError(
                 f"{directory} holds a network for each fold: name another directory, or one of them"
             )
-        if any(holds_model(network.directory) for network in networks) and not control.resume:
+        if any(map(holds_model, networks)) and not control.resume:
             raise UsageError(f"{directory} holds a model already: --resume goes on with it")
 
     ranks = control.ranks
@@ -96,31 +74,10 @@ def train_networks(
         lock = locked_directory(directory, "training")
         ranks.from_first(lambda: stack.enter_context(lock))
         ranks.from_first(prepare)
-        for network in networks:
-            material = ranks.from_first(network.read)
-            trainer = Trainer(
-                objective_of(material.data),
-                settings,
-                network.directory,
-                device,
-                material.provenance,
-                ranks,
-            )
-            reason = run_or_resume(trainer, network.directory, control.stop, control.report, ranks)
+        for model, read in networks.items():
+            data, provenance = ranks.from_first(read)
+            of_run = settings, model, device, provenance, control
+            reason = Trainer(objective_of(data), *of_run).run()
             if reason == INTERRUPTED:
                 break
     return reason
-
-
-def train_network(
-    files: Sequence[str],
-    read: Callable[[], Material[D]],
-    objective_of: Callable[[D], Objective],
-    settings: RunSettings,
-    directory: Path,
-    device: torch.device,
-    control: RunControl,
-) -> str:
-    """Train one network; see `train_networks`."""
-    networks = [Network(directory, read)]
-    return train_networks(files, networks, objective_of, settings, directory, device, control)

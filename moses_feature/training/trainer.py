@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from moses_feature import __version__
 from moses_feature.networks.files import CONFIG
 from moses_feature.networks.phrases import phrase_hash
 from moses_feature.runtime.errors import MosesFeatureError
@@ -63,7 +64,9 @@ class RunControl:
         command: the command line, for the model's provenance.
         stop: called after each update; returns whether to stop.
         report: called with the state of the run after each update.
-        ranks: the processes that train together; the first one reads and writes.
+        ranks: the processes that train together, all with the same arguments; the first one reads
+            and writes. Each takes its share of every batch, so that an update does not depend on
+            their number, except for the order of sums.
     """
 
     resume: bool = False
@@ -84,10 +87,8 @@ class Trainer:
         settings: how to train.
         directory: the directory of the best model and the checkpoint.
         device: the device of the products.
-        provenance: command, version and inputs, recorded in the model's config.
-        ranks: the processes that train together, all with the same arguments; each takes its
-            share of every batch, so that an update does not depend on their number, except for
-            the order of sums.
+        provenance: of the data, recorded in the model's config.
+        control: stopping, resuming and reporting; see `RunControl`.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Trainer:
         directory: Path,
         device: torch.device,
         provenance: Json,
-        ranks: Ranks = ALONE,
+        control: RunControl = NO_CONTROL,
     ) -> None:
         self._objective = objective
         self._settings = settings
@@ -106,40 +107,41 @@ class Trainer:
         self._provenance = provenance
         self.state = TrainingState(objective.updates_per_epoch)
         self.network = objective.network
-        self.unit = objective.unit
-        self.sign = objective.sign
         self._evaluate_every = settings.evaluate_every or objective.evaluate_every
         self._annealing = settings.annealing or ANNEALING[settings.optimizer]
         self._optimizer = _optimizer(settings, self.network)
         self._rate: float | None = None
-        self._ranks = ranks
-        self._parallel = ranks.parallel(self.network)
+        self._control = control
+        self._ranks = control.ranks
+        self._parallel = self._ranks.parallel(self.network)
 
-    def resume(self) -> None:
-        """Continue from the checkpoint in the model directory.
+    def run(self) -> str:
+        """Train until the budget is spent, patience runs out or the control stops it.
+
+        It goes on from the checkpoint in the model directory, if there is one.
+
+        Returns:
+            The reason for stopping.
 
         Raises:
-            MosesFeatureError: there is no checkpoint, or it belongs to other data or settings.
+            MosesFeatureError: the loss is no longer a number, or the checkpoint belongs to other
+                data or settings.
         """
+        self._ranks.from_first(lambda: self._resume() if holds_model(self._directory) else None)
+        reason, objective, best = self._train(), self._objective, self.state.best_held_out_loss
+        what = "best held-out loss " if objective.sign > 0 else "best of held-out sentences "
+        gained = f"; {what}{objective.sign * best:.4f}{objective.unit}" if best < math.inf else ""
+        logger.info("training ended: %s%s", reason, gained)
+        return reason
+
+    def _resume(self) -> None:
         saved = load_checkpoint(self._directory, self.network, self._optimizer, self._identity())
         self.state = record(
             TrainingState, saved, self._directory / CHECKPOINT, "the state of a training run"
         )
         logger.info("resumed at update %d", self.state.update)
 
-    def run(
-        self,
-        stop: Callable[[], bool] = lambda: False,
-        report: Callable[[TrainingState], None] = lambda _: None,
-    ) -> str:
-        """Train until the budget is spent, patience runs out or `stop` returns True.
-
-        Returns:
-            The reason for stopping.
-
-        Raises:
-            MosesFeatureError: the loss is no longer a number.
-        """
+    def _train(self) -> str:
         if self._ranks.count > 1:
             self._begin_as_the_first()
         if self.state.update == 0:
@@ -153,7 +155,7 @@ class Trainer:
             loss, words = self._update()
             seconds = stopped = 0.0
             if self._ranks.first:  # its clock and keyboard decide for all processes
-                seconds, stopped = time.monotonic() - started, float(stop())
+                seconds, stopped = time.monotonic() - started, float(self._control.stop())
             loss, words, seconds, stopped = self._ranks.sums((loss, words, seconds, stopped))
             self.state.summed_loss += loss
             self.state.summed_words += int(words)
@@ -166,7 +168,7 @@ class Trainer:
             elif self.state.seconds - saved_at > SECONDS_BETWEEN_CHECKPOINTS:
                 self._save_checkpoint()
                 saved_at = self.state.seconds
-            report(self.state)
+            self._control.report(self.state)
         # The last updates may have made the best model; an interrupted run evaluates when resumed.
         if reason is not None and self.state.last_evaluation != self.state.update:
             self._evaluate()
@@ -305,7 +307,7 @@ class Trainer:
             state.seconds / 60,
             "".join(f"  learning rate {of_last:.2g}" for of_last in rate.values()),
             self._objective.loss_name,
-            "".join(f" training {self.sign * loss:.4f}" for loss in trained.values()),
+            "".join(f" training {self._objective.sign * loss:.4f}" for loss in trained.values()),
             self._objective.shown(held_out),
             "  (best)" if better else "",
         )
@@ -327,6 +329,8 @@ class Trainer:
             **held_out,
             "history": self.state.history,
             "processes": self._ranks.count,
+            "command": self._control.command,
+            "version": __version__,
             **self._provenance,
         }
 
@@ -354,24 +358,6 @@ class Trainer:
 def holds_model(directory: Path) -> bool:
     """Return whether a directory holds a model, or a checkpoint of one."""
     return (directory / CONFIG).exists() or (directory / CHECKPOINT).exists()
-
-
-def run_or_resume(
-    trainer: Trainer,
-    directory: Path,
-    stop: Callable[[], bool],
-    report: Callable[[TrainingState], None],
-    ranks: Ranks = ALONE,
-) -> str:
-    """Train until the end, from the checkpoint in the directory if there is one."""
-    ranks.from_first(lambda: trainer.resume() if holds_model(directory) else None)
-    reason = trainer.run(stop, report)
-    best = trainer.state.best_held_out_loss
-    unit = trainer.unit
-    what = "best held-out loss " if trainer.sign > 0 else "best of held-out sentences "
-    gained = f"; {what}{trainer.sign * best:.4f}{unit}" if best < math.inf else ""
-    logger.info("training ended: %s%s", reason, gained)
-    return reason
 
 
 def _counted(number: float, what: str) -> str:

@@ -9,19 +9,17 @@ Axes: P source positions of all sentences, N prefixes of as many words, D units,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 
 from moses_feature.networks.kernels import softmax, sum_of
-from moses_feature.networks.phrases import Level, Phrases, Step, values_along
+from moses_feature.networks.phrases import Phrases, Step
 from moses_feature.networks.products import Matrix
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_softmax import WordSoftmax
-from moses_feature.phrases.generation.prefixes import likeliest_words
+from moses_feature.phrases.generation.prefixes import Prefixes
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 from moses_feature.runtime.compiled import exact
 from moses_feature.transformer.settings import TransformerSizes, waves
@@ -178,20 +176,9 @@ class TransformerNetwork:
             elif array.ndim > 1 and "." in name.removesuffix(".weight"):
                 self._matrices[name.removesuffix(".weight")] = Matrix(array.T)
 
-    def word_log_probs(
-        self,
-        sources: Sequence[Ids],
-        levels: Sequence[Level],
-        offsets: Integers,
-        run: Callable[..., Iterable[Any]] = map,
-    ) -> Floats:
-        """Return log p of every target word and END, pair after pair; see `SearchNetwork`."""
-        score = partial(self._score_some, sources)
-        return values_along(levels, offsets, len(sources), score, run)
-
-    def _score_some(self, sources: Sequence[Ids], some: slice, steps: Sequence[Step]) -> None:
-        """Write log p of the edges below some roots."""
-        prefixes = TransformerPrefixes.empty(self, sources[some])
+    def score(self, sources: Sequence[Ids], steps: Sequence[Step]) -> None:
+        """Write log p of the edges below some sources; see `values_along`."""
+        prefixes = TransformerPrefixes.empty(self, sources)
         for step in steps:
             step.found[:] = self.softmax.at(prefixes.features, step.parent, step.word)
             grows = step.word != END
@@ -300,7 +287,7 @@ class TransformerNetwork:
         return product
 
 
-class TransformerPrefixes:
+class TransformerPrefixes(Prefixes):
     """N prefixes of translations of some sentences; see `Prefixes`.
 
     Args:
@@ -314,8 +301,6 @@ class TransformerPrefixes:
     Attributes:
         features: (N, D) the inputs of the output layer.
     """
-
-    alignments = None
 
     def __init__(
         self,
@@ -345,10 +330,6 @@ class TransformerPrefixes:
     def log_probs(self) -> Floats:
         """Return log p (N, V) of each word, END included, after each prefix."""
         return self._network.softmax.all(self.features)
-
-    def best(self, count: int) -> tuple[Integers, Floats, Floats]:
-        """Return the likeliest next words, their log p, and log p of END; see `Prefixes`."""
-        return likeliest_words(self.log_probs(), count)
 
     def grown(self, prefix: Integers, word: Integers) -> TransformerPrefixes:
         """Return longer prefixes: the given ones of these, each with a word appended."""

@@ -164,22 +164,11 @@ class _RawText:
         return str(self._detokenizer.detokenize(of, unescape=True))
 
 
-class _OneSentence(SourceText):
-    """A source text of one sentence, which changes."""
-
-    def __init__(self) -> None:
-        super().__init__([b""], "the sentence")
-
-    def change(self, sentence: bytes) -> None:
-        """Take another sentence."""
-        self._sentences = [sentence]
-
-
 class _Rescorer:
     """Puts lists in order by models and weights that tuning has found."""
 
     def __init__(self, of: SystemDirectory, features: FeatureSet) -> None:
-        self._source = _OneSentence()
+        self._source = SourceText([b""], "the sentence")
         self._scorers: list[SentenceScorer] = scorers_of(of.rescoring, self._source)
         self.features = with_rescoring(features, self._scorers, of.weights or Path())
         self._size = max(of.list_size, FEWEST_RESCORED)
@@ -189,6 +178,6 @@ class _Rescorer:
         found = decoder.translate(0, self._size)
         if not found:
             return found
-        self._source.change(b" ".join(sentence))
+        self._source.sentences = [b" ".join(sentence)]
         new = np.array([scorer.scores([(0, found)]) for scorer in self._scorers]).T
         return reranked(found, list(new), self.features.weights[self.features.tuneable])

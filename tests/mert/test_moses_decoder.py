@@ -26,7 +26,7 @@ from helpers.moses import (
 )
 from helpers.toy import TYPE, make_toy
 
-from mert.decoders.moses import MosesDecoder, find_moses
+from mert.decoders.moses import MosesDecoder
 from mert.settings import MosesSettings
 from moses_feature.decoder.decoder import EmbeddedDecoder
 from moses_feature.decoder.records import SearchLimits
@@ -34,6 +34,7 @@ from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import Hypothesis, format_nbest, read_nbest
+from moses_feature.moses.programs import find_program
 from moses_feature.moses.xml_input import Marks, parse_marked
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 
@@ -41,7 +42,7 @@ from moses_feature.runtime.errors import MosesFeatureError, UsageError
 @pytest.fixture
 def real_moses() -> None:
     try:
-        find_moses(None)
+        find_program(["moses"], None)
     except UsageError:
         pytest.skip("needs a real Moses in MOSES_HOME or on the PATH")
 
@@ -216,13 +217,13 @@ def test_what_goes_wrong_with_moses(toy, stand_in, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("MOSES_HOME", str(tmp_path / "home"))
     with pytest.raises(UsageError, match=r"looked for .*/home/bin/moses, .*moses on the PATH"):
-        find_moses(None)
+        find_program(["moses"], None)
     with pytest.raises(UsageError, match="looked for /none"):
-        find_moses("/none")
+        find_program(["moses"], "/none")
     (tmp_path / "home" / "bin").mkdir(parents=True)
     shutil.copy(stand_in, tmp_path / "home" / "bin" / "moses")
-    assert find_moses(None) == tmp_path / "home" / "bin" / "moses"
-    assert find_moses(str(tmp_path / "home")) == tmp_path / "home" / "bin" / "moses"
+    assert find_program(["moses"], None) == tmp_path / "home" / "bin" / "moses"
+    assert find_program(["moses"], str(tmp_path / "home")) == tmp_path / "home" / "bin" / "moses"
 
 
 @pytest.mark.slow

@@ -76,7 +76,7 @@ def test_the_loss_of_alignments(texts, reverse, right_to_left):
     settings = SentenceSettings(sizes=SearchSizes(6, 5, 4, 3), held_out=0.1)
     source, target, links = (str(texts / name) for name in ("source", "target", "links"))
     data = SentenceData(source, target, min_count=1, direction=direction, word_alignment=links)
-    material = linked = _read(data, settings, "").data
+    material = linked = _read(data, settings)[0]
     objective = SentenceObjective(*linked, settings, CPU)
     network = objective.network
     for parameter in network.parameters():

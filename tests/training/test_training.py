@@ -15,7 +15,7 @@ from helpers.models import FEED_FORWARD_SIZES, SEARCH_SIZES
 from helpers.training import TINY, write_pairs
 from safetensors import safe_open
 
-from moses_feature.cli.models.training_run import training_run
+from moses_feature.cli.models.training_run import train_and_show
 from moses_feature.phrases.model import load_model
 from moses_feature.phrases.scorer import scorer_of
 from moses_feature.phrases.settings import Sizes, TrainingData, TrainingSettings
@@ -73,8 +73,8 @@ def test_the_seed_decides(data, tmp_path):
 )
 def test_who_imitates_bfloat16_is_told(tmp_path, monkeypatch, caplog, dtype, capability, warned):
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    with training_run(tmp_path, TrainingSettings(updates=1, dtype=dtype), CPU, "pairs"):
-        pass
+    settings = TrainingSettings(updates=1, dtype=dtype)
+    train_and_show(lambda *_: "", None, settings, tmp_path, CPU, False, "pairs")
     assert ("has no bfloat16" in caplog.text) == warned
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 INTERRUPTED, TERMINATED = 130, 143
@@ -36,7 +36,6 @@ def start(place: str, **options: Any) -> None:
         place: MODULE:NAME of the command.
         options: of the command, to click.
     """
-    module, _, name = place.partition(":")
     with loading():
-        command = getattr(import_module(module), name)
+        command = resolve_name(place)
     command(**options)

@@ -94,8 +94,6 @@ def rescore_command(
     if not kinds & {ENCODER_DECODER, FEED_FORWARD}:
         for name in device_options.given():
             raise UsageError(f"--{name} is for networks for phrases")
-    if STANDARD_STREAM in (output, one_best):
-        raise UsageError("n-best lists are written to a file, found -")
     of_file = read_weights(weights) if weights else None
     text = SourceText.read(source) if source is not None else SourceText([], "")
     scorers = scorers_of(named_models, text, makers_for(text, device.prepare))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +15,7 @@ from moses_feature.cli.common.groups import typed
 from moses_feature.cli.common.options import scoring_dtype_option, table_word_options
 from moses_feature.cli.common.paths import READ_MODEL
 from moses_feature.cli.common.vocabulary import option
-from moses_feature.moses.lines import LineReader
-from moses_feature.moses.phrase_table import tokens
+from moses_feature.moses.lines import LineReader, sentences_together
 from moses_feature.moses.words import WordError, WordOptions
 from moses_feature.networks.architectures import Dtype
 from moses_feature.networks.vocabulary import UNKNOWN
@@ -143,20 +141,12 @@ def _score_sentences(model: str, per_word: bool, normalised: bool) -> None:
     network = load_neural_lm(model)
     network.normalised |= normalised
     perplexity = _Perplexity()
-    with LineReader(STANDARD_STREAM) as reader:
-        for sentences in _together(reader):
-            scored = network.sentence_log_probs(sentences)
-            for sentence, log_probs in zip(sentences, scored, strict=True):
-                _print_scores(float(log_probs.sum(dtype="f8")), log_probs, per_word)
-                perplexity.add(network, sentence, log_probs)
+    for sentences in sentences_together(SENTENCES_TOGETHER):
+        scored = network.sentence_log_probs(sentences)
+        for sentence, log_probs in zip(sentences, scored, strict=True):
+            _print_scores(float(log_probs.sum(dtype="f8")), log_probs, per_word)
+            perplexity.add(network, sentence, log_probs)
     click.echo(perplexity.report(network), err=True)
-
-
-def _together(lines: LineReader) -> Iterator[list[list[bytes]]]:
-    """Yield groups of sentences."""
-    sentences = (tokens(line) for line in lines)
-    while some := list(islice(sentences, SENTENCES_TOGETHER)):
-        yield some
 
 
 class _Perplexity:

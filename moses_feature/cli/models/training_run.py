@@ -50,7 +50,9 @@ def train_and_show(
     examples: str,
     estimate: bool = False,
 ) -> None:
-    """Train a network in a model directory, and show the progress.
+    """Train a network in a model directory, show the progress, and end in order on a signal.
+
+    Of the processes that torchrun started, all but the first one are silent.
 
     Args:
         train: the function that trains.
@@ -65,33 +67,15 @@ def train_and_show(
     if estimate:
         estimate_training(train, data, settings, device, examples)
         return
-    keep_freed_memory()
-    with training_run(directory, settings, device, examples) as control:
-        control = replace(control, resume=resume, command=command_line())
-        train(data, settings, directory, device, control)
-
-
-@contextmanager
-def training_run(
-    directory: Path, settings: RunSettings, device: torch.device, examples: str
-) -> Iterator[RunControl]:
-    """Show the progress of a run, and end it in order on Ctrl-C or SIGTERM.
-
-    Of the processes that torchrun started, all but the first one are silent.
-
-    Args:
-        directory: the model directory.
-        settings: the settings of the run.
-        device: the device of this process.
-        examples: the name of the examples of an update.
-    """
     from moses_feature.training.ranks import joined
     from moses_feature.training.trainer import RunControl
 
+    keep_freed_memory()
     with joined(device) as ranks:
+        control = RunControl(resume, command_line(), ranks=ranks)
         if not ranks.first:
             with _in_silence():
-                yield RunControl(ranks=ranks)
+                train(data, settings, directory, device, control)
             return
         if ranks.count > 1:
             logger.info("%d processes train together; this one on %s", ranks.count, device)
@@ -99,7 +83,8 @@ def training_run(
         has_end = settings.updates is not None or settings.minutes is not None
         with finish_on_interrupt() as came, Progress(has_end) as progress:
             report = TrainingReporter(progress, settings, examples)
-            yield RunControl(stop=lambda: came() > 0, report=report, ranks=ranks)
+            control = replace(control, stop=lambda: came() > 0, report=report)
+            train(data, settings, directory, device, control)
     if came():
         click.echo(f"saved in {directory}; the same command with --resume goes on", err=True)
         sys.exit(INTERRUPTED if came() == signal.SIGINT else TERMINATED)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -14,11 +13,10 @@ import click
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ_MODEL
 from moses_feature.cli.common.vocabulary import WholeRange, option
-from moses_feature.moses.lines import LineReader
-from moses_feature.moses.phrase_table import tokens
+from moses_feature.moses.lines import sentences_together
 from moses_feature.networks.known_words import KnownWords
 from moses_feature.runtime.errors import UsageError
-from moses_feature.runtime.files import STANDARD_STREAM, open_output
+from moses_feature.runtime.files import open_output
 from moses_feature.runtime.processes import cores
 
 if TYPE_CHECKING:
@@ -59,19 +57,11 @@ def translate_command(models: tuple[str, ...], beam: int, alignment_out: str | N
         if alignment_out is not None:
             raise UsageError(f"--alignment-out: expected networks that align words, found {model}")
         converted = CTranslate2Model(Path(model), cores())
-        for some in _together(LARGE_BATCH):
+        for some in sentences_together(LARGE_BATCH):
             for text in converted.translate(some, beam):
                 click.echo(text)
     else:
         _translate(models, beam, alignment_out)
-
-
-def _together(count: int) -> Iterator[list[list[bytes]]]:
-    """Yield the sentences of the standard input, so many at a time."""
-    with LineReader(STANDARD_STREAM) as reader:
-        sentences = (tokens(line) for line in reader)
-        while some := list(islice(sentences, count)):
-            yield some
 
 
 def _translate(models: Sequence[str], beam: int, alignment_out: str | None) -> None:
@@ -88,7 +78,7 @@ def _translate(models: Sequence[str], beam: int, alignment_out: str | None) -> N
     known = KnownWords(models[0], "the text to translate", scorer.source, scorer.target)
     with ExitStack() as stack:
         file = stack.enter_context(open_output(Path(alignment_out))) if alignment_out else None
-        for some in _together(SENTENCES_TOGETHER):
+        for some in sentences_together(SENTENCES_TOGETHER):
             for words in some:
                 known.add(words)
             found = translate(empty, [scorer.source.ids(words) for words in some], beam)

@@ -66,8 +66,6 @@ def binarise_command(
         raise UsageError("--ini and --ini-out go together")
     if table == STANDARD_STREAM:
         raise UsageError("tables are read from a file, found -")
-    if ini_out is not None and not Path(ini_out).absolute().parent.is_dir():
-        raise UsageError(f"{ini_out}: expected a folder {Path(ini_out).parent}, found none")
     system = None if ini is None else MosesIni.read(ini)
     done = binarise(
         Path(table),

@@ -49,6 +49,7 @@ class Prefixes(Protocol):
 
         Probabilities of the source words and END; 0 behind END.
         """
+        return None
 
     def log_probs(self) -> Floats:
         """Return log p (N, V), natural logs, of each word and END after each prefix."""
@@ -60,17 +61,14 @@ class Prefixes(Protocol):
             (N, count) words in any order, fewer if the vocabulary is smaller; (N, count) their log
             p; (N,) log p of END.
         """
+        log_probs = self.log_probs()
+        words = log_probs[:, END + 1 :]
+        count = min(count, words.shape[1])
+        best = np.argpartition(-words, count - 1, axis=1)[:, :count]
+        return best + END + 1, np.take_along_axis(words, best, 1), log_probs[:, END]
 
     def grown(self, prefix: Integers, word: Integers) -> Prefixes:
         """Return longer prefixes: the given ones of these, each with a word appended."""
-
-
-def likeliest_words(log_probs: Floats, count: int) -> tuple[Integers, Floats, Floats]:
-    """Return the likeliest next words, given log p (N, V) of all; see `Prefixes.best`."""
-    words = log_probs[:, END + 1 :]
-    count = min(count, words.shape[1])
-    best = np.argpartition(-words, count - 1, axis=1)[:, :count]
-    return best + END + 1, np.take_along_axis(words, best, 1), log_probs[:, END]
 
 
 EmptyPrefixes = Callable[[Sequence[Sequence[int]]], Prefixes]

@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from moses_feature import __version__
 from moses_feature.networks.direction import FORWARD
 from moses_feature.networks.files import is_cross_fitted
 from moses_feature.networks.vocabulary import END
@@ -30,7 +29,7 @@ from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.errors import DataError, UsageError
 from moses_feature.runtime.files import Json
 from moses_feature.training.objective import Rows, Terms
-from moses_feature.training.runs import Material, train_network
+from moses_feature.training.runs import train_networks
 from moses_feature.training.trainer import NO_CONTROL, RunControl
 
 logger = logging.getLogger(__name__)
@@ -317,9 +316,9 @@ def refine(
             weight = float(data.features.weights[data.features.tuneable][data.column.place])
         return ExpectedBleu(_network(data), lists, weight, settings, device)
 
-    return train_network(
+    return train_networks(
         [*filter(None, (data.source, *data.references, data.lists, data.documents))],
-        lambda: _read(data, _network(data), control.command),
+        {directory: lambda: _read(data, _network(data))},
         objective,
         settings,
         directory,
@@ -343,7 +342,7 @@ def _network(data: RefineData) -> PhraseModel:
     return model
 
 
-def _read(data: RefineData, model: PhraseModel, command: str) -> Material[PhraseLists]:
+def _read(data: RefineData, model: PhraseModel) -> tuple[PhraseLists, Json]:
     words = data.words.words(model)
     place = data.column.place if data.column else None
     reader = ListReader(data.features, place, words, model.source, model.target)
@@ -357,11 +356,9 @@ def _read(data: RefineData, model: PhraseModel, command: str) -> Material[Phrase
     )
     provenance = {
         "objective": "expected BLEU",
-        "command": command,
-        "version": __version__,
         "inputs": reader.inputs,
         "refined_from": str(data.model),
         "refined_model": model.digest,
         "before": model.training,
     }
-    return Material(lists, provenance)
+    return lists, provenance
