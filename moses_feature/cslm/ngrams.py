@@ -87,15 +87,19 @@ class Ngrams:
         ids: (n,) the words of the sentences, END after each.
         before: (n,) the number of words before each in its sentence, at most `order` - 1.
         order: words of an n-gram.
+
+    Attributes:
+        ids, before, order: see above.
     """
 
     def __init__(self, ids: NDArray[np.unsignedinteger], before: NDArray[np.uint8], order: int):
-        self._ids = ids
-        self._before = before
+        self.ids = ids
+        self.before = before
+        self.order = order
         self._back = np.arange(order - 1, 0, -1)
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self.ids)
 
     def predicted(self) -> Flags:
         """Return a mask (n,) of the words to learn: all."""
@@ -103,11 +107,11 @@ class Ngrams:
 
     def words(self, rows: NDArray[np.integer]) -> Integers:
         """Return the predicted words (len(rows),) of some n-grams."""
-        words: Integers = self._ids[rows].astype(np.int64)
+        words: Integers = self.ids[rows].astype(np.int64)
         return words
 
     def contexts(self, rows: NDArray[np.integer]) -> Integers:
         """Return the words before (len(rows), order - 1), END for places before the sentence."""
         places = rows.astype(np.int64)[:, None] - self._back
-        inside = self._back <= self._before[rows][:, None]
-        return np.where(inside, self._ids[np.maximum(places, 0)], END).astype(np.int64)
+        inside = self._back <= self.before[rows][:, None]
+        return np.where(inside, self.ids[np.maximum(places, 0)], END).astype(np.int64)

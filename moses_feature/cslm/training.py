@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from moses_feature.moses.lines import LineReader
 from moses_feature.networks.files import ModelFiles, write_model_files
 from moses_feature.networks.softmax import log_probs_and_norms
 from moses_feature.networks.vocabulary import Vocabulary
-from moses_feature.runtime.arrays import Flags, Floats32, Integers
+from moses_feature.runtime.arrays import Flags, Floats32
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
 from moses_feature.training.objective import Rows, Terms
@@ -119,23 +119,7 @@ def with_mean(projection: Floats32, frequencies: NDArray[np.float64]) -> Floats3
     return np.vstack([projection, mean.astype(np.float32)])
 
 
-class PackedNgrams(Protocol):
-    """Words to predict, and their contexts."""
-
-    def __len__(self) -> int:
-        """Return the number of n-grams."""
-
-    def predicted(self) -> Flags:
-        """Return a mask (n,) of the words to learn."""
-
-    def words(self, rows: NDArray[np.integer]) -> Integers:
-        """Return the predicted words (len(rows),) of some n-grams."""
-
-    def contexts(self, rows: NDArray[np.integer]) -> Integers:
-        """Return the contexts (len(rows), positions)."""
-
-
-N = TypeVar("N", bound=PackedNgrams)
+N = TypeVar("N", bound=Ngrams)
 
 
 @dataclass(frozen=True)
@@ -178,7 +162,7 @@ class NgramObjective:
         device: torch.device,
         save: Callable[[Path, NDArray[np.float64], Json], None],
     ) -> None:
-        self._ngrams: PackedNgrams = data.ngrams
+        self._ngrams: Ngrams = data.ngrams
         self._vocabularies = data.vocabularies
         self._save = save
         self._settings = settings

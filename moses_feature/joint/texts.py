@@ -172,7 +172,7 @@ class AlignedText:
         )
 
 
-class JointNgrams:
+class JointNgrams(Ngrams):
     """All n-grams of some sentences, and the source words beside each.
 
     Args:
@@ -193,23 +193,16 @@ class JointNgrams:
         inside: NDArray[np.int8],
         window: int,
     ) -> None:
-        self._target = target
+        super().__init__(target.ids, target.before, target.order)
         self._source = source
         self._centre = centre
         self._inside = inside
         self._offsets = np.arange(-window, window + 1)
 
-    def __len__(self) -> int:
-        return len(self._target)
-
     def predicted(self) -> Flags:
         """Return a mask (n,) of the words to learn: all but ENDs."""
         predicted: Flags = self._centre != NONE
         return predicted
-
-    def words(self, rows: NDArray[np.integer]) -> Integers:
-        """Return the predicted words (len(rows),) of some n-grams."""
-        return self._target.words(rows)
 
     def contexts(self, rows: NDArray[np.integer]) -> Integers:
         """Return source words and words before (len(rows), positions); END beyond a sentence."""
@@ -217,7 +210,7 @@ class JointNgrams:
         left, right = self._inside[:, rows].astype(np.int64)[:, :, None]
         inside = (-left <= self._offsets) & (self._offsets <= right)
         source = self._source[np.clip(places, 0, len(self._source) - 1)]
-        return np.hstack([np.where(inside, source, END), self._target.contexts(rows)])
+        return np.hstack([np.where(inside, source, END), super().contexts(rows)])
 
     def source_frequencies(self, words: int) -> NDArray[np.float64]:
         """Return the counts of the first `words` source words."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar, cast
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,12 +18,23 @@ Rows = NDArray[np.int32]
 NOT_KNOWN = -1
 
 
+A = TypeVar("A", bound=NDArray[Any])
+
+
+def with_room(array: A, count: int) -> A:
+    """Return an array with room for `count` rows: the same, or a copy that is twice as long."""
+    if count <= len(array):
+        return array
+    grown: Any = np.empty((2 * count, *array.shape[1:]), dtype=array.dtype)
+    grown[: len(array)] = array
+    return cast("A", grown)
+
+
 def with_rows(rows: Rows, count: int) -> Rows:
     """Return the rows of some nodes, with room for `count`; those of new nodes are not known."""
-    if count <= len(rows):
-        return rows
-    more = np.full(2 * count - len(rows), NOT_KNOWN, dtype=np.int32)
-    return np.concatenate([rows, more])
+    grown = with_room(rows, count)
+    grown[len(rows) :] = NOT_KNOWN
+    return grown
 
 
 @threaded

@@ -9,13 +9,12 @@ Axes: M states, N nodes, H hidden units, S maxout units, V target words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.networks.trees import NOT_KNOWN, Rows, Tree, missing_nodes, with_rows
+from moses_feature.networks.trees import NOT_KNOWN, Rows, Tree, missing_nodes, with_room, with_rows
 from moses_feature.networks.vocabulary import END
 from moses_feature.rnnsearch.decoder_step import (
     EncodedSources,
@@ -79,7 +78,9 @@ class TreeStates:
         """
         self._after, self._row = (with_rows(of, len(tree)) for of in (self._after, self._row))
         missing, ends = missing_nodes(tree, tree[nodes, 0].astype(np.int64), self._after)
-        self._make_room(self.count + len(missing))
+        count = self.count + len(missing)
+        states: list[Any] = [with_room(of, count) for of in self._states]
+        self._states = States(*states)
         first = 0
         layers = self._network.layers
         for end in ends.tolist():
@@ -90,16 +91,6 @@ class TreeStates:
             first = end
         state, last, rows = distinct_nodes(tree, nodes, self._after, self._row)
         return features_of(self._states, state, self._words, last), rows
-
-    def _make_room(self, count: int) -> None:
-        if count <= len(self._states.states):
-            return
-        grown = self._network.room(2 * count)
-        room: Sequence[NDArray[Any]] = grown
-        known: Sequence[NDArray[Any]] = self._states
-        for new, old in zip(room, known, strict=True):
-            new[: self.count] = old[: self.count]
-        self._states = grown
 
 
 @exact

@@ -17,6 +17,7 @@ import numpy as np
 from moses_feature.networks.kernels import softmax, sum_of
 from moses_feature.networks.phrases import Phrases, Step
 from moses_feature.networks.products import Matrix
+from moses_feature.networks.trees import with_room
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_softmax import WordSoftmax
 from moses_feature.phrases.generation.prefixes import Prefixes
@@ -132,12 +133,8 @@ class Nodes:
     def make_room(self, count: int) -> Integers:
         """Return the numbers of so many new nodes."""
         first, self.count = self.count, self.count + count
-        if self.keys and self.count > len(self.keys[0]):
-            for arrays in (self.keys, self.values):
-                for layer, array in enumerate(arrays):
-                    grown = np.empty((2 * self.count, array.shape[1]), dtype=np.float32)
-                    grown[:first] = array[:first]
-                    arrays[layer] = grown
+        for of in (self.keys, self.values):
+            of[:] = [with_room(array, self.count) for array in of]
         return np.arange(first, self.count)
 
 

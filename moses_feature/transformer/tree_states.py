@@ -9,7 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from moses_feature.networks.trees import NOT_KNOWN, Rows, Tree, missing_nodes, paths, with_rows
+from moses_feature.networks.trees import (
+    NOT_KNOWN,
+    Rows,
+    Tree,
+    missing_nodes,
+    paths,
+    with_room,
+    with_rows,
+)
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.transformer.inference import Nodes, ReadSources, TransformerNetwork
 
@@ -55,17 +63,11 @@ class TransformerTreeStates:
             path, lengths = paths(tree, level, self._row)
             source = np.zeros(len(level), dtype=np.int64)
             words = tree[level, 1].astype(np.int64)
-            self._keep(
-                own, self._network.written(words, self._nodes, path, lengths, source, self._source)
-            )
+            given = words, self._nodes, path, lengths, source, self._source
+            features = self._network.written(*given)
+            self.count = self._nodes.count
+            self._features = with_room(self._features, self.count)
+            self._features[own] = features
             first = end
         distinct, rows = np.unique(self._row[nodes], return_inverse=True)
         return self._features[distinct], rows
-
-    def _keep(self, rows: Integers, features: Floats32) -> None:
-        self.count = self._nodes.count
-        if self.count > len(self._features):
-            grown = np.empty((2 * self.count, features.shape[1]), dtype=np.float32)
-            grown[: len(self._features)] = self._features
-            self._features = grown
-        self._features[rows] = features
