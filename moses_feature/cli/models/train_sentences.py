@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from moses_feature.cli.common.options import estimate_option
 from moses_feature.cli.common.paths import READ, WRITE_MODEL
 from moses_feature.cli.common.vocabulary import FiniteRange, WholeRange, option
 from moses_feature.cli.models.training_options import (
+    UNASKED,
     SizeOptions,
     alignment_option,
     held_out_option,
@@ -30,7 +31,6 @@ from moses_feature.networks.direction import Direction
 from moses_feature.rnnsearch.settings import SEARCH_PRESETS, SearchSizes
 from moses_feature.runtime.errors import UsageError
 from moses_feature.sentences.settings import SentenceData, SentenceSettings
-from moses_feature.training.settings import RunSettings
 from moses_feature.transformer.settings import TRANSFORMER_PRESETS, TransformerSizes
 
 if TYPE_CHECKING:
@@ -62,11 +62,7 @@ class SentenceOptions:
 
     architecture: str
     size: SizeOptions
-    run: RunSettings
-    self_normalisation: float
-    sample: int | None
-    label_smoothing: float
-    bpe_dropout: float
+    run: SentenceSettings
     subwords: int | None
     shortlist: int
     min_count: int
@@ -89,26 +85,14 @@ class SentenceOptions:
             raise UsageError("--bpe-dropout splits words anew each time, --alignment links pieces")
         size = SizeOptions.from_options(given, SearchSizes, TransformerSizes)
         direction = take(Direction, given)
-        return take(
-            cls, given, size=size, direction=direction, run=take(RunSettings, given, "clip")
-        )
+        run = take(SentenceSettings, given, *UNASKED, "pool", "held_out_limit")
+        return take(cls, given, size=size, direction=direction, run=run)
 
     def settings(self, device: torch.device) -> SentenceSettings:
         """Return the settings of training on a device."""
-        sizes: SearchSizes | TransformerSizes
         if self.architecture == TRANSFORMER:
-            sizes, pool = self.size.on(device, TRANSFORMER_PRESETS), POOL
-        else:
-            sizes, pool = self.size.on(device, SEARCH_PRESETS), SentenceSettings.pool
-        return SentenceSettings(
-            **vars(self.run),
-            sizes=sizes,
-            pool=pool,
-            self_normalisation=self.self_normalisation,
-            sample=self.sample,
-            label_smoothing=self.label_smoothing,
-            bpe_dropout=self.bpe_dropout,
-        )
+            return replace(self.run, sizes=self.size.on(device, TRANSFORMER_PRESETS), pool=POOL)
+        return replace(self.run, sizes=self.size.on(device, SEARCH_PRESETS))
 
     def data(self, source: str, target: str) -> SentenceData:
         """Return the data to train on."""

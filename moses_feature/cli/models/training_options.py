@@ -13,7 +13,7 @@ from moses_feature.cli.common.vocabulary import FiniteRange, WholeRange, option
 from moses_feature.cslm.settings import LARGEST_SIZE, LmData, LmSettings, LmSizes
 from moses_feature.joint.settings import JointData
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.architectures import FEED_FORWARD, RNNSEARCH, Dtype
+from moses_feature.networks.architectures import FEED_FORWARD, RNNSEARCH, Dtype, PairSizes
 from moses_feature.networks.direction import Direction
 from moses_feature.phrases.settings import (
     FEED_FORWARD_PRESETS,
@@ -29,15 +29,16 @@ from moses_feature.rnnsearch.settings import SEARCH_PRESETS, SearchSizes
 from moses_feature.runtime.errors import UsageError
 from moses_feature.sentences.settings import SentenceData
 from moses_feature.training.settings import LEARNING_RATES, RunSettings
-from moses_feature.transformer.settings import TransformerSizes
 
 if TYPE_CHECKING:
     import torch
 
-S = TypeVar("S", Sizes, FeedForwardSizes, SearchSizes, TransformerSizes, LmSizes)
+S = TypeVar("S", bound=PairSizes | LmSizes)
 
 DEFAULTS = TrainingSettings()
 LM_DEFAULTS = LmSettings()
+UNASKED = "clip", "sizes"
+"""Fields of settings that have no option, or become known with the device."""
 
 
 def run_options(defaults: RunSettings, examples: str, epoch: str) -> Decorator:
@@ -248,39 +249,36 @@ class SizeOptions:
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """The user's options for training an encoder-decoder, before device and tables are known."""
+    """The user's options for training an encoder-decoder, before device and tables are known.
+
+    Attributes:
+        run: the settings but for the sizes.
+    """
 
     architecture: str
     size: SizeOptions
-    run: RunSettings
+    run: TrainingSettings
     shortlist: int
     source_text: str | None
     target_text: str | None
     folds: int
     reverse: bool
-    self_normalisation: float
-    sample: int | None
 
     @classmethod
     def from_options(cls, given: Given) -> TrainingOptions:
         """Pick them from the options of a command."""
         size = SizeOptions.from_options(given, Sizes, FeedForwardSizes, SearchSizes)
-        return take(cls, given, size=size, run=take(RunSettings, given, "clip"))
+        run = take(TrainingSettings, given, *UNASKED, "pool", "held_out_limit")
+        return take(cls, given, size=size, run=run)
 
     def settings(self, device: torch.device) -> TrainingSettings:
         """Return the settings of training on a device."""
-        sizes: Sizes | FeedForwardSizes | SearchSizes
-        if self.architecture == RNNSEARCH:
-            sizes = self.size.on(device, SEARCH_PRESETS)
-        elif self.architecture == FEED_FORWARD:
-            sizes = self.size.on(device, FEED_FORWARD_PRESETS)
-        else:
-            sizes = self.size.on(device, PRESETS)
-        return TrainingSettings(
-            **vars(self.run),
-            sizes=sizes,
-            self_normalisation=self.self_normalisation,
-            sample=self.sample,
+        presets: dict[str, Mapping[str, PairSizes]] = {
+            RNNSEARCH: SEARCH_PRESETS,
+            FEED_FORWARD: FEED_FORWARD_PRESETS,
+        }
+        return replace(
+            self.run, sizes=self.size.on(device, presets.get(self.architecture, PRESETS))
         )
 
     def data(self, tables: tuple[str, ...], words: WordOptions) -> TrainingData:
@@ -345,22 +343,18 @@ class NgramOptions:
 
     Attributes:
         presets: presets of its sizes.
+        run: the settings but for the sizes.
     """
 
     presets: Mapping[str, LmSizes]
     size: SizeOptions
-    run: RunSettings
-    self_normalisation: float
+    run: LmSettings
     shortlist: int
     min_count: int
 
     def settings(self, device: torch.device) -> LmSettings:
         """Return the settings of training on a device."""
-        return LmSettings(
-            **vars(self.run),
-            sizes=self.size.on(device, self.presets),
-            self_normalisation=self.self_normalisation,
-        )
+        return replace(self.run, sizes=self.size.on(device, self.presets))
 
 
 def ngram_options(
@@ -381,7 +375,7 @@ def ngram_options(
 
     def from_options(given: Given) -> NgramOptions:
         size = SizeOptions.from_options(given, kind)
-        run = take(RunSettings, given, "clip")
+        run = take(LmSettings, given, *UNASKED, "fewest_held_out")
         return take(NgramOptions, given, presets=presets, size=size, run=run)
 
     return OptionGroup(

@@ -28,6 +28,7 @@ from moses_feature.phrases.settings import RefineSettings
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import Json, locked_directory
+from moses_feature.training.settings import RunSettings
 
 if TYPE_CHECKING:
     from mert.tuning.corpus import Corpus
@@ -183,7 +184,8 @@ class _Run:
         from moses_feature.moses.lines import digest_of
 
         files = {name: path for name, path in vars(self._text.files).items() if path}
-        run = {f.name: getattr(self._training.run, f.name) for f in fields(self._training.run)}
+        of_run = self._training.run
+        run = {f.name: getattr(of_run, f.name) for f in fields(RunSettings)}
         budgets = {"updates", "epochs", "minutes"}
         options = {name: value for name, value in vars(self._training).items() if name != "run"}
         identity = {
@@ -191,7 +193,12 @@ class _Run:
             "table": digest_of(self._table),
             "building": asdict(self._text.settings),
             "training": {name: value for name, value in run.items() if name not in budgets},
-            "network": {**options, "size": asdict(self._training.size)},
+            "network": {
+                **options,
+                "size": asdict(self._training.size),
+                "self_normalisation": of_run.self_normalisation,
+                "sample": of_run.sample,
+            },
         }
         stages = Stages(self._work, identity, self._resume)
         stages.run("holding a part of the text out", self._hold_out)
