@@ -90,7 +90,7 @@ def mert_compare(
           --translations marian=seed2.out \\
           --test test.en --test-reference test.fr --work-dir outputs
     """
-    from mert.comparison.candidate import PAGE
+    from mert.comparison.candidate import PAGE, check_names
     from mert.comparison.compare import compare
     from mert.comparison.report import as_markdown
     from mert.tuning.corpus import Corpus
@@ -105,6 +105,7 @@ def mert_compare(
     unknown = {system for system, *_ in rescoring} - {c.name for c in candidates}
     if unknown:
         raise UsageError(f"--rescore: no system {', '.join(sorted(unknown))}")
+    check_names([*(c.name for c in candidates), *finished])
     dev_corpus = Corpus.read(dev, dev_reference) if dev else None
     test_corpus = Corpus.read(test, test_reference)
     if estimate:

@@ -153,7 +153,7 @@ def has_ended(directory: Path, identity: Json, settings: TuningSettings) -> bool
     """Return whether a directory holds a finished run with this identity.
 
     Raises:
-        FormatError: the file is damaged.
+        FormatError: the file is damaged, of whatever run it is.
     """
     if not (directory / STATE).exists() or not (directory / TUNED_INI).exists():
         return False

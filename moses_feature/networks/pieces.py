@@ -80,7 +80,7 @@ class PieceVocabulary(Vocabulary):
         mark = MARK.encode()
         words: list[bytes] = []
         for number in ids:
-            piece = self._spelling(number)
+            piece = self.spelling(number)
             begins = piece.startswith(mark) and not self.is_byte(number)
             if begins or not words:
                 words.append(piece.removeprefix(mark) if begins else piece)
@@ -92,7 +92,11 @@ class PieceVocabulary(Vocabulary):
         """Return the pieces of words, as they stand in the vocabulary."""
         return super().words(self.ids(words))
 
-    def _spelling(self, number: int) -> bytes:
+    def spelling(self, number: int) -> bytes:
+        """Return what a piece spells, with the mark if it begins a word.
+
+        Bytes that no word can have become U+FFFD.
+        """
         if self.is_byte(number):
             byte = number - FIRST_BYTE
             return REPLACEMENT if byte in NEVER else bytes([byte])

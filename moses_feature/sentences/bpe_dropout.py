@@ -18,21 +18,27 @@ from moses_feature.training.objective import Rows
 SPLITS = 32
 """The ways in which a word may be split, one of which is drawn each time."""
 
+Pieces = tuple[int, ...]
+
 
 class BpeDropout:
-    """Splits the words of one side anew.
+    """Splits the words of one side anew; each word that it has met takes a kilobyte at most.
 
     Args:
         vocabulary: the pieces.
         rate: the probability that a merge is left out.
         seed: of the ways to split each word.
+        side: the number of the side, so that the two are split independently.
     """
 
-    def __init__(self, vocabulary: PieceVocabulary, rate: float, seed: int) -> None:
+    def __init__(self, vocabulary: PieceVocabulary, rate: float, seed: int, side: int = 0) -> None:
         self._vocabulary = vocabulary
         self._rate = rate
         self._seed = seed
-        self._splits: dict[bytes, list[list[int]]] = {}
+        self._side = side
+        begin = [vocabulary.spelling(n).startswith(MARK.encode()) for n in range(len(vocabulary))]
+        self._begins = np.array(begin)
+        self._splits: dict[Pieces, list[Pieces]] = {}
 
     def split(self, phrases: Phrases, rows: Rows, epoch: int) -> Phrases:
         """Return the same words in other pieces.
@@ -42,42 +48,49 @@ class BpeDropout:
             rows: their numbers in the text.
             epoch: each splits them in another way.
         """
-        ids, ends = phrases.ids.tolist(), phrases.offsets.tolist()
-        sentences = [self._vocabulary.words(ids[begin:end]) for begin, end in pairwise(ends)]
-        drawn = iter(self._drawn(rows, np.array([len(words) for words in sentences]), epoch))
-        return Phrases.pack(
-            [
-                [piece for word in words for piece in self._splits_of(word)[next(drawn)]]
-                for words in sentences
-            ]
-        )
+        begins = np.flatnonzero(self._begins[phrases.ids])
+        first_words = np.searchsorted(begins, phrases.offsets)
+        drawn = self._drawn(rows, np.diff(first_words), epoch)
+        ids, bounds = phrases.ids.tolist(), [*begins.tolist(), len(phrases.ids)]
+        words = [
+            self._splits_of(tuple(ids[first:last]))[way]
+            for (first, last), way in zip(pairwise(bounds), drawn, strict=True)
+        ]
+        ends = np.cumsum([0, *map(len, words)])
+        flat = [piece for word in words for piece in word]
+        return Phrases(np.array(flat, dtype=phrases.ids.dtype), ends[first_words])
 
     def _drawn(self, rows: Rows, lengths: Integers, epoch: int) -> list[int]:
-        """Return which of its splits each word takes; it depends on row, place and epoch alone."""
+        """Return which of its splits each word takes; row, place and epoch decide."""
         place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         words = (np.repeat(rows, lengths).astype(np.uint64) << np.uint64(32)) + place.astype(
             np.uint64
         )
-        drawn: list[int] = (mixed(words, [self._seed, epoch]) % np.uint64(SPLITS)).tolist()
+        seed = [self._seed, self._side, epoch]
+        drawn: list[int] = (mixed(words, seed) % np.uint64(SPLITS)).tolist()
         return drawn
 
-    def _splits_of(self, word: bytes) -> list[list[int]]:
-        found = self._splits.get(word)
+    def _splits_of(self, usual: Pieces) -> list[Pieces]:
+        """Return the ways to split a word that is usually split in some way."""
+        found = self._splits.get(usual)
         if found is None:
-            random = np.random.default_rng([self._seed, phrase_hash([word])])
-            found = [self._split(word, random) for _ in range(SPLITS)]
-            self._splits[word] = found
+            vocabulary, one_of_each = self._vocabulary, {usual: usual}
+            if any(map(vocabulary.is_byte, usual)):  # it has characters that no piece has
+                found = [usual] * SPLITS
+            else:
+                word = b"".join(map(vocabulary.spelling, usual))
+                random = np.random.default_rng([self._seed, phrase_hash([word])])
+                ways = (self._with_dropout(word.decode(), random) for _ in range(SPLITS))
+                found = [one_of_each.setdefault(way, way) for way in ways]
+            self._splits[usual] = found
         return found
 
-    def _split(self, word: bytes, random: np.random.Generator) -> list[int]:
-        usual, index = self._vocabulary.pieces(word), self._vocabulary.index
-        if len(usual) > 1 and any(map(self._vocabulary.is_byte, usual)):
-            return usual  # it has characters that no piece has
-        symbols = [symbol.encode() for symbol in MARK + word.decode()]
+    def _with_dropout(self, word: str, random: np.random.Generator) -> Pieces:
+        symbols = [symbol.encode() for symbol in word]
         while merges := self._merges(symbols, random):
             _, place = min(merges)  # pieces are numbered in the order in which they were learnt
             symbols[place : place + 2] = [symbols[place] + symbols[place + 1]]
-        return [index[symbol] for symbol in symbols]
+        return tuple(self._vocabulary.index[symbol] for symbol in symbols)
 
     def _merges(self, symbols: list[bytes], random: np.random.Generator) -> list[tuple[int, int]]:
         """Return rank and place of the merges that are not left out."""

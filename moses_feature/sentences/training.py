@@ -24,7 +24,7 @@ from moses_feature.networks.vocabulary import Shortlists
 from moses_feature.phrases.objective import PhraseData, PhraseObjective
 from moses_feature.phrases.pairs import PairCollection
 from moses_feature.runtime.arrays import Floats32, Integers
-from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import Json
 from moses_feature.sentences.bpe_dropout import BpeDropout
 from moses_feature.sentences.settings import SentenceData, SentenceSettings
@@ -60,9 +60,9 @@ class SentenceObjective(PhraseObjective):
         self._links = links
         self._smoothing = settings.label_smoothing
         self._dropouts = [
-            BpeDropout(side, settings.bpe_dropout, settings.seed)
-            for side in (data.source, data.target)
-            if settings.bpe_dropout and isinstance(side, PieceVocabulary)
+            BpeDropout(of, settings.bpe_dropout, settings.seed, side)
+            for side, of in enumerate((data.source, data.target))
+            if settings.bpe_dropout and isinstance(of, PieceVocabulary)
         ]
         if isinstance(data.target, PieceVocabulary):
             self.loss_name, self.unit = "loss per target subword", " nats per subword"
@@ -131,6 +131,10 @@ LinkedPairs = tuple[PhraseData, Links | None]
 
 
 def _read(data: SentenceData, settings: SentenceSettings) -> tuple[LinkedPairs, Json]:
+    if settings.bpe_dropout and data.subwords is None:
+        raise UsageError("--bpe-dropout leaves out merges of subwords: give --subwords")
+    if settings.bpe_dropout and data.word_alignment is not None:
+        raise UsageError("--bpe-dropout splits words anew each time, --alignment links pieces")
     pieces = None if data.subwords is None else learnt_pieces(data, data.subwords)
     pairs = SentencePairs(data, pieces)
     collection = PairCollection(pairs)

@@ -79,10 +79,7 @@ class SentenceOptions:
             if given["cooldown"] and not typed(NO_ANNEALING):
                 given |= NO_ANNEALING
         given["subwords"] = given["subwords"] or None
-        if given["bpe_dropout"] and not given["subwords"]:
-            raise UsageError("--bpe-dropout leaves out merges of subwords: give --subwords")
-        if given["bpe_dropout"] and given["alignment"]:
-            raise UsageError("--bpe-dropout splits words anew each time, --alignment links pieces")
+        given["bpe_dropout"] = given["bpe_dropout"] or None
         size = SizeOptions.from_options(given, SearchSizes, TransformerSizes)
         direction = take(Direction, given)
         run = take(SentenceSettings, given, *UNASKED, "pool", "held_out_limit")
@@ -144,7 +141,7 @@ sentence_options = OptionGroup(
         "bpe-dropout",
         "Probability that a merge of two subwords is left out in training, so that words are split "
         "in many ways; 0.1 is usual.",
-        default=DEFAULTS.bpe_dropout,
+        default=0.0,
         within=FiniteRange(0, 1, max_open=True),
     ),
     option(
