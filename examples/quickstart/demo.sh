@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The whole story on a small example, in five to ten minutes on two cores.
+# The whole story on a small example, in four to ten minutes on two cores.
 #
 #     examples/quickstart/demo.sh [DIRECTORY FOR THE RESULTS]
 set -euo pipefail
