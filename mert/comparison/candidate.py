@@ -34,9 +34,6 @@ class Candidate:
     ini: MosesIni
     rescoring: tuple[tuple[str, str], ...] = ()
 
-    def __post_init__(self) -> None:
-        _check_name(self.name)
-
     def decoder(self, settings: DecoderSettings) -> DecoderSettings:
         """Return the settings of this system's decoder."""
         return replace(settings, rescoring=self.rescoring)
@@ -49,7 +46,7 @@ def check_names(names: list[str]) -> None:
         UsageError: there is none, a name is used twice, or cannot be that of a folder.
     """
     if not names:
-        raise UsageError("nothing to compare: expected NAME=INI, or --output NAME=FILE")
+        raise UsageError("nothing to compare: expected NAME=INI, or --translations NAME=FILE")
     if len(set(names)) != len(names):
         raise UsageError(f"system names: expected different ones, found {', '.join(names)}")
     for name in names:

@@ -24,7 +24,6 @@ from moses_feature.runtime.processes import ObjectProcess
 
 ITERATIONS_OF_FAST_ALIGN = 5
 NO_LINK = -1
-Places = NDArray[np.int16]
 TOGETHER = 10_000
 
 

@@ -228,7 +228,7 @@ class _Build:
             try:
                 waiting = [
                     worker.call(
-                        TextPreparer.prepare, text, file, self.directory / f"truecase.{side}"
+                        TextPreparer.prepare, text, file, self.directory / TRUECASER.format(side)
                     )
                     for worker, text, file, side in zip(
                         workers, (self.data.source, self.data.target), files, SIDES, strict=True

@@ -28,7 +28,6 @@ from moses_feature.networks.vocabulary import END, SOURCE_VOCABULARY, TARGET_VOC
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.files import Json
 
-NO_WINDOW = 0
 """The number of the window whose words are all missing."""
 
 

@@ -19,10 +19,13 @@ SPLITS = 32
 """The ways in which a word may be split, one of which is drawn each time."""
 
 Pieces = tuple[int, ...]
+"""The ids of the pieces of a word."""
 
 
 class BpeDropout:
-    """Splits the words of one side anew; each word that it has met takes a kilobyte at most.
+    """Splits the words of one side anew.
+
+    Each word that it has met takes memory: some 700 bytes of captions, at a rate of 0.1.
 
     Args:
         vocabulary: the pieces.
@@ -63,11 +66,9 @@ class BpeDropout:
     def _drawn(self, rows: Rows, lengths: Integers, epoch: int) -> list[int]:
         """Return which of its splits each word takes; row, place and epoch decide."""
         place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        words = (np.repeat(rows, lengths).astype(np.uint64) << np.uint64(32)) + place.astype(
-            np.uint64
-        )
-        seed = [self._seed, self._side, epoch]
-        drawn: list[int] = (mixed(words, seed) % np.uint64(SPLITS)).tolist()
+        words = (np.repeat(rows.astype(np.int64), lengths) << 32) + place
+        hashes = mixed(words.astype(np.uint64), [self._seed, self._side, epoch])
+        drawn: list[int] = (hashes % np.uint64(SPLITS)).tolist()
         return drawn
 
     def _splits_of(self, usual: Pieces) -> list[Pieces]:

@@ -37,9 +37,6 @@ def in_blocks(work: Callable[[Tensor], tuple[Tensor, ...]], count: int) -> tuple
     return tuple(torch.cat(parts)[:count] for parts in zip(*blocks, strict=True))
 
 
-CPU = torch.device("cpu")
-
-
 class PhraseWriter:
     """An encoder-decoder as a generator of targets, on the CPU."""
 
