@@ -23,7 +23,7 @@ from moses_feature.phrases.model import PhraseModel, save_model
 from moses_feature.rnnsearch.prefixes import SearchPrefixes
 from moses_feature.rnnsearch.settings import SearchSizes
 from moses_feature.sentences.scorer import SentenceModel
-from moses_feature.sentences.translate import translate, words_of
+from moses_feature.sentences.translate import LENGTH_POWER, translate, words_of
 
 SIZES = SearchSizes(hidden=7, embedding=3, alignment=5, maxout=4)
 
@@ -62,7 +62,7 @@ def test_a_wide_beam_finds_the_best_of_all(scorer, monkeypatch):
         scores = {}
         for target in every:
             log_probs, _ = search_log_probs(model, source, list(target))
-            scores[target] = log_probs.sum() / (len(target) + 1)
+            scores[target] = log_probs.sum() / (len(target) + 1) ** LENGTH_POWER
         found = translate(empty_of(scorer), [source], beam=1000)[0]
         assert {t.ids for t in found} == set(every)
         assert [t.score for t in found] == sorted([t.score for t in found], reverse=True)
