@@ -50,11 +50,14 @@ def log_probs_and_norms(
     """Return log p and log Z (N,) of words.
 
     Args:
-        features: (N, R).
+        features: (N, R); under autocast, products are computed in its type.
         output: the layer of the logits.
         words: (N,).
         sample: a sample of the vocabulary, to estimate Z; None for exact Z.
     """
+    kind = features.device.type
+    if torch.is_autocast_enabled(kind):
+        features = features.to(torch.get_autocast_dtype(kind))
     given = features, output.weight, output.bias, words
     if sample is not None:
         return sampled_log_probs(*given, sample)

@@ -29,7 +29,8 @@ class RunSettings:
             (Hägele et al. 2024).
         updates, epochs, minutes: the budget; the first that is spent ends the training.
         evaluate_every: updates between evaluations; None for the objective's default.
-        patience: consecutive evaluations without a better held-out loss that end the training.
+        patience: consecutive evaluations without a better held-out loss that end the training; 0
+            for any number.
         clip: the largest norm of the gradient.
         dropout: the share of components that are zeroed in training, in layers that the network
             chooses.
@@ -72,6 +73,8 @@ class RunSettings:
         budgets = self.updates, self.epochs, self.minutes
         if self.cooldown and all(budget is None for budget in budgets):
             raise UsageError("a cooldown is a share of a budget: give updates, epochs or minutes")
+        if not self.patience and all(budget is None for budget in budgets):
+            raise UsageError("a patience of 0 never ends: give updates, epochs or minutes")
         if not 0 < self.held_out < 1:
             raise UsageError(f"held-out share: expected above 0 and below 1, found {self.held_out}")
         if not 0 <= self.dropout < 1:

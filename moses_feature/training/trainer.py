@@ -191,7 +191,7 @@ class Trainer:
 
     def _finished(self) -> str | None:
         settings, state = self._settings, self.state
-        if state.evaluations_without_gain >= settings.patience:
+        if 0 < settings.patience <= state.evaluations_without_gain:
             return f"no better held-out loss in {settings.patience} evaluations"
         if settings.updates is not None and state.update >= settings.updates:
             return f"{_counted(state.update, 'update')} done"

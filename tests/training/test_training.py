@@ -101,6 +101,15 @@ def test_budgets_and_patience(data, tmp_path):
         load_model(tmp_path / name)
 
 
+def test_without_patience_the_budget_is_spent(data, tmp_path):
+    settings = TrainingSettings(
+        sizes=TINY, learning_rate=1e-12, evaluate_every=1, patience=0, updates=7
+    )
+    assert train(data, settings, tmp_path / "m", CPU) == "7 updates done"
+    with pytest.raises(UsageError, match="a patience of 0 never ends"):
+        TrainingSettings(sizes=TINY, patience=0)
+
+
 @pytest.fixture
 def rates(monkeypatch) -> list[float]:
     """The learning rate of each update that Adam makes."""

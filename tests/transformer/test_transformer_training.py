@@ -71,13 +71,13 @@ def test_the_recipe_is_the_default_of_a_transformer(run):
         "label_smoothing",
         "patience",
     ]
-    assert [config[name] for name in names] == [32, 300, 0.2, 0.6, 1.0, 0.3, 8]
+    assert [config[name] for name in names] == [32, 300, 0.2, 0.6, 1.0, 0.3, 0]
     assert "300 subwords a side" in done.stderr
     warm = ("--cooldown", 0, "--updates", 2)
     train(run, "n", *SMALL, "--architecture", "transformer", "--subwords", 0, *warm)
     assert not Path("n/source.pieces").exists()
     settings = json.loads(Path("n/config.json").read_text())["training"]["settings"]
-    assert (settings["cooldown"], settings["annealing"]) == (0.0, None)
+    assert [settings[name] for name in ("cooldown", "annealing", "patience")] == [0.0, None, 8]
     described = run("model", "describe", "m").stdout
     assert "source subwords        298" in described
     assert "nats per subword" in described

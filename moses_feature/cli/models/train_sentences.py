@@ -48,8 +48,8 @@ RECIPE = {
 """The defaults of a Transformer where they are other ones."""
 COOLDOWN = {"cooldown": 0.6}
 """Another one if there is a budget."""
-NO_ANNEALING = {"annealing": 1.0}
-"""And another one if there is a cooldown."""
+TO_THE_END = {"annealing": 1.0, "patience": 0}
+"""And others if there is a cooldown, whose end is the best of a training."""
 POOL = 200
 """Batches of a Transformer that are sorted by length together: its batches are small."""
 BUDGETS = "updates", "epochs", "minutes"
@@ -76,8 +76,10 @@ class SentenceOptions:
         if given["architecture"] == TRANSFORMER:
             recipe = RECIPE | (COOLDOWN if any(map(given.get, BUDGETS)) else {})
             given |= {name: recipe[name] for name in recipe.keys() - {*typed(recipe)}}
-            if given["cooldown"] and not typed(NO_ANNEALING):
-                given |= NO_ANNEALING
+            if given["cooldown"]:
+                given |= {
+                    name: TO_THE_END[name] for name in TO_THE_END.keys() - {*typed(TO_THE_END)}
+                }
         given["subwords"] = given["subwords"] or None
         given["bpe_dropout"] = given["bpe_dropout"] or None
         size = SizeOptions.from_options(given, SearchSizes, TransformerSizes)
@@ -107,7 +109,7 @@ sentence_options = OptionGroup(
         "RNNsearch, or a Transformer (Vaswani et al. 2017), whose defaults are those of RNNsearch "
         "but for --"
         + ", --".join(f"{name.replace('_', '-')} {value:g}" for name, value in RECIPE.items())
-        + " and, with a budget, --cooldown 0.6, beside which there is no annealing.",
+        + " and, with a budget, --cooldown 0.6, beside which neither annealing nor patience is.",
         default=RNNSEARCH,
         within=[RNNSEARCH, TRANSFORMER],
     ),

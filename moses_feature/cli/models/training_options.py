@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from moses_feature.cli.common.groups import Decorator, Given, OptionGroup, options, take
-from moses_feature.cli.common.vocabulary import FiniteRange, WholeRange, option
+from moses_feature.cli.common.vocabulary import NOT_NEGATIVE, FiniteRange, WholeRange, option
 from moses_feature.cslm.settings import LARGEST_SIZE, LmData, LmSettings, LmSizes
 from moses_feature.joint.settings import JointData
 from moses_feature.moses.words import WordOptions
@@ -115,8 +115,9 @@ def _budget_options(defaults: RunSettings, examples: str, epoch: str) -> Decorat
         option("evaluate-every", f"Updates between evaluations; {epoch} by default."),
         option(
             "patience",
-            "Stop after so many evaluations in a row without a better held-out loss.",
+            "Stop after so many evaluations in a row without a better held-out loss; 0 for never.",
             default=defaults.patience,
+            within=NOT_NEGATIVE,
         ),
     )
 
