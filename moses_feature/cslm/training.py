@@ -24,7 +24,7 @@ from moses_feature.cslm.scorer import VOCABULARY
 from moses_feature.cslm.settings import LM_ARCHITECTURE, LmData, LmSettings, LmSizes
 from moses_feature.moses.lines import LineReader
 from moses_feature.networks.files import ModelFiles, write_model_files
-from moses_feature.networks.softmax import log_probs_and_norms
+from moses_feature.networks.softmax import word_terms
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.runtime.arrays import Flags, Floats32
 from moses_feature.runtime.errors import MosesFeatureError
@@ -68,7 +68,7 @@ class FeedForwardLM(nn.Module):
         projections: Tensor = self.projection(contexts)
         return projections
 
-    def forward(self, contexts: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, contexts: Tensor, words: Tensor) -> tuple[Tensor, ...]:
         """Return log p and log Z (natural logs) of words, each (N,).
 
         Args:
@@ -77,7 +77,7 @@ class FeedForwardLM(nn.Module):
         """
         projected = self.dropout(self.projected(contexts).flatten(1))
         features = self.dropout(torch.relu(self.second(torch.relu(self.first(projected)))))
-        return log_probs_and_norms(features, self.output, words)
+        return word_terms(features, self.output, words)
 
 
 def save_language_model(

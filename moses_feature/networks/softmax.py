@@ -29,77 +29,73 @@ from moses_feature.runtime.arrays import Floats, Integers
 WORDS_TOGETHER = 1024
 
 
-def word_log_probs(features: Tensor, weight: Tensor, bias: Tensor, words: Tensor) -> Tensor:
-    """Return log p (N,) of words under softmax(features weight^T + bias), in float32 at least.
+def word_terms(
+    features: Tensor,
+    output: nn.Linear,
+    words: Tensor,
+    sample: WordSample | None = None,
+    smooth: bool = False,
+) -> tuple[Tensor, ...]:
+    """Return log p and log Z (N,) of words, in float32 at least; their gradient only once.
 
-    Its gradient can be computed only once.
-
-    Args:
-        features: (N, R); the products are computed in its type.
-        weight: (V, R).
-        bias: (V,).
-        words: (N,).
-    """
-    log_probs: Tensor = _WordLogProbs.apply(features, weight, bias, words)  # type: ignore[no-untyped-call]
-    return log_probs
-
-
-def log_probs_and_norms(
-    features: Tensor, output: nn.Linear, words: Tensor, sample: WordSample | None = None
-) -> tuple[Tensor, Tensor]:
-    """Return log p and log Z (N,) of words.
+    With `smooth`, also return the mean (N,) of log p over all words of the vocabulary, to smooth
+    labels with (Szegedy et al. 2016).
 
     Args:
-        features: (N, R); under autocast, products are computed in its type.
+        features: (N, R); products are computed in its type, under autocast in that of autocast.
         output: the layer of the logits.
         words: (N,).
         sample: a sample of the vocabulary, to estimate Z; None for exact Z.
+        smooth: see above.
     """
     kind = features.device.type
     if torch.is_autocast_enabled(kind):
         features = features.to(torch.get_autocast_dtype(kind))
     given = features, output.weight, output.bias, words
-    if sample is not None:
-        return sampled_log_probs(*given, sample)
-    log_probs = word_log_probs(*given)
-    return log_probs, word_logits(*given) - log_probs
+    if sample is None:
+        terms: tuple[Tensor, ...] = _WordTerms.apply(*given)  # type: ignore[no-untyped-call]
+        return terms if smooth else terms[:2]
+    log_probs, log_norms = sampled_log_probs(*given, sample)
+    if not smooth:
+        return log_probs, log_norms
+    return log_probs, log_norms, _mean_logits(*given[:3]) - log_norms
 
 
-def mean_log_probs(features: Tensor, output: nn.Linear, log_norms: Tensor) -> Tensor:
-    """Return the mean (N,) of log p over all words, to smooth labels with (Szegedy et al. 2016).
-
-    Args:
-        features: (N, R).
-        output: the layer of the logits.
-        log_norms: (N,) log Z.
-    """
-    mean = torch.mv(features.to(output.weight.dtype), output.weight.mean(0)) + output.bias.mean()
-    return mean - log_norms
+def _mean_logits(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Return the mean (N,) of the logits of all words."""
+    return torch.mv(features.to(weight.dtype), weight.mean(0)) + bias.mean()
 
 
-def word_logits(features: Tensor, weight: Tensor, bias: Tensor, words: Tensor) -> Tensor:
-    """Return the logits (N,) of words: log p without subtracting log Z; see `word_log_probs`."""
-    logits: Tensor = (features.to(weight.dtype) * weight[words]).sum(1) + bias[words]
-    return logits
+class _WordTerms(Function):
+    """log p, log Z and the mean of log p of given words under softmax(features weight^T + bias)."""
 
-
-class _WordLogProbs(Function):
     @staticmethod
-    def forward(ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, words: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, words: Tensor
+    ) -> tuple[Tensor, ...]:
+        ctx.set_materialize_grads(False)
         with torch.autocast(features.device.type, enabled=False):
-            weight = weight.to(features.dtype)
-            logits = _logits(features, weight, bias.to(features.dtype))
+            short = weight.to(features.dtype)
+            logits = _logits(features, short, bias.to(features.dtype))
+            of_words = logits.gather(1, words[:, None])[:, 0]
             log_probs = torch.log_softmax(logits, 1)
-        ctx.save_for_backward(features, weight, log_probs, words)
+            mean = _mean_logits(features, weight, bias)
+        ctx.save_for_backward(features, short, log_probs, words)
         ctx.bias_type = bias.dtype
-        return log_probs.gather(1, words[:, None])[:, 0]
+        of_each = log_probs.gather(1, words[:, None])[:, 0]
+        log_norms = of_words - of_each
+        return of_each, log_norms, mean - log_norms
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor, Tensor, Tensor, None]:
         features, weight, log_probs, words = ctx.saved_tensors
-        of_word = gradients[0][:, None]
-        d_logits = log_probs.exp_().mul_(-of_word)  # log_probs is no longer needed: overwrite it
-        d_logits.scatter_add_(1, words[:, None], of_word)
+        none = log_probs.new_zeros(len(words))
+        of_word, of_norm, of_mean = (none if of is None else of for of in gradients)
+        d_logits = log_probs.exp_()  # log_probs is no longer needed: overwrite it
+        d_logits.mul_((of_norm - of_word - of_mean)[:, None])
+        if gradients[2] is not None:
+            d_logits.add_(of_mean[:, None], alpha=1 / len(weight))
+        d_logits.scatter_add_(1, words[:, None], of_word[:, None])
         d_bias = d_logits.sum(0).to(ctx.bias_type)
         d_logits = d_logits.to(features.dtype)
         d_weight = torch.mm(d_logits.t(), features).to(ctx.bias_type)

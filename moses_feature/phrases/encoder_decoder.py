@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from moses_feature.networks.pair_network import PairNetwork, draw_weights
 from moses_feature.networks.recurrence import decoder_states, encoder_states, unit_states
-from moses_feature.networks.softmax import WordSample, log_probs_and_norms
+from moses_feature.networks.softmax import WordSample, word_terms
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.settings import Sizes
 
@@ -142,7 +142,7 @@ class EncoderDecoder(PairNetwork):
         target: Tensor,
         target_lengths: Tensor,
         sample: WordSample | None = None,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, ...]:
         """Return log p and log Z of every target word, END included, pair after pair.
 
         Args:
@@ -161,4 +161,4 @@ class EncoderDecoder(PairNetwork):
         position = torch.arange(target.shape[1], device=target.device)
         real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
         features = self.features(summary, previous.t()).transpose(0, 1)[real]  # (words, R)
-        return log_probs_and_norms(features, self.output_words, target[real], sample)
+        return word_terms(features, self.output_words, target[real], sample)

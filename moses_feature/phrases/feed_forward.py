@@ -25,7 +25,7 @@ from moses_feature.networks.computation import ROWS, Computation
 from moses_feature.networks.output_layer import OutputLayer, OutputWeights
 from moses_feature.networks.pair_network import PairNetwork
 from moses_feature.networks.phrases import Level, Phrases, phrases_of
-from moses_feature.networks.softmax import WordSample, log_probs_and_norms
+from moses_feature.networks.softmax import WordSample, word_terms
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.packing import PackedPairs
 from moses_feature.phrases.settings import FeedForwardSizes
@@ -103,7 +103,7 @@ class FeedForwardNetwork(PairNetwork):
         for position in range(target.shape[1]):
             rows = torch.nonzero(target_lengths >= position)[:, 0]
             output, words = self.output_at(position), target[rows, position]
-            found.append(log_probs_and_norms(features[rows], output, words, sample))
+            found.append(word_terms(features[rows], output, words, sample))
         place = torch.arange(target.shape[1], device=target.device)
         real = place <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
         pair_after_pair = torch.argsort(torch.nonzero(real.t())[:, 1], stable=True)

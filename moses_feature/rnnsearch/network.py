@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from moses_feature.networks.pair_network import PairNetwork, draw_weights
 from moses_feature.networks.recurrence import encoder_states
-from moses_feature.networks.softmax import WordSample, log_probs_and_norms, mean_log_probs
+from moses_feature.networks.softmax import WordSample, word_terms
 from moses_feature.networks.vocabulary import END
 from moses_feature.rnnsearch.settings import SearchSizes
 
@@ -171,11 +171,8 @@ class RnnSearch(PairNetwork):
         position = torch.arange(target.shape[1], device=target.device)
         real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
         before = features.transpose(0, 1)[real]  # (words, S)
-        of_words = log_probs_and_norms(before, self.output_words, target[real], sample)
-        found = list(of_words)
-        if smooth:
-            found.append(mean_log_probs(before, self.output_words, of_words[1]))
-        if links is not None:
-            pair, written, read = links
-            found.append(torch.log(alignments[written, pair, read].clamp_min(SMALLEST)))
-        return tuple(found)
+        found = word_terms(before, self.output_words, target[real], sample, smooth)
+        if links is None:
+            return found
+        pair, written, read = links
+        return *found, torch.log(alignments[written, pair, read].clamp_min(SMALLEST))

@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from moses_feature.networks.pair_network import PairNetwork
-from moses_feature.networks.softmax import WordSample, log_probs_and_norms, mean_log_probs
+from moses_feature.networks.softmax import WordSample, word_terms
 from moses_feature.networks.vocabulary import END
 from moses_feature.transformer.dropout import use_cheap_dropout
 from moses_feature.transformer.settings import TransformerSizes, waves
@@ -114,15 +114,12 @@ class Transformer(PairNetwork):
         position = torch.arange(target.shape[1], device=target.device)
         real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
         before = written[real]  # (words, D)
-        of_words = log_probs_and_norms(before, self.output_words, target[real], sample)
-        found = list(of_words)
-        if smooth:
-            found.append(mean_log_probs(before, self.output_words, of_words[1]))
-        if links is not None:
-            pair, of_target, of_source = links
-            alignment = _first_head(attention, queries[0], read, padding)
-            found.append(alignment[pair, of_target, of_source])
-        return tuple(found)
+        found = word_terms(before, self.output_words, target[real], sample, smooth)
+        if links is None:
+            return found
+        pair, of_target, of_source = links
+        alignment = _first_head(attention, queries[0], read, padding)
+        return *found, alignment[pair, of_target, of_source]
 
 
 def _attention_for(device: torch.device) -> AbstractContextManager[None]:

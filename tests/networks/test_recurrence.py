@@ -7,10 +7,8 @@ from functools import partial
 import pytest
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from moses_feature.networks.recurrence import decoder_states, encoder_states, unit_states
-from moses_feature.networks.softmax import word_log_probs
 
 WORDS, ROWS, HIDDEN = 4, 3, 5
 
@@ -131,23 +129,3 @@ def test_padding_comes_after():
     whole = encoder_states(*ENCODER)
     start = encoder_states(ENCODER[0][:2], *ENCODER[1:])
     torch.testing.assert_close(whole[:2], start)
-
-
-@pytest.mark.parametrize("together", [2, 1024])
-def test_word_log_probs(together, monkeypatch):
-    monkeypatch.setattr("moses_feature.networks.softmax.WORDS_TOGETHER", together)
-    features, weight, bias = normal(6, HIDDEN), normal(7, HIDDEN), normal(7)
-    words = torch.tensor([0, 6, 6, 2, 3, 0])
-    found = word_log_probs(features, weight, bias, words)
-    logits = features @ weight.t() + bias
-    expected = -functional.cross_entropy(logits, words, reduction="none")
-    torch.testing.assert_close(found, expected)
-    shares, inputs = torch.arange(6.0, dtype=torch.float64), (features, weight, bias)
-    gradients = [torch.autograd.grad((p * shares).sum(), inputs) for p in (found, expected)]
-    torch.testing.assert_close(*gradients)
-    short = [features.detach().bfloat16().requires_grad_(), weight.detach().float(), bias.detach()]
-    in_short = word_log_probs(*short, words)
-    assert in_short.dtype == torch.float32
-    torch.testing.assert_close(in_short.double(), expected, atol=0.1, rtol=0.02)
-    (gradient,) = torch.autograd.grad(in_short.sum(), short[0])
-    assert gradient.dtype == torch.bfloat16

@@ -1,4 +1,4 @@
-"""The sampled softmax against all words, and its expectation."""
+"""The softmax against automatic differentiation; the sampled one, and its expectation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moses_feature.networks.softmax import (
     WordSampler,
     inclusion_probabilities,
     sampled_log_probs,
-    word_log_probs,
+    word_terms,
 )
 from moses_feature.networks.vocabulary import END
 
@@ -27,6 +27,49 @@ def drawn(*shape: int) -> torch.Tensor:
 
 GIVEN = drawn(ROWS, RANK), drawn(len(COUNTS), RANK), drawn(len(COUNTS))
 WORDS = torch.tensor([0, 10, 3, 3, 7, 11])
+
+
+def layer(weight: torch.Tensor, bias: torch.Tensor) -> torch.nn.Linear:
+    """A layer of the logits with these weights, which are its parameters."""
+    output = torch.nn.Linear(*reversed(weight.shape), dtype=weight.dtype)
+    output.weight, output.bias = (torch.nn.Parameter(of.detach()) for of in (weight, bias))
+    return output
+
+
+@pytest.mark.parametrize("together", [2, 1024])
+def test_terms_and_their_gradients(together, monkeypatch):
+    monkeypatch.setattr("moses_feature.networks.softmax.WORDS_TOGETHER", together)
+    features, output = GIVEN[0], layer(*GIVEN[1:])
+    logits = output(features)
+    log_probs = torch.log_softmax(logits, 1)
+    expected = log_probs[range(ROWS), WORDS], torch.logsumexp(logits, 1), log_probs.mean(1)
+    inputs = features, output.weight, output.bias
+    for used in ([0], [1], [2], [0, 2], [0, 1, 2]):
+        found = word_terms(features, output, WORDS, smooth=True)
+        torch.testing.assert_close(found, expected)
+        shares = [drawn(ROWS).detach() * (term + 1) for term in used]
+        sums = [
+            sum((terms[term] * share).sum() for term, share in zip(used, shares, strict=True))
+            for terms in (found, expected)
+        ]
+        gradients = [torch.autograd.grad(of, inputs, retain_graph=True) for of in sums]
+        torch.testing.assert_close(*gradients)
+
+
+def test_terms_of_short_products():
+    """Under autocast its type is that of the products, whatever that of the features."""
+    features, output = GIVEN[0].detach().float().requires_grad_(), layer(*GIVEN[1:]).float()
+    expected = word_terms(features, output, WORDS, smooth=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = word_terms(features, output, WORDS, smooth=True)
+    short = word_terms(features.bfloat16(), output, WORDS, smooth=True)
+    assert all(map(torch.equal, found, short))
+    for of, exact in zip(found, expected, strict=True):
+        assert of.dtype == torch.float32
+        torch.testing.assert_close(of, exact, atol=0.1, rtol=0.02)
+        assert not torch.equal(of, exact)
+    (gradient,) = torch.autograd.grad(found[0].sum(), features)
+    assert gradient.dtype == torch.float32
 
 
 def test_probabilities_to_be_in_a_sample():
@@ -54,7 +97,8 @@ def test_samples_are_as_frequent_as_said():
 def test_all_words_as_the_sample():
     sample = WordSampler(COUNTS, len(COUNTS), 1, CPU).sample(0)
     found, log_z = sampled_log_probs(*GIVEN, WORDS, sample)
-    expected = word_log_probs(*GIVEN, WORDS)
+    log_probs = torch.log_softmax(GIVEN[0] @ GIVEN[1].t() + GIVEN[2], 1)
+    expected = log_probs[range(ROWS), WORDS]
     torch.testing.assert_close(found, expected)
     logits = GIVEN[0] @ GIVEN[1].t() + GIVEN[2]
     torch.testing.assert_close(log_z, torch.logsumexp(logits, 1))
