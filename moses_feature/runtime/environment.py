@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from pathlib import Path
 
 QUIET_THREADS = {
     # torch's threads spin while they wait for work, so long that two busy processes on the same
@@ -42,3 +43,12 @@ def keep_freed_memory() -> None:
         if hasattr(library, "mallopt"):
             library.mallopt(_MMAP_THRESHOLD, _LARGEST)
             library.mallopt(_TRIM_THRESHOLD, _LARGEST)
+
+
+_CPUINFO = Path("/proc/cpuinfo")
+_BFLOAT16 = {"avx512_bf16", "amx_bf16"}
+
+
+def multiplies_bfloat16() -> bool:
+    """Return whether Linux names instructions of the processor that multiply bfloat16 numbers."""
+    return _CPUINFO.exists() and not _BFLOAT16.isdisjoint(_CPUINFO.read_text().split())

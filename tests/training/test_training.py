@@ -20,6 +20,7 @@ from moses_feature.phrases.model import load_model
 from moses_feature.phrases.scorer import scorer_of
 from moses_feature.phrases.settings import Sizes, TrainingData, TrainingSettings
 from moses_feature.phrases.training import train
+from moses_feature.runtime import environment
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.training.objective import Terms, choose_device
 from moses_feature.training.trainer import RunControl
@@ -68,14 +69,23 @@ def test_the_seed_decides(data, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "capability", "warned"),
-    [("bfloat16", "AVX2", True), ("bfloat16", "AVX512", False), ("float32", "AVX2", False)],
+    ("budget", "dtype", "capability", "flags", "told"),
+    [
+        ({"updates": 1}, "bfloat16", "AVX2", "avx2", "has no bfloat16"),
+        ({"minutes": 9}, "bfloat16", "AVX512", "avx2 avx512_bf16", ""),
+        ({"minutes": 9}, "float32", "AVX2", "avx2", ""),
+        ({"minutes": 9}, "float32", "AVX512", "fpu avx512_bf16", "bfloat16 would be twice as fast"),
+        ({"updates": 1}, "float32", "AVX512", "fpu avx512_bf16", ""),
+    ],
 )
-def test_who_imitates_bfloat16_is_told(tmp_path, monkeypatch, caplog, dtype, capability, warned):
+def test_advice_on_bfloat16(tmp_path, monkeypatch, caplog, budget, dtype, capability, flags, told):
+    caplog.set_level("INFO")
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    settings = TrainingSettings(updates=1, dtype=dtype)
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
+    monkeypatch.setattr(environment, "_CPUINFO", tmp_path / "cpuinfo")
+    settings = TrainingSettings(dtype=dtype, **budget)
     train_and_show(lambda *_: "", None, settings, tmp_path, CPU, False, "pairs")
-    assert ("has no bfloat16" in caplog.text) == warned
+    assert told in caplog.text if told else "bfloat16" not in caplog.text
 
 
 def test_bfloat16_is_close_to_float32(data, tmp_path):
