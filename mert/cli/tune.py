@@ -27,7 +27,8 @@ from moses_feature.moses.ini import MosesIni
 @option(
     "rescore",
     "Add a model to the n-best lists, as a feature: an RNNsearch (several of one "
-    "name are averaged), or a neural language model. Repeatable.",
+    "name are averaged), or a neural language model; own: before a network compares with what "
+    "it says itself. Repeatable.",
     many=True,
 )
 @decoder_options

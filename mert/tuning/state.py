@@ -12,6 +12,7 @@ from typing import Any
 from mert.settings import DecoderSettings, TuningSettings
 from mert.tuning.corpus import Corpus
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.nbest_lists import OWN
 from moses_feature.moses.system_directory import SYSTEM
 from moses_feature.networks.files import file_identity
 from moses_feature.runtime.errors import FormatError, UsageError
@@ -122,7 +123,10 @@ def identity_of(ini: MosesIni, corpus: Corpus) -> Json:
 
 def decoder_identity(decoder: DecoderSettings) -> Json:
     """Return everything that determines the translations, as JSON."""
-    rescoring = [[name, *file_identity(path)] for name, path in decoder.rescoring]
+    rescoring = [
+        [name, *[OWN] * model.startswith(OWN), *file_identity(model.removeprefix(OWN))]
+        for name, model in decoder.rescoring
+    ]
     added = {"rescoring": rescoring} if rescoring else {}
     if decoder.decoder == "moses":
         return {"decoder": "moses", "options": list(decoder.moses.options), **added}

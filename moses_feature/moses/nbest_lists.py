@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +38,16 @@ EXPECTED = "sentence ||| words ||| Name= value … ||| total"
 """The form of a line, for error messages."""
 SENTENCE, WORDS, VALUES, TOTAL = range(4)
 _SEPARATOR = re.compile(rb"(?<= )\|\|\|(?= |$)")
+
+
+OWN = "own:"
+"""Marks a model whose own translations a feature compares translations with."""
+
+
+def with_path(model: str, change: Callable[[str], str]) -> str:
+    """Return a model with another path; it keeps its mark, if it has one."""
+    mark = OWN if model.startswith(OWN) else ""
+    return mark + change(model.removeprefix(OWN))
 
 
 def named(text: str, default: str = "") -> tuple[str, str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.nbest_lists import with_path
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import Json, write_json
 from moses_feature.runtime.json_files import member, read_json
@@ -95,7 +96,7 @@ class SystemDirectory:
         return cls(
             ini,
             None if built is None else path / built,
-            tuple((name, str(path / model)) for name, model in rescoring),
+            tuple((name, with_path(model, lambda of: str(path / of))) for name, model in rescoring),
             path / member(content, "weights", str, facts, WHAT) if rescoring else None,
             size,
             member({"packed": False, **content}, "packed", bool, facts, WHAT),
@@ -118,6 +119,10 @@ def built_of(ini: Path) -> Path | None:
         return None
     built = SystemDirectory.read(ini.parent).built
     return None if built is None else built.absolute()
+
+
+def _absolute(path: str) -> str:
+    return str(Path(path).absolute())
 
 
 def write_tuned(
@@ -143,7 +148,7 @@ def write_tuned(
         "format_version": FORMAT_VERSION,
         "ini": INI,
         "built": None if built is None else str(built),
-        "rescoring": [[name, str(Path(path).absolute())] for name, path in rescoring],
+        "rescoring": [[name, with_path(model, _absolute)] for name, model in rescoring],
         "weights": weights,
         "list_size": list_size,
         "tuned": tuned,

@@ -14,12 +14,13 @@ from moses_feature.joint.scorer import JointModel
 from moses_feature.joint.settings import JOINT_ARCHITECTURE
 from moses_feature.joint.texts import affiliations
 from moses_feature.moses.features import FeatureFunction, FeatureSet
-from moses_feature.moses.nbest_lists import named
+from moses_feature.moses.nbest_lists import OWN, named
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.networks import architectures
 from moses_feature.networks.files import CONFIG, architecture_of
 from moses_feature.networks.known_words import KnownPairs
 from moses_feature.phrases.table_words import TableWords
+from moses_feature.rescoring.agreement import Agreement
 from moses_feature.rescoring.ctranslate2 import CTRANSLATE2, CTranslate2Feature, is_ctranslate2
 from moses_feature.rescoring.nbest import (
     TRANSLATIONS,
@@ -178,7 +179,11 @@ class SentenceFeature:
         self._own.finish()
 
 
+AGREEMENT = "agreement"
+"""The kind of a model whose own translations count."""
+
 NAMES = {
+    AGREEMENT: "Agreement0",
     LM_ARCHITECTURE: "CSLM0",
     JOINT_ARCHITECTURE: "NNJM0",
     architectures.RNNSEARCH: "RNNsearch0",
@@ -224,10 +229,13 @@ def scorers_of(
     }
     scorers: list[SentenceScorer] = []
     of_sentences: dict[str, list[str]] = {}
+    of_own: dict[str, list[str]] = {}
     for name, path in models:
         kind = model_kind(path)
         if kind in SENTENCE_ARCHITECTURES:
             of_sentences.setdefault(name, []).append(path)
+        elif kind == AGREEMENT:
+            of_own.setdefault(name, []).append(_own_network(path))
         elif kind in makers:
             scorers.append(makers[kind](name, path))
         elif kind == JOINT_ARCHITECTURE:
@@ -239,6 +247,7 @@ def scorers_of(
             expected = f"architecture {' or '.join([*SENTENCE_ARCHITECTURES, *makers])}"
             raise FormatError(Path(path) / CONFIG, expected, kind)
     scorers += [SentenceFeature(name, paths, source) for name, paths in of_sentences.items()]
+    scorers += [Agreement(name, paths, source) for name, paths in of_own.items()]
     names = [scorer.name for scorer in scorers]
     if len(set(names)) != len(names):
         raise UsageError(
@@ -246,6 +255,15 @@ def scorers_of(
             "networks of one name are averaged)"
         )
     return scorers
+
+
+def _own_network(model: str) -> str:
+    """Return the path of a network whose own translations count."""
+    path = model.removeprefix(OWN)
+    if (kind := model_kind(path)) not in SENTENCE_ARCHITECTURES:
+        expected = " or ".join(SENTENCE_ARCHITECTURES)
+        raise UsageError(f"{model}: expected a network that translates, {expected}, found {kind}")
+    return path
 
 
 def with_rescoring(
@@ -274,7 +292,12 @@ def with_rescoring(
 
 
 def model_kind(path: str) -> str:
-    """Return the architecture of a model directory; a file is a language model in NPLM's format."""
+    """Return the architecture of a model directory; a file is a language model in NPLM's format.
+
+    A mark in front of the path, if there is one, says what the model is for.
+    """
+    if path.startswith(OWN):
+        return AGREEMENT
     directory = Path(path)
     if not directory.is_dir():
         return LM_ARCHITECTURE

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from moses_feature.build.preparation import preparation_of
+from moses_feature.moses.nbest_lists import with_path
 from moses_feature.moses.system_directory import INI, SYSTEM, WHAT, SystemDirectory
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import Json, whole_file, with_or_without_gz
@@ -86,7 +87,10 @@ class Packer:
             "ini": INI,
             "packed": True,
             "built": self._add_built(),
-            "rescoring": [[name, self._add(Path(path))] for name, path in self._of.rescoring],
+            "rescoring": [
+                [name, with_path(model, lambda path: self._add(Path(path)))]
+                for name, model in self._of.rescoring
+            ],
             "weights": None,
             "list_size": self._of.list_size,
         }

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.models import SEARCH_SIZES, random_model
 from helpers.toy import make_toy, random_neural_lm
 
 from moses_feature.build.settings import BuildSettings
@@ -15,6 +16,7 @@ from moses_feature.build.system import BuildData, build
 from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.moses.system_directory import write_tuned
 from moses_feature.networks.files import write_model_files
+from moses_feature.phrases.model import save_model
 
 TEXT = b"a b c\nd\nb x a\n"
 
@@ -26,7 +28,7 @@ def unpacked(archive: Path, where: Path) -> Path:
     return where / archive.stem
 
 
-def test_a_tuned_system_with_a_model_that_rescores(run, tmp_path, monkeypatch):
+def test_a_tuned_system_with_models_that_rescore(run, tmp_path, monkeypatch):
     make_toy(tmp_path / "old/toy", options=3)
     old = tmp_path / "old"
     ini = (old / "toy/moses.ini").read_text()
@@ -35,9 +37,11 @@ def test_a_tuned_system_with_a_model_that_rescores(run, tmp_path, monkeypatch):
     tuned.mkdir()
     (tuned / "moses.ini").write_text(ini)
     weights = [line for line in ini.split("[weight]")[1].splitlines() if "=" in line]
-    text = "\n".join([*(line for line in weights if "Unknown" not in line), "CSLM9= 3"])
+    text = "\n".join([*(line for line in weights if "Unknown" not in line), "CSLM9= 3", "A= 9"])
     (tuned / "rescoring.weights").write_text(text + "\n")
-    write_tuned(tuned, None, [("CSLM9", str(old / "lm"))], "rescoring.weights", 100, {"bleu": 1})
+    save_model(old / "net", random_model(SEARCH_SIZES))
+    models = [("CSLM9", str(old / "lm")), ("A", f"own:{old / 'net'}")]
+    write_tuned(tuned, None, models, "rescoring.weights", 100, {"bleu": 1})
     expected = run("translate", tuned, "--tokens", stdin=TEXT).stdout
     done = run("system", "pack", tuned, "packed.tar")
     assert "packed.tar: " in done.stderr

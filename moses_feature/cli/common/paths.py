@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from moses_feature.moses.ini import MosesIni
-from moses_feature.moses.nbest_lists import NAME
+from moses_feature.moses.nbest_lists import NAME, OWN
 from moses_feature.moses.old_ini import converted
 from moses_feature.moses.system_directory import INI, SYSTEM_FILES
 from moses_feature.networks.files import is_cross_fitted, is_model_directory
@@ -82,7 +82,7 @@ class InputPath(click.Path):
     def files(self, value: str) -> list[Path]:
         """Return the files that are read for a value; none for the standard input."""
         if self._named:
-            value = value.rpartition("=")[2]
+            value = value.rpartition("=")[2].removeprefix(OWN)
         if value in (STANDARD_STREAM, ""):
             return []
         files = [Path(value + ending) for ending in self._endings]

@@ -1,0 +1,158 @@
+"""How much translations agree with what a network says itself, as a feature of n-best lists.
+
+The network's own best translations vote for words and phrases, by their probabilities: the value
+of a translation is its expected BLEU against them (minimum Bayes risk, Kumar and Byrne 2004; as in
+the combination of phrase-based and neural systems of Stahlberg et al. 2017, the other way round).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from moses_feature.metrics.bleu import References, sentence_bleu
+from moses_feature.moses.nbest_lists import OWN
+from moses_feature.networks.known_words import KnownPairs
+from moses_feature.phrases.table_words import TableWords
+from moses_feature.rescoring.nbest import TRANSLATIONS, Lists
+from moses_feature.rescoring.source import SourceText
+from moses_feature.runtime.arrays import Floats
+from moses_feature.runtime.errors import UsageError
+from moses_feature.sentences.translate import translate, words_of, writer
+
+MOST = 8
+"""Own translations of a sentence; the first alone brings two thirds as much."""
+MOST_KNOWN = 50_000
+"""Sentences whose own translations are remembered."""
+
+Words = Sequence[bytes]
+
+
+@dataclass(frozen=True)
+class OwnTranslations:
+    """What a network says itself for a sentence.
+
+    Attributes:
+        references: each translation as the only reference.
+        probabilities: of each, summing to 1.
+        words: the number of words of the best.
+    """
+
+    references: list[References]
+    probabilities: Floats
+    words: int
+
+    def expected_bleu(self, translations: Sequence[Words]) -> Floats:
+        """Return the expected BLEU (n,) of translations, 0 to 1, times the words of the best."""
+        of_each = [sentence_bleu(of.statistics(translations)) for of in self.references]
+        found: Floats = self.words * (self.probabilities @ np.array(of_each))
+        return found
+
+
+class OwnWriter:
+    """Translates by one network, and remembers what it said.
+
+    Args:
+        directory: the model directory.
+        source: the name of the source text.
+
+    Raises:
+        UsageError: the network reads the target.
+    """
+
+    def __init__(self, directory: str, source: str) -> None:
+        self._network, self._empty = writer(Path(directory))
+        if self._network.direction.reverse:
+            raise UsageError(
+                f"{OWN}{directory}: expected a network that translates into the target language, "
+                "found a reverse one"
+            )
+        self._words = TableWords().words(self._network)
+        texts = self._network.source, self._network.target
+        self._checked = KnownPairs(directory, (source, TRANSLATIONS), texts)
+        self._said: dict[bytes, OwnTranslations] = {}
+
+    def expected_bleu(
+        self, sentences: Sequence[bytes], lists: Sequence[Sequence[bytes]]
+    ) -> list[Floats]:
+        """Return the expected BLEU of the translations of some sentences, list after list."""
+        found = []
+        of_sentences = self._own(sentences)
+        for sentence, translations in zip(sentences, lists, strict=True):
+            read = [self._words.pair(sentence, translation) for translation in translations]
+            if read:
+                self._checked.add(*read[0])
+            found.append(of_sentences[sentence].expected_bleu([words for _, words in read]))
+        return found
+
+    def _own(self, sentences: Sequence[bytes]) -> dict[bytes, OwnTranslations]:
+        """Return what the network says for sentences."""
+        known = {of: self._said[of] for of in sentences if of in self._said}
+        if unknown := list({of: None for of in sentences if of not in known}):
+            read = [self._words.pair(sentence, b"")[0] for sentence in unknown]
+            ids = [self._network.source.ids(words) for words in read]
+            for sentence, words, found in zip(
+                unknown, read, translate(self._empty, ids, MOST), strict=True
+            ):
+                written = [words_of(self._network, of, words) for of in found] if words else [[]]
+                log_probs = np.array([of.log_prob for of in found[: len(written)]])
+                probabilities = np.exp(log_probs - log_probs.max())
+                known[sentence] = OwnTranslations(
+                    [References([of]) for of in written],
+                    probabilities / probabilities.sum(),
+                    len(written[0]),
+                )
+            if len(self._said) > MOST_KNOWN:
+                self._said.clear()
+            self._said.update(known)
+        return known
+
+    def check(self) -> None:
+        """Check that the network knows most words of both texts."""
+        self._checked.check()
+
+
+class Agreement:
+    """The expected BLEU of translations against networks' own; see `SentenceScorer`.
+
+    Of several networks it is the mean; each has its own translations.
+
+    Args:
+        name: the name of the feature.
+        directories: the model directories.
+        source: the source text.
+
+    Raises:
+        UsageError: a network reads the target.
+    """
+
+    def __init__(self, name: str, directories: Sequence[str], source: SourceText) -> None:
+        self.name = name
+        self._source = source
+        self._writers = [OwnWriter(directory, source.name) for directory in directories]
+
+    def scores(self, lists: Lists) -> list[float]:
+        """Return the expected BLEU of each translation, times the words of the network's best.
+
+        Raises:
+            BadTranslationError: the first of a list is aligned to words that its source does not
+                have.
+            MosesFeatureError: a network knows too few words.
+        """
+        sentences = [self._source.translated(number, of) for number, of in lists]
+        translations = [[b" ".join(of.words) for of in some] for _, some in lists]
+        found = [writer.expected_bleu(sentences, translations) for writer in self._writers]
+        return [
+            float(value)
+            for of_list in zip(*found, strict=True)
+            for value in np.mean(of_list, axis=0)
+        ]
+
+    def finish(self) -> None:
+        """Check that lists, source and networks belong together."""
+        self._source.finish()
+        for own in self._writers:
+            own.check()

@@ -1,0 +1,150 @@
+"""Features that compare translations with what networks say themselves."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.models import SEARCH_SIZES, TARGET_WORDS, random_model
+from helpers.toy import random_neural_lm
+
+from moses_feature.cslm.settings import LM_ARCHITECTURE
+from moses_feature.moses.nbest_lists import Hypothesis
+from moses_feature.moses.system_directory import SystemDirectory, write_tuned
+from moses_feature.networks.direction import Direction
+from moses_feature.networks.files import write_model_files
+from moses_feature.phrases.model import save_model
+from moses_feature.rescoring import agreement
+from moses_feature.rescoring.agreement import Agreement
+from moses_feature.rescoring.source import SourceText
+from moses_feature.sentences.translate import translate, words_of, writer
+
+SOURCES = [b"the dog a", b"", b"a b the", b"the dog a"]
+
+
+@pytest.fixture
+def networks(tmp_path: Path) -> list[str]:
+    """Two networks of different seeds."""
+    for seed in (1, 2):
+        save_model(tmp_path / f"m{seed}", random_model(SEARCH_SIZES, seed))
+    return [str(tmp_path / f"m{seed}") for seed in (1, 2)]
+
+
+def drawn(seed: int, size: int) -> list[Hypothesis]:
+    """Translations of random words, the last one empty."""
+    generator = np.random.default_rng(seed)
+    lengths = [*generator.integers(1, 9, size - 1), 0]
+    return [
+        Hypothesis(tuple(generator.choice(TARGET_WORDS, length).tolist()), np.zeros(1), 0.0)
+        for length in lengths
+    ]
+
+
+LISTS = [(number, drawn(number, 7)) for number in range(len(SOURCES))]
+
+
+def plain_bleu(translation: tuple[bytes, ...], reference: list[bytes]) -> float:
+    """BLEU of one sentence, one added to the counts above single words."""
+    if not translation:
+        return 0.0
+    product = 1.0
+    for n in range(1, 5):
+        ours, its = (
+            Counter(tuple(of[i : i + n]) for i in range(len(of) - n + 1))
+            for of in (translation, reference)
+        )
+        matches, total = (ours & its).total() + (n > 1), ours.total() + (n > 1)
+        product *= matches / total
+    return product**0.25 * min(1.0, math.exp(1 - len(reference) / len(translation)))
+
+
+def expected(directory: str) -> list[float]:
+    """The values of one network for `LISTS`, one translation at a time."""
+    network, empty = writer(Path(directory))
+    values = []
+    for number, translations in LISTS:
+        words = SOURCES[number].split()
+        (own,) = translate(empty, [network.source.ids(words)], agreement.MOST)
+        texts = [words_of(network, of, words) if words else [] for of in own]
+        p = np.exp([of.log_prob for of in own])
+        if not words:
+            texts, p = [[]], np.ones(1)
+        for of in translations:
+            bleu = [plain_bleu(of.words, text) for text in texts]
+            values.append(len(texts[0]) * float(np.dot(p / p.sum(), bleu)))
+    return values
+
+
+def feature(directories: list[str]) -> Agreement:
+    return Agreement("A", directories, SourceText(SOURCES, "source"))
+
+
+def test_values(networks):
+    found = feature(networks[:1])
+    values = found.scores(LISTS)
+    assert values == pytest.approx(expected(networks[0]), rel=1e-9)
+    assert len(set(np.round(values, 6))) > 12
+    assert found.scores(LISTS[2:]) == values[14:], "of what is remembered"
+    found.finish()
+    both = [expected(directory) for directory in networks]
+    assert both[0] != pytest.approx(both[1])
+    assert feature(networks).scores(LISTS) == pytest.approx(np.mean(both, axis=0), rel=1e-9)
+
+
+def test_threads_and_forgetting(networks, monkeypatch):
+    whole = feature(networks).scores(LISTS)
+    shared = feature(networks)
+    monkeypatch.setattr(agreement, "MOST_KNOWN", 1)
+    for _ in range(5):
+        with ThreadPoolExecutor(4) as pool:
+            parts = list(pool.map(lambda one: shared.scores([one]), LISTS))
+        assert [value for part in parts for value in part] == pytest.approx(whole, rel=1e-9)
+
+
+def test_no_translations(networks):
+    assert feature(networks).scores([(0, []), (1, [])]) == []
+    assert feature(networks).scores([]) == []
+
+
+def test_models_that_do_not_translate(run, tmp_path, networks):
+    save_model(tmp_path / "reverse", random_model(SEARCH_SIZES, direction=Direction(reverse=True)))
+    files = random_neural_lm(np.random.default_rng(1))
+    write_model_files(tmp_path / "lm", LM_ARCHITECTURE, files)
+    Path("source").write_bytes(b"the dog\n")
+    Path("lists").write_text("0 ||| le chien ||| LM0= -2 ||| -3\n")
+    for model, code, found in (
+        ("own:reverse", 2, "translates into the target language, found a reverse one"),
+        ("own:lm", 2, "own:lm: expected a network that translates, rnnsearch or transformer"),
+        ("own:nowhere", 2, "own:nowhere: expected a network that translates"),
+    ):
+        words = ("list", "rescore", "lists", "out", "--model", model, "--source", "source")
+        assert found in run(*words, exit_code=code).stderr
+        assert not Path("out").exists()
+    no_source = run("list", "rescore", "lists", "out", "--model", f"own:{networks[0]}", exit_code=2)
+    assert "--source" in no_source.stderr
+
+
+def test_lists_are_rescored(run, networks):
+    Path("source").write_bytes(b"".join(of + b"\n" for of in SOURCES))
+    with Path("lists").open("wb") as lists:
+        for number, translations in LISTS:
+            for of in translations:
+                lists.write(b"%d ||| %b ||| LM0= -2 ||| -3\n" % (number, b" ".join(of.words)))
+    given = [f"--model=A=own:{directory}" for directory in networks]
+    run("list", "rescore", "lists", "out", *given, "--model", networks[0], "--source", "source")
+    lines = Path("out").read_text().splitlines()
+    found = [float(line.split("A= ")[1].split()[0]) for line in lines]
+    assert found == pytest.approx(feature(networks).scores(LISTS), abs=1e-4)
+    assert all("RNNsearch0= " in line for line in lines)
+
+
+def test_tuned_systems_keep_the_mark(tmp_path, networks):
+    (tmp_path / "moses.ini").write_text("")
+    (tmp_path / "w").write_text("")
+    write_tuned(tmp_path, None, [("A", f"own:{networks[0]}"), ("T", networks[1])], "w", 100, {})
+    read = SystemDirectory.read(tmp_path)
+    assert read.rescoring == (("A", f"own:{networks[0]}"), ("T", networks[1]))
