@@ -145,7 +145,12 @@ tuning_options = OptionGroup(
     "Tuning",
     "tuning",
     taking(TuningSettings, "random_directions", "seed"),
-    option("algorithm", "That finds the weights.", default=TUNING.algorithm, within=OPTIMIZERS),
+    option(
+        "algorithm",
+        "That finds the weights of the search; rescored lists are put in order by mira.",
+        default=TUNING.algorithm,
+        within=OPTIMIZERS,
+    ),
     metric_option,
     option(
         "list-size",

@@ -2,7 +2,8 @@
 
 Weights that rank lists well together with a new feature may be bad for a search without that
 feature. So the weights of the search are tuned without it, and then fixed. Systems that differ only
-in their rescoring models thus share one tuning of the search.
+in their rescoring models thus share one tuning of the search. The order has an optimiser of its
+own.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,9 @@ from moses_feature.moses.system_directory import built_of, write_tuned
 from moses_feature.runtime.files import Json, locked_directory
 
 logger = logging.getLogger(__name__)
+
+ORDERED_BY = "mira"
+"""The optimiser of the order. The lists stay what they are, so that `mert` learns them by heart."""
 
 
 def tune_system(
@@ -87,7 +92,7 @@ def tune_system(
     decoder.search_with(tuned)
     logger.info("tuning the order of its lists")
     notes = [f"{name} is the feature of {path}" for name, path in decoder.models]
-    run = tuned, corpus, decoder, directory, settings
+    run = tuned, corpus, decoder, directory, replace(settings, algorithm=ORDERED_BY)
     state = tune(*run, identity=identity, notes=notes, **options)
     _write_system(directory, ini, decoder.models, corpus, settings, state)
     return state
