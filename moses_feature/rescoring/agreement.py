@@ -25,7 +25,7 @@ from moses_feature.sentences.translate import translate, words_of, writer
 
 MOST = 8
 """Own translations of a sentence; the first alone brings two thirds as much."""
-MOST_KNOWN = 50_000
+MOST_KNOWN = 5_000
 """Sentences whose own translations are remembered."""
 
 Words = Sequence[bytes]
@@ -36,19 +36,17 @@ class OwnTranslations:
     """What a network says itself for a sentence.
 
     Attributes:
-        references: each translation as the only reference.
+        texts: the words of each translation, the best first.
         probabilities: of each, summing to 1.
-        words: the number of words of the best.
     """
 
-    references: list[References]
+    texts: list[Words]
     probabilities: Floats
-    words: int
 
     def expected_bleu(self, translations: Sequence[Words]) -> Floats:
         """Return the expected BLEU (n,) of translations, 0 to 1, times the words of the best."""
-        of_each = [sentence_bleu(of.statistics(translations)) for of in self.references]
-        found: Floats = self.words * (self.probabilities @ np.array(of_each))
+        of_each = [sentence_bleu(References([of]).statistics(translations)) for of in self.texts]
+        found: Floats = len(self.texts[0]) * (self.probabilities @ np.array(of_each))
         return found
 
 
@@ -97,13 +95,11 @@ class OwnWriter:
             for sentence, words, found in zip(
                 unknown, read, translate(self._empty, ids, MOST), strict=True
             ):
-                written = [words_of(self._network, of, words) for of in found] if words else [[]]
-                log_probs = np.array([of.log_prob for of in found[: len(written)]])
+                log_probs = np.array([of.log_prob for of in found])
                 probabilities = np.exp(log_probs - log_probs.max())
                 known[sentence] = OwnTranslations(
-                    [References([of]) for of in written],
+                    [words_of(self._network, of, words) if words else [] for of in found],
                     probabilities / probabilities.sum(),
-                    len(written[0]),
                 )
             if len(self._said) > MOST_KNOWN:
                 self._said.clear()
