@@ -53,8 +53,8 @@ def word_terms(
         features = features.to(torch.get_autocast_dtype(kind))
     given = features, output.weight, output.bias, words
     if sample is None:
-        terms: tuple[Tensor, ...] = _WordTerms.apply(*given)  # type: ignore[no-untyped-call]
-        return terms if smooth else terms[:2]
+        terms: tuple[Tensor, ...] = _WordTerms.apply(*given, smooth)  # type: ignore[no-untyped-call]
+        return terms
     log_probs, log_norms = sampled_log_probs(*given, sample)
     if not smooth:
         return log_probs, log_norms
@@ -71,7 +71,7 @@ class _WordTerms(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, words: Tensor
+        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, words: Tensor, smooth: bool
     ) -> tuple[Tensor, ...]:
         ctx.set_materialize_grads(False)
         with torch.autocast(features.device.type, enabled=False):
@@ -79,27 +79,27 @@ class _WordTerms(Function):
             logits = _logits(features, short, bias.to(features.dtype))
             of_words = logits.gather(1, words[:, None])[:, 0]
             log_probs = torch.log_softmax(logits, 1)
-            mean = _mean_logits(features, weight, bias)
+            means = (_mean_logits(features, weight, bias),) if smooth else ()
         ctx.save_for_backward(features, short, log_probs, words)
         ctx.bias_type = bias.dtype
         of_each = log_probs.gather(1, words[:, None])[:, 0]
         log_norms = of_words - of_each
-        return of_each, log_norms, mean - log_norms
+        return of_each, log_norms, *(mean - log_norms for mean in means)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         features, weight, log_probs, words = ctx.saved_tensors
         none = log_probs.new_zeros(len(words))
-        of_word, of_norm, of_mean = (none if of is None else of for of in gradients)
+        of_word, of_norm, *of_means = (none if of is None else of for of in gradients)
         d_logits = log_probs.exp_()  # log_probs is no longer needed: overwrite it
-        d_logits.mul_((of_norm - of_word - of_mean)[:, None])
-        if gradients[2] is not None:
+        d_logits.mul_((of_norm - of_word - sum(of_means))[:, None])
+        for of_mean in of_means:
             d_logits.add_(of_mean[:, None], alpha=1 / len(weight))
         d_logits.scatter_add_(1, words[:, None], of_word[:, None])
         d_bias = d_logits.sum(0).to(ctx.bias_type)
         d_logits = d_logits.to(features.dtype)
         d_weight = torch.mm(d_logits.t(), features).to(ctx.bias_type)
-        return torch.mm(d_logits, weight), d_weight, d_bias, None
+        return torch.mm(d_logits, weight), d_weight, d_bias, None, None
 
 
 def _logits(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

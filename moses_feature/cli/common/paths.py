@@ -74,10 +74,9 @@ class InputPath(click.Path):
         if not self._named and not self.name.endswith("MODEL"):
             return super().shell_complete(ctx, param, incomplete)
         name, equals, begun = incomplete.rpartition("=") if self._named else ("", "", incomplete)
-        return [
-            CompletionItem(f"{name}{equals}{path}")
-            for path in _paths_from(begun, models=self.name.endswith("MODEL"))
-        ]
+        mark = OWN if begun.startswith(OWN) else ""
+        found = _paths_from(begun.removeprefix(OWN), models=self.name.endswith("MODEL"))
+        return [CompletionItem(f"{name}{equals}{mark}{path}") for path in found]
 
     def files(self, value: str) -> list[Path]:
         """Return the files that are read for a value; none for the standard input."""
