@@ -173,7 +173,7 @@ def _rescoring(text: str) -> tuple[str, str, str]:
     from moses_feature.rescoring.features import named_model
 
     system, colon, feature = text.partition(":")
-    if not colon:
+    if not colon or "=" in system:
         raise UsageError(f"{text}: expected SYSTEM:NAME=MODEL, such as cslm:CSLM0=french.cslm")
     return system, *named_model(feature)
 

@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 FORMAT_VERSION = 1
 WEIGHTS = "model.safetensors"
+CHECKPOINT = "checkpoint.safetensors"
+"""The state of a training run, in the directory of its model; only `--resume` reads it."""
 FOLDS = "folds.json"
 """The file that marks a directory of cross-fitted networks."""
 CONFIG = "config.json"

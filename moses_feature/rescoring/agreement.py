@@ -18,6 +18,7 @@ from moses_feature.moses.nbest_lists import OWN
 from moses_feature.networks.known_words import KnownPairs
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.rescoring.nbest import TRANSLATIONS, Lists
+from moses_feature.rescoring.own_source import OwnSource
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import UsageError
@@ -76,7 +77,10 @@ class OwnWriter:
     def expected_bleu(
         self, sentences: Sequence[bytes], lists: Sequence[Sequence[bytes]]
     ) -> list[Floats]:
-        """Return the expected BLEU of the translations of some sentences, list after list."""
+        """Return the value of each translation of some sentences, list after list.
+
+        It is the expected BLEU times the words of what the network says first.
+        """
         found = []
         of_sentences = self._own(sentences)
         for sentence, translations in zip(sentences, lists, strict=True):
@@ -128,6 +132,7 @@ class Agreement:
     def __init__(self, name: str, directories: Sequence[str], source: SourceText) -> None:
         self.name = name
         self._source = source
+        self._own = OwnSource(name, source.name)
         self._writers = [OwnWriter(directory, source.name) for directory in directories]
 
     def scores(self, lists: Lists) -> list[float]:
@@ -141,14 +146,25 @@ class Agreement:
         sentences = [self._source.translated(number, of) for number, of in lists]
         translations = [[b" ".join(of.words) for of in some] for _, some in lists]
         found = [writer.expected_bleu(sentences, translations) for writer in self._writers]
+        for (number, _), some, values in zip(lists, translations, found[0], strict=True):
+            if some and not self._own.is_done:
+                self._compare(number, some[0], float(values[0]))
         return [
             float(value)
             for of_list in zip(*found, strict=True)
             for value in np.mean(of_list, axis=0)
         ]
 
+    def _compare(self, number: int, translation: bytes, own: float) -> None:
+        """Compare a translation with what is said for its own sentence and for a neighbour."""
+        sentence, beside = self._source.sentence(number), self._source.beside(number)
+        if translation and sentence.strip() and beside.strip() and sentence != beside:
+            [[other]] = self._writers[0].expected_bleu([beside], [[translation]])
+            self._own.add(own, float(other))
+
     def finish(self) -> None:
         """Check that lists, source and networks belong together."""
         self._source.finish()
         for own in self._writers:
             own.check()
+        self._own.finish()

@@ -252,7 +252,7 @@ def scorers_of(
     if len(set(names)) != len(names):
         raise UsageError(
             f"features: expected different names, found {', '.join(names)} (several sentence "
-            "networks of one name are averaged)"
+            f"networks of one name are averaged; what {OWN} gives has a name of its own)"
         )
     return scorers
 
@@ -260,6 +260,10 @@ def scorers_of(
 def _own_network(model: str) -> str:
     """Return the path of a network whose own translations count."""
     path = model.removeprefix(OWN)
+    if not path:
+        raise UsageError(f"{model}: expected {OWN}MODEL")
+    if not Path(path).is_dir():
+        raise MosesFeatureError(f"{model}: expected a model directory, found none")
     if (kind := model_kind(path)) not in SENTENCE_ARCHITECTURES:
         expected = " or ".join(SENTENCE_ARCHITECTURES)
         raise UsageError(f"{model}: expected a network that translates, {expected}, found {kind}")

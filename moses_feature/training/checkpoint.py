@@ -10,11 +10,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
+from moses_feature.networks.files import CHECKPOINT
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import Json, whole_file
 from moses_feature.runtime.json_files import difference, member, parse_json
 
-CHECKPOINT = "checkpoint.safetensors"
 STEP = "step"
 KEPT = {
     torch.optim.Adam: {STEP, "exp_avg", "exp_avg_sq"},

@@ -13,13 +13,12 @@ import torch
 from torch import nn
 
 from moses_feature import __version__
-from moses_feature.networks.files import CONFIG
+from moses_feature.networks.files import CHECKPOINT, CONFIG
 from moses_feature.networks.phrases import phrase_hash
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
 from moses_feature.runtime.json_files import numbered, record
 from moses_feature.training.checkpoint import (
-    CHECKPOINT,
     load_checkpoint,
     restore,
     save_checkpoint,

@@ -16,6 +16,7 @@ from pathlib import Path
 from moses_feature.build.preparation import preparation_of
 from moses_feature.moses.nbest_lists import with_path
 from moses_feature.moses.system_directory import INI, SYSTEM, WHAT, SystemDirectory
+from moses_feature.networks.files import CHECKPOINT
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import Json, whole_file, with_or_without_gz
 from moses_feature.runtime.json_files import read_json
@@ -65,7 +66,7 @@ class Packer:
             name = f"{FILES}/{number}-{path.name}"
         self._names[path] = name
         if path.is_dir():
-            found = sorted(file for file in path.rglob("*") if file.is_file())
+            found = sorted(of for of in path.rglob("*") if of.is_file() and of.name != CHECKPOINT)
             if not found:
                 raise MosesFeatureError(f"{path}: expected files of the system, found none")
             for file in found:

@@ -56,6 +56,7 @@ from moses_feature.moses.old_ini import converted
 from moses_feature.moses.system_directory import SystemDirectory
 from moses_feature.moses.words import WordOptions
 from moses_feature.moses.xml_input import parse_marked
+from moses_feature.networks.files import CHECKPOINT
 from moses_feature.networks.pieces import PieceVocabulary, load_vocabulary
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.cross_fitting import load_any_model
@@ -78,7 +79,7 @@ from moses_feature.tables.settings import (
 from moses_feature.tables.shards import PartReader, merge
 from moses_feature.tables.significance import filter_table
 from moses_feature.tables.writer import TableWriter
-from moses_feature.training.checkpoint import CHECKPOINT, load_checkpoint, saved_tensors
+from moses_feature.training.checkpoint import load_checkpoint, saved_tensors
 from moses_feature.translation.packing import pack
 
 FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108

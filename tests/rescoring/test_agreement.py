@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers.models import SEARCH_SIZES, TARGET_WORDS, TRANSFORMER_SIZES, random_model
+from helpers.models import SEARCH_SIZES, SOURCE_WORDS, TARGET_WORDS, TRANSFORMER_SIZES, random_model
 from helpers.toy import random_neural_lm
 
 from moses_feature.cslm.settings import LM_ARCHITECTURE
@@ -122,13 +122,37 @@ def test_models_that_do_not_translate(run, tmp_path, networks):
     for model, code, found in (
         ("own:reverse", 2, "translates into the target language, found a reverse one"),
         ("own:lm", 2, "own:lm: expected a network that translates, rnnsearch or transformer"),
-        ("own:nowhere", 2, "own:nowhere: expected a network that translates"),
+        ("own:nowhere", 1, "own:nowhere: expected a model directory, found none"),
+        ("A=own:", 2, "own:: expected own:MODEL"),
     ):
         words = ("list", "rescore", "lists", "out", "--model", model, "--source", "source")
         assert found in run(*words, exit_code=code).stderr
         assert not Path("out").exists()
     no_source = run("list", "rescore", "lists", "out", "--model", f"own:{networks[0]}", exit_code=2)
     assert "--source" in no_source.stderr
+
+
+@pytest.mark.parametrize("networks", [SEARCH_SIZES], indirect=True)
+def test_lists_of_another_text_are_noticed(networks, caplog):
+    """The first of each list is what the network says for the sentence, or for the one before."""
+    words = SOURCE_WORDS[:6]
+    sources = [b" ".join(words[n % 5 : n % 5 + 1] + words[n % 3 :]) for n in range(40)]
+    network, empty = writer(Path(networks[0]))
+    said = [
+        words_of(network, of[0], source.split())
+        for source, of in zip(
+            sources, translate(empty, [network.source.ids(s.split()) for s in sources]), strict=True
+        )
+    ]
+    for shift, told in ((0, False), (1, True)):
+        caplog.clear()
+        found = Agreement("A", networks[:1], SourceText(sources, "source"))
+        lists = [
+            (n, [Hypothesis(tuple(said[(n - shift) % 40]), np.zeros(1), 0.0)]) for n in range(40)
+        ]
+        found.scores(lists)
+        found.finish()
+        assert ("do the lists belong to source" in caplog.text) == told
 
 
 def test_lists_are_rescored(run, networks):

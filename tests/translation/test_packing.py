@@ -15,7 +15,7 @@ from moses_feature.build.settings import BuildSettings
 from moses_feature.build.system import BuildData, build
 from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.moses.system_directory import write_tuned
-from moses_feature.networks.files import write_model_files
+from moses_feature.networks.files import CHECKPOINT, write_model_files
 from moses_feature.phrases.model import save_model
 
 TEXT = b"a b c\nd\nb x a\n"
@@ -40,6 +40,7 @@ def test_a_tuned_system_with_models_that_rescore(run, tmp_path, monkeypatch):
     text = "\n".join([*(line for line in weights if "Unknown" not in line), "CSLM9= 3", "A= 9"])
     (tuned / "rescoring.weights").write_text(text + "\n")
     save_model(old / "net", random_model(SEARCH_SIZES))
+    (old / "net" / CHECKPOINT).write_bytes(b"of a training")
     models = [("CSLM9", str(old / "lm")), ("A", f"own:{old / 'net'}")]
     write_tuned(tuned, None, models, "rescoring.weights", 100, {"bleu": 1})
     expected = run("translate", tuned, "--tokens", stdin=TEXT).stdout
@@ -49,6 +50,7 @@ def test_a_tuned_system_with_models_that_rescore(run, tmp_path, monkeypatch):
     size = Path("packed.tar").stat().st_size
     shutil.rmtree(old)
     there = unpacked(Path("packed.tar"), tmp_path / "new")
+    assert not list(there.rglob(CHECKPOINT))
     monkeypatch.chdir("/")
     assert run("translate", there, "--tokens", stdin=TEXT).stdout == expected
     assert str(old) not in (there / "moses.ini").read_text() + (there / "system.json").read_text()
