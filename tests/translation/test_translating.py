@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import weakref
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -163,7 +164,11 @@ def test_lines_without_a_translation_stay_in_their_place(run, ini):
 def test_a_signal_while_it_waits_for_a_line(ini, number, code):
     words = [sys.executable, "-m", "moses_feature", "translate", str(ini), "--tokens"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+    listen = partial(
+        signal.signal, number, signal.SIG_DFL
+    )  # what runs behind a shell ignores SIGINT
+    given = {"stdin": pipe, "stdout": pipe, "stderr": pipe, "preexec_fn": listen}
+    with subprocess.Popen(words, **given) as process:
         process.stdin.write(b"a b\n")
         process.stdin.flush()
         assert process.stdout.readline()
