@@ -101,6 +101,7 @@ def mert_tune(
         return
     click.echo(f"{Path(work_dir) / RESCORING_WEIGHTS}: {shown} on {dev}, as lists are rescored")
     click.echo(
-        f"they are for moses-feature list rescore --weights, and lists of the search of {ini_path}",
+        f"moses-feature translate {work_dir} uses them, after the search of {ini_path}; for other "
+        "lists of that search there is moses-feature list rescore --weights",
         err=True,
     )

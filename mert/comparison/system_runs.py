@@ -189,9 +189,10 @@ class SystemRuns:
     def _run(self, features: FeatureSet, settings: TuningSettings, state: TuningState) -> Run:
         """Return the results of a run."""
         folder = self._folder(settings)
-        done = state.iterations
+        done, has_converged = state.iterations, state.has_converged
         if self._candidate.rescoring:
-            done = read_run(folder / SEARCH).iterations + done
+            search = read_run(folder / SEARCH)
+            done, has_converged = search.iterations + done, has_converged and search.has_converged
         test_score, statistics = self._task.test_scorer.score(folder / TEST_NBEST)
         return Run(
             seed=settings.seed,
@@ -199,7 +200,7 @@ class SystemRuns:
             test_score=test_score,
             iterations=len(done),
             stopped=state.stopped,
-            has_converged=state.has_converged,
+            has_converged=has_converged,
             kept_start=state.best is state.iterations[0],
             weights=dict(zip(features.names, normalised(state.best.weights), strict=True)),
             constants=tuple(state.constants),

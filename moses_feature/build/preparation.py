@@ -149,7 +149,7 @@ def preparation_of(content: Json, side: str, directory: Path) -> Preparation:
     if not found:
         raise MosesFeatureError(
             f"{directory}: expected a system built with --raw, found one of tokenised texts: "
-            "tokenise this text as they were"
+            "tokenise this text as they were (translate and serve then take --tokens)"
         )
     language, case = (member(found, name, str, path, WHAT) for name in ("language", "case"))
     truecaser = member(found, "truecaser", str | None, path, WHAT)
