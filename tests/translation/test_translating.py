@@ -105,7 +105,8 @@ def check_what_is_told_of_it(run, model: str) -> None:
     """The directory `tuned`, described and examined, whole and damaged."""
     told = run("system", "describe", "tuned").stdout.splitlines()
     assert f"rescoring              {model.replace('=', ': ')}" in told
-    assert "weights of its lists   tuned/rescoring.weights, lists of 100" in told
+    at = told.index("weights of its lists   tuned/rescoring.weights, lists of 100")
+    assert "  CSLM9                3" in told[at:]
     assert told[1].startswith("UnknownWordPenalty0    1")
     assert "problem" not in run("system", "doctor", "tuned").stdout
     weights = Path("tuned/rescoring.weights")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,11 +54,15 @@ def _of_ini(system: SystemDirectory) -> Iterator[tuple[str, str]]:
 
 def _of_tuning(system: SystemDirectory, content: Json) -> Iterator[tuple[str, str]]:
     from moses_feature.metrics.metric import METRICS
+    from moses_feature.rescoring.nbest import read_weights
 
     for name, path in system.rescoring:
         yield "rescoring", f"{name}: {path}"
-    if system.rescoring:
+    if system.weights is not None:
         yield "weights of its lists", f"{system.weights}, lists of {system.list_size}"
+        with suppress(MosesFeatureError, OSError):  # the doctor tells what is wrong with them
+            for name, values in read_weights(system.weights).items():
+                yield f"  {name}", " ".join(f"{value:.4g}" for value in values)
     tuned = content.get("tuned")
     if not isinstance(tuned, dict):
         yield "tuned", "no"
