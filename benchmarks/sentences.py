@@ -2,8 +2,7 @@
 
     python benchmarks/sentences.py [--pairs 32] [--updates 40] [--rounds 3]
 
-Both sides take turns in one run, one thread each, with random words. The ratio is what
-counts.
+Both sides take turns in one run, one thread each, with random words; the ratio is what counts.
 """
 
 from __future__ import annotations

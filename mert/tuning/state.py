@@ -124,7 +124,7 @@ def identity_of(ini: MosesIni, corpus: Corpus) -> Json:
 def decoder_identity(decoder: DecoderSettings) -> Json:
     """Return everything that determines the translations, as JSON."""
     rescoring = [
-        [name, *[OWN] * model.startswith(OWN), *file_identity(model.removeprefix(OWN))]
+        [name, model.startswith(OWN), *file_identity(model.removeprefix(OWN))]
         for name, model in decoder.rescoring
     ]
     added = {"rescoring": rescoring} if rescoring else {}

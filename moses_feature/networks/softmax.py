@@ -89,8 +89,8 @@ class _WordTerms(Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         features, weight, log_probs, words = ctx.saved_tensors
-        none = log_probs.new_zeros(len(words))
-        of_word, of_norm, *of_means = (none if of is None else of for of in gradients)
+        zeros = log_probs.new_zeros(len(words))
+        of_word, of_norm, *of_means = (zeros if of is None else of for of in gradients)
         d_logits = log_probs.exp_()  # log_probs is no longer needed: overwrite it
         d_logits.mul_((of_norm - of_word - sum(of_means))[:, None])
         for of_mean in of_means:

@@ -25,7 +25,7 @@ from moses_feature.runtime.errors import UsageError
 from moses_feature.sentences.translate import translate, words_of, writer
 
 MOST = 8
-"""Own translations of a sentence; the first alone brings two thirds as much."""
+"""Own translations of a sentence; the first alone brings less."""
 MOST_KNOWN = 5_000
 """Sentences whose own translations are remembered."""
 
@@ -44,7 +44,7 @@ class OwnTranslations:
     texts: list[Words]
     probabilities: Floats
 
-    def expected_bleu(self, translations: Sequence[Words]) -> Floats:
+    def agreement(self, translations: Sequence[Words]) -> Floats:
         """Return the expected BLEU (n,) of translations, 0 to 1, times the words of the best."""
         of_each = [sentence_bleu(References([of]).statistics(translations)) for of in self.texts]
         found: Floats = len(self.texts[0]) * (self.probabilities @ np.array(of_each))
@@ -74,20 +74,17 @@ class OwnWriter:
         self._checked = KnownPairs(directory, (source, TRANSLATIONS), texts)
         self._said: dict[bytes, OwnTranslations] = {}
 
-    def expected_bleu(
+    def agreements(
         self, sentences: Sequence[bytes], lists: Sequence[Sequence[bytes]]
     ) -> list[Floats]:
-        """Return the value of each translation of some sentences, list after list.
-
-        It is the expected BLEU times the words of what the network says first.
-        """
+        """Return the agreement (n,) of the translations of each sentence."""
         found = []
         of_sentences = self._own(sentences)
         for sentence, translations in zip(sentences, lists, strict=True):
             read = [self._words.pair(sentence, translation) for translation in translations]
             if read:
                 self._checked.add(*read[0])
-            found.append(of_sentences[sentence].expected_bleu([words for _, words in read]))
+            found.append(of_sentences[sentence].agreement([words for _, words in read]))
         return found
 
     def _own(self, sentences: Sequence[bytes]) -> dict[bytes, OwnTranslations]:
@@ -145,7 +142,7 @@ class Agreement:
         """
         sentences = [self._source.translated(number, of) for number, of in lists]
         translations = [[b" ".join(of.words) for of in some] for _, some in lists]
-        found = [writer.expected_bleu(sentences, translations) for writer in self._writers]
+        found = [writer.agreements(sentences, translations) for writer in self._writers]
         for (number, _), some, values in zip(lists, translations, found[0], strict=True):
             if some and not self._own.is_done:
                 self._compare(number, some[0], float(values[0]))
@@ -157,9 +154,9 @@ class Agreement:
 
     def _compare(self, number: int, translation: bytes, own: float) -> None:
         """Compare a translation with what is said for its own sentence and for a neighbour."""
-        sentence, beside = self._source.sentence(number), self._source.beside(number)
-        if translation and sentence.strip() and beside.strip() and sentence != beside:
-            [[other]] = self._writers[0].expected_bleu([beside], [[translation]])
+        beside = self._source.beside(number)
+        if translation and beside is not None:
+            [[other]] = self._writers[0].agreements([beside], [[translation]])
             self._own.add(own, float(other))
 
     def finish(self) -> None:

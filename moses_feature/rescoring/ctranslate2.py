@@ -248,9 +248,8 @@ class CTranslate2Feature:
         except TooManyPiecesError as error:
             raise BadTranslationError(pairs[error.number][1], *error.args) from None
         for sentence, first in firsts:
-            source, words = pairs[first][0], pairs[first][1].words
-            beside = self._source.beside(sentence)
-            if words and not self._own.is_done and beside.strip() and source != beside:
+            words, beside = pairs[first][1].words, self._source.beside(sentence)
+            if words and not self._own.is_done and beside is not None:
                 (other,) = self._model.log_probs([(beside.split(), words)])
                 self._own.add(found[first], other)
         return found

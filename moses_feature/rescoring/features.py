@@ -160,13 +160,13 @@ class SentenceFeature:
             found.append(network.token_log_probs(read))
         for sentence, first in firsts:
             if not self._own.is_done:
-                self._compare(sentence, *pairs[first], found[0][first])
+                self._compare(sentence, pairs[first][1], found[0][first])
         return [float(averaged(of_networks).sum()) for of_networks in zip(*found, strict=True)]
 
-    def _compare(self, sentence: int, source: bytes, text: bytes, own: np.ndarray) -> None:
+    def _compare(self, sentence: int, text: bytes, own: np.ndarray) -> None:
         """Compare log p of a translation given its own sentence and given a neighbouring one."""
         beside = self._source.beside(sentence)
-        if text and source.strip() and beside.strip() and source != beside:
+        if text and beside is not None:
             network = self._networks[0]
             (other,) = network.token_log_probs([self._words[0].pair(beside, text)])
             self._own.add(float(own.mean()), float(other.mean()))

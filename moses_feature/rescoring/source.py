@@ -94,9 +94,14 @@ class SourceText:
             pairs += [(sentence, translation) for translation in translations]
         return pairs, firsts
 
-    def beside(self, number: int) -> bytes:
-        """Return the sentence before the given one; for the first one, the sentence after it."""
-        return self.sentences[number - 1] if number else b"".join(self.sentences[1:2])
+    def beside(self, number: int) -> bytes | None:
+        """Return the sentence before the given one; for the first one, the sentence after it.
+
+        None if these two cannot be compared: one has no words, or they are the same.
+        """
+        found = self.sentences[number - 1] if number else b"".join(self.sentences[1:2])
+        own = self.sentences[number]
+        return found if own.strip() and found.strip() and found != own else None
 
     def finish(self) -> None:
         """Check that only empty sentences follow the last one requested.

@@ -165,9 +165,8 @@ def test_lines_without_a_translation_stay_in_their_place(run, ini):
 def test_a_signal_while_it_waits_for_a_line(ini, number, code):
     words = [sys.executable, "-m", "moses_feature", "translate", str(ini), "--tokens"]
     pipe = subprocess.PIPE
-    listen = partial(
-        signal.signal, number, signal.SIG_DFL
-    )  # what runs behind a shell ignores SIGINT
+    # What a shell runs in the background ignores SIGINT.
+    listen = partial(signal.signal, number, signal.SIG_DFL)
     given = {"stdin": pipe, "stdout": pipe, "stderr": pipe, "preexec_fn": listen}
     with subprocess.Popen(words, **given) as process:
         process.stdin.write(b"a b\n")

@@ -109,7 +109,7 @@ sentence_options = OptionGroup(
         "RNNsearch, or a Transformer (Vaswani et al. 2017), whose defaults are those of RNNsearch "
         "but for --"
         + ", --".join(f"{name.replace('_', '-')} {value:g}" for name, value in RECIPE.items())
-        + " and, with a budget, --cooldown 0.6, beside which neither annealing nor patience is.",
+        + " and, with a budget, --cooldown 0.6 without annealing and without patience.",
         default=RNNSEARCH,
         within=[RNNSEARCH, TRANSFORMER],
     ),
