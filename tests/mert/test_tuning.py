@@ -36,6 +36,7 @@ from mert.optimisers.choice import optimizer
 from mert.optimisers.moses_files import read_candidates
 from mert.settings import OPTIMIZERS, TuningSettings
 from mert.tuning.corpus import Corpus
+from mert.tuning.state import read_run
 from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.decoder.decoder import EmbeddedDecoder
 from moses_feature.decoder.system import System
@@ -188,6 +189,26 @@ def test_systems_that_search_alike_are_tuned_once(task, tmp_path):
         mine, its = (work / "second/seed-2" / name, tmp_path / "alone" / name)
         assert weights_of(mine) == weights_of(its)
     assert not list(work.rglob(".searched*"))
+
+
+def test_a_rescored_run_is_tuned_to_the_end_only_if_its_search_is(task, tmp_path):
+    files = random_neural_lm(np.random.default_rng(1))
+    write_model_files(tmp_path / "lm", LM_ARCHITECTURE, files)
+    short = "--seeds", 1, "--pops", 50, "--max-iterations", 2, "--settled", 0, "--list-size", 100
+    result = invoke(
+        mert_compare,
+        [
+            f"plain={task / 'bad.ini'}",
+            f"rescored={task / 'bad.ini'}",
+            *compare_arguments(task, tmp_path / "w", *short)[2:],
+            "--rescore",
+            f"rescored:CSLM9={tmp_path / 'lm'}",
+        ],
+    )
+    order = read_run(tmp_path / "w" / "rescored" / "seed-1")
+    assert order.has_converged
+    runs = [line.split("|")[2].strip() for line in result.stdout.splitlines()[2:4]]
+    assert runs == 2 * ["1: 1 not tuned to the end"]
 
 
 def test_nothing_to_tune(task, tmp_path):
