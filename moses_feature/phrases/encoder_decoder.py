@@ -14,8 +14,9 @@ from torch.nn import functional
 
 from moses_feature.networks.pair_network import PairNetwork, draw_weights
 from moses_feature.networks.recurrence import decoder_states, encoder_states, unit_states
-from moses_feature.networks.softmax import WordSample, word_terms
+from moses_feature.networks.softmax import word_terms
 from moses_feature.networks.vocabulary import END
+from moses_feature.networks.word_sample import WordSample
 from moses_feature.phrases.settings import Sizes
 
 SLOW_SHARE = {"tanh": 0.0, "leaky-25": 0.25, "leaky-50": 0.5}

@@ -25,8 +25,9 @@ from moses_feature.networks.computation import ROWS, Computation
 from moses_feature.networks.output_layer import OutputLayer, OutputWeights
 from moses_feature.networks.pair_network import PairNetwork
 from moses_feature.networks.phrases import Level, Phrases, phrases_of
-from moses_feature.networks.softmax import WordSample, word_terms
+from moses_feature.networks.softmax import word_terms
 from moses_feature.networks.vocabulary import END
+from moses_feature.networks.word_sample import WordSample
 from moses_feature.phrases.packing import PackedPairs
 from moses_feature.phrases.settings import FeedForwardSizes
 from moses_feature.runtime.arrays import Integers

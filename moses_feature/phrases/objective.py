@@ -19,8 +19,8 @@ from moses_feature.moses.words import WordOptions
 from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.networks.pair_network import begin_with_frequencies, network_of
 from moses_feature.networks.phrases import Phrases
-from moses_feature.networks.softmax import WordSample, WordSampler
 from moses_feature.networks.vocabulary import END, Vocabulary
+from moses_feature.networks.word_sample import WordSample, WordSampler
 from moses_feature.phrases.model import PhraseModel, save_model
 from moses_feature.phrases.pairs import PhrasePairs
 from moses_feature.phrases.settings import TrainingSettings

@@ -18,8 +18,9 @@ from torch.nn import functional
 
 from moses_feature.networks.pair_network import PairNetwork, draw_weights
 from moses_feature.networks.recurrence import encoder_states
-from moses_feature.networks.softmax import WordSample, word_terms
+from moses_feature.networks.softmax import word_terms
 from moses_feature.networks.vocabulary import END
+from moses_feature.networks.word_sample import WordSample
 from moses_feature.rnnsearch.settings import SearchSizes
 
 SMALLEST = 1e-30

@@ -18,8 +18,9 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from moses_feature.networks.pair_network import PairNetwork
-from moses_feature.networks.softmax import WordSample, word_terms
+from moses_feature.networks.softmax import word_terms
 from moses_feature.networks.vocabulary import END
+from moses_feature.networks.word_sample import WordSample
 from moses_feature.transformer.dropout import use_cheap_dropout
 from moses_feature.transformer.settings import TransformerSizes, waves
 

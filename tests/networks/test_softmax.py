@@ -7,13 +7,13 @@ import pytest
 import torch
 from helpers.models import FEED_FORWARD_SIZES, SEARCH_SIZES, SIZES, random_model
 
-from moses_feature.networks.softmax import (
+from moses_feature.networks.softmax import word_terms
+from moses_feature.networks.vocabulary import END
+from moses_feature.networks.word_sample import (
     WordSampler,
     inclusion_probabilities,
     sampled_log_probs,
-    word_terms,
 )
-from moses_feature.networks.vocabulary import END
 
 CPU = torch.device("cpu")
 COUNTS = np.array([0, 500, 1, 0, 90, 20, 20, 3, 7, 1, 1000, 2])
