@@ -177,7 +177,7 @@ def _members(content: Json, names: list[str], when: str) -> str:
 
 def _text(value: Any) -> str:
     """Return a value as text; of the SHA-256 of a content, only the beginning."""
-    return _DIGEST.sub(r"(content \1…)", json.dumps(value))
+    return "not given" if value is None else _DIGEST.sub(r"(content \1…)", json.dumps(value))
 
 
 def numbered(entries: Iterable[tuple[str, str]]) -> dict[str, str]:

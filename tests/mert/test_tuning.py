@@ -340,7 +340,7 @@ def test_a_directory_of_something_else_is_refused(task, tmp_path):
         ),
         (
             ("--stack", 5, "--max-iterations", 1),
-            "with other decoder: expected stack 5, found stack null",
+            "with other decoder: expected stack 5, found stack not given",
         ),
     ):
         result = invoke(mert_tune, arguments(task, tmp_path / "w", *more), exit_code=2)
