@@ -171,7 +171,12 @@ def learn_pieces(words: Iterable[bytes], count: int, path: str) -> PieceVocabula
             f"{path}: expected a text with enough words for {count} subwords: {reason}"
         ) from None
     if bad:
-        logger.warning("%s: %d lines are not UTF-8: their words are spelt in bytes", path, bad)
+        logger.warning(
+            "%s: %d lines are not UTF-8: their words are spelt in bytes, and translations "
+            "lose these bytes",
+            path,
+            bad,
+        )
     return of_model(model.getvalue())
 
 

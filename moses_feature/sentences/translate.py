@@ -123,10 +123,14 @@ def words_of(
 ) -> list[bytes]:
     """Return the words of a translation, first word first.
 
-    An unknown word is replaced by the source word to which it is aligned best.
+    An unknown word is replaced by the source word to which it is aligned best. Subwords may be
+    bytes; those that make no character of UTF-8 are left out.
     """
     words = model.target.words(translation.ids)
-    if translation.alignment is not None and not isinstance(model.target, PieceVocabulary):
+    if isinstance(model.target, PieceVocabulary):
+        as_utf8 = (word.decode(errors="ignore").encode() for word in words)
+        words = [word for word in as_utf8 if word]
+    elif translation.alignment is not None:
         for place, word in enumerate(translation.ids):
             if word == UNKNOWN:
                 words[place] = _copied(translation.alignment[place], source)

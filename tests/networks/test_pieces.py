@@ -67,6 +67,7 @@ def test_a_word_never_holds_what_ends_it():
 def test_text_that_is_not_utf8_is_told(caplog):
     learn_pieces([*TEXT * 20, b"caf\xe9"], 320, "text")
     assert "text: 1 lines are not UTF-8" in caplog.text
+    assert "translations lose these bytes" in caplog.text
 
 
 def test_pieces_on_disk(tmp_path: Path):

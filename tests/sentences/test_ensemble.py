@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from helpers.models import SEARCH_SIZES, TRANSFORMER_SIZES, random_model
 
 from moses_feature.networks.direction import Direction
+from moses_feature.networks.pieces import FEWEST_PIECES, MARK, learn_pieces
 from moses_feature.phrases.model import save_model
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.sentences.scorer import SentenceModel
-from moses_feature.sentences.translate import ensemble, translate, words_of
+from moses_feature.sentences.translate import AlignedTranslation, ensemble, translate, words_of
 
 SOURCES = [[2, 3, 4], [5], [2, 2, 2, 2, 2]]
 
@@ -50,6 +52,16 @@ def test_the_command(tmp_path, run):
     twice = run("model", "translate", "m1", "m1", "--alignment-out", "out", stdin=b"a b\n").stdout
     assert twice == alone[0]
     assert json.loads(Path("out").read_text())["source"] == ["a", "b"]
+
+
+def test_subwords_that_are_no_utf8():
+    """Half a character at the longest length, and bytes that belong to none."""
+    target = learn_pieces([b"a man is walking in the quick brown fog"] * 20, FEWEST_PIECES, "text")
+    mark, half, accent = (target.index[MARK.encode()], *target.ids(["é".encode()])[-2:])
+    model = SimpleNamespace(target=target, direction=Direction())
+    ids = mark, half, accent, mark, half, mark, half, half, accent, half
+    found = words_of(model, AlignedTranslation(ids, 0.0, None), [])
+    assert found == ["é".encode()] * 2
 
 
 def test_networks_that_do_not_go_together(tmp_path, run):
