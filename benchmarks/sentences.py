@@ -1,6 +1,6 @@
 """Training speed of a Transformer against the same network in plain PyTorch, with the same batches.
 
-    python benchmarks/sentences.py [--pairs 32] [--updates 40] [--rounds 3]
+    python benchmarks/sentences.py [--pairs 128] [--updates 40] [--rounds 3]
 
 Both sides take turns in one run, one thread each, with random words; the ratio is what counts.
 """
@@ -19,7 +19,7 @@ from torch.nn import functional
 from moses_feature.transformer.network import Transformer
 from moses_feature.transformer.settings import TRANSFORMER_PRESETS, waves
 
-SUBWORDS, LENGTH, DROPOUT, SMOOTHING = 2000, 16, 0.2, 0.1
+SUBWORDS, LENGTH, DROPOUT, SMOOTHING = 8000, 16, 0.3, 0.1
 SIZES = TRANSFORMER_PRESETS["small"]
 
 
@@ -97,7 +97,7 @@ def seconds(
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=32)
+    parser.add_argument("--pairs", type=int, default=128)
     parser.add_argument("--updates", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()

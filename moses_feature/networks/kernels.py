@@ -9,10 +9,12 @@ Each row is computed independently and in the same order, whatever the other row
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.runtime.arrays import Floats32, Integers
+from moses_feature.runtime.arrays import Floats, Floats32, Integers
 from moses_feature.runtime.compiled import compiler, exact
 
 F = np.float32
@@ -352,7 +354,23 @@ def sum_of(x: Floats32) -> np.float32:
 
 
 @exact
-def _keep_best(logits: Floats32, first: int, best: Floats32, best_word: Integers) -> None:
+def best_words(log_probs: Floats, first: int, best: Floats, best_word: Integers) -> None:
+    """Find the likeliest words from one on.
+
+    Args:
+        log_probs: (K, V) of all words.
+        first: the word.
+        best: (K, kept) the largest log p, largest first; overwritten.
+        best_word: (K, kept) their words; overwritten.
+    """
+    best[:] = -np.inf
+    best_word[:] = first
+    for row in range(len(log_probs)):
+        _keep_best(log_probs[row, first:], first, best[row], best_word[row])
+
+
+@exact
+def _keep_best(logits: NDArray[Any], first: int, best: NDArray[Any], best_word: Integers) -> None:
     """Insert large logits among the best ones, largest first."""
     for k in range(len(logits)):
         if logits[k] > best[-1]:

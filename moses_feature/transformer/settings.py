@@ -57,7 +57,7 @@ def _shapes(prefix: str, weight: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
 
 TRANSFORMER_PRESETS = {
     "paper": TransformerSizes(512, 8, 2048, 6, 6),  # "base", Vaswani et al. 2017
-    "small": TransformerSizes(256, 4, 512, 2, 1),
+    "small": TransformerSizes(128, 4, 256, 4, 4),
 }
 
 LONGEST_WAVE = 10_000.0

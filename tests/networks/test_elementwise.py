@@ -189,6 +189,17 @@ def test_the_largest_logits_are_kept(do):
     )
 
 
+@pytest.mark.parametrize("kept", [1, 7, 202])
+def test_the_likeliest_words(kept):
+    log_probs = normal(ROWS, 203).double().numpy()
+    log_probs[:, 0] = 100  # before the first word that counts
+    best, words = np.empty((ROWS, kept)), np.empty((ROWS, kept), dtype=np.int64)
+    kernels.best_words(log_probs, 1, best, words)
+    order = np.argsort(-log_probs[:, 1:], axis=1)[:, :kept]
+    np.testing.assert_array_equal(words, order + 1)
+    np.testing.assert_array_equal(best, np.take_along_axis(log_probs, words, 1))
+
+
 @pytest.mark.parametrize("words", [3, 203])
 def test_output_layer(words):
     """Logits of up to 50: bfloat16 alone would be wrong by some tenths."""

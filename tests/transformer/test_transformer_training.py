@@ -38,7 +38,7 @@ def train(run, *options, exit_code=0):
 @pytest.mark.slow
 def test_it_learns_to_translate(run):
     """Words that it never saw together; their pieces make words again."""
-    recipe = ("--updates", 900, "--evaluate-every", 300, "--warmup", 50, "--dropout", 0)
+    recipe = ("--updates", 1200, "--evaluate-every", 300, "--warmup", 50, "--dropout", 0)
     train(run, "m", *TRANSFORMER, *recipe)
     generator = np.random.default_rng(2)
     lengths = generator.integers(2, 5, 50)
@@ -71,13 +71,15 @@ def test_the_recipe_is_the_default_of_a_transformer(run):
         "label_smoothing",
         "patience",
     ]
-    assert [config[name] for name in names] == [32, 300, 0.2, 0.6, 1.0, 0.3, 0]
+    assert [config[name] for name in names] == [128, 600, 0.3, 0.7, 1.0, 0.3, 0]
+    assert config["learning_rate"] == 0.5 / 24
     assert "300 subwords a side" in done.stderr
-    warm = ("--cooldown", 0, "--updates", 2)
+    warm = ("--cooldown", 0, "--updates", 2, "--optimizer", "adadelta")
     train(run, "n", *SMALL, "--architecture", "transformer", "--subwords", 0, *warm)
     assert not Path("n/source.pieces").exists()
     settings = json.loads(Path("n/config.json").read_text())["training"]["settings"]
-    assert [settings[name] for name in ("cooldown", "annealing", "patience")] == [0.0, None, 8]
+    names = "cooldown", "annealing", "patience", "learning_rate"
+    assert [settings[name] for name in names] == [0.0, None, 8, None]
     described = run("model", "describe", "m").stdout
     assert "source subwords        298" in described
     assert "nats per subword" in described

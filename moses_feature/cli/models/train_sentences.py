@@ -38,20 +38,22 @@ if TYPE_CHECKING:
 
 DEFAULTS = SentenceSettings()
 RECIPE = {
-    "subwords": 2000,
-    "batch_size": 32,
-    "warmup": 300,
+    "subwords": 8000,
+    "batch_size": 128,
+    "warmup": 600,
     "label_smoothing": 0.1,
-    "dropout": 0.2,
+    "dropout": 0.3,
     "patience": 8,
 }
 """The defaults of a Transformer where they are other ones."""
-COOLDOWN = {"cooldown": 0.6}
+RATE_OF_ONE_UNIT = 0.5
+"""Adam's learning rate, times the units of a state."""
+COOLDOWN = {"cooldown": 0.7}
 """Another one if there is a budget."""
 TO_THE_END = {"annealing": 1.0, "patience": 0}
 """And others if there is a cooldown, whose end is the best of a training."""
-POOL = 200
-"""Batches of a Transformer that are sorted by length together: its batches are small."""
+POOL = 50
+"""Batches of a Transformer that are sorted by length together."""
 BUDGETS = "updates", "epochs", "minutes"
 MOST_SUBWORDS = 64_000
 
@@ -90,7 +92,11 @@ class SentenceOptions:
     def settings(self, device: torch.device) -> SentenceSettings:
         """Return the settings of training on a device."""
         if self.architecture == TRANSFORMER:
-            return replace(self.run, sizes=self.size.on(device, TRANSFORMER_PRESETS), pool=POOL)
+            sizes = self.size.on(device, TRANSFORMER_PRESETS)
+            rate = self.run.learning_rate
+            if self.run.optimizer == "adam":
+                rate = rate or RATE_OF_ONE_UNIT / sizes.units
+            return replace(self.run, sizes=sizes, pool=POOL, learning_rate=rate)
         return replace(self.run, sizes=self.size.on(device, SEARCH_PRESETS))
 
     def data(self, source: str, target: str) -> SentenceData:
@@ -109,7 +115,8 @@ sentence_options = OptionGroup(
         "RNNsearch, or a Transformer (Vaswani et al. 2017), whose defaults are those of RNNsearch "
         "but for --"
         + ", --".join(f"{name.replace('_', '-')} {value:g}" for name, value in RECIPE.items())
-        + " and, with a budget, --cooldown 0.6 without annealing and without patience.",
+        + f", a learning rate of {RATE_OF_ONE_UNIT} / units and, with a budget, --cooldown "
+        f"{COOLDOWN['cooldown']} without annealing and without patience.",
         default=RNNSEARCH,
         within=[RNNSEARCH, TRANSFORMER],
     ),

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from moses_feature.networks.kernels import best_words
 from moses_feature.networks.vocabulary import END
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 
@@ -62,10 +63,11 @@ class Prefixes(Protocol):
             p; (N,) log p of END.
         """
         log_probs = self.log_probs()
-        words = log_probs[:, END + 1 :]
-        count = min(count, words.shape[1])
-        best = np.argpartition(-words, count - 1, axis=1)[:, :count]
-        return best + END + 1, np.take_along_axis(words, best, 1), log_probs[:, END]
+        first = END + 1
+        best = np.empty((len(log_probs), min(count, log_probs.shape[1] - first)))
+        words = np.empty(best.shape, dtype=np.int64)
+        best_words(log_probs, first, best, words)
+        return words, best, log_probs[:, END]
 
     def grown(self, prefix: Integers, word: Integers) -> Prefixes:
         """Return longer prefixes: the given ones of these, each with a word appended."""
