@@ -28,6 +28,7 @@ from moses_feature.moses.phrase_table import (
 )
 from moses_feature.moses.words import WordError, WordOptions
 from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.pieces import PieceVocabulary
 from moses_feature.networks.vocabulary import SYMBOLS, UNKNOWN
 from moses_feature.phrases.packing import Packed, Packer, WordPair
 from moses_feature.runtime.arrays import Bytes, Floats, Integers
@@ -94,6 +95,12 @@ class ColumnsOfModel:
     packer: Packer
     words: WordOptions
 
+    @property
+    def looks_words_up(self) -> bool:
+        """Whether tokens are words of the vocabularies as they stand."""
+        in_pieces = any(isinstance(side, PieceVocabulary) for side in self.packer.sides)
+        return self.words.plain and not in_pieces
+
     def values(self, log_probs: Floats, packed: Packed) -> list[Floats]:
         """Return the columns (lines,) of what the model found for a part."""
         counts = {
@@ -120,7 +127,7 @@ class NewColumns:
         self._models = models
         self._table = table
         self._output = output
-        self._plain = all(model.words.plain for model in models)
+        self._looks_words_up = all(model.looks_words_up for model in models)
         self._shortlists: list[list[Strings]] = []
         self._waiting: deque[tuple[Growing, list[Packed]]] = deque()
 
@@ -135,7 +142,9 @@ class NewColumns:
             FormatError: a line that is not one of a phrase table, with its number.
             WordError: a phrase cannot be turned into words.
         """
-        scanned = scan(part.content, len(part.numbers), part.scores) if self._plain else None
+        scanned = None
+        if self._looks_words_up:
+            scanned = scan(part.content, len(part.numbers), part.scores)
         growing, packed = self._read(part) if scanned is None else self._looked_up(scanned)
         self._waiting.append((growing, packed))
         return packed

@@ -15,6 +15,7 @@ WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
 SMALL = ("--units", 24, "--heads", 2, "--inner", 32, "--encoder-layers", 1, "--decoder-layers", 1)
 QUICK = ("--batch-size", 20, "--learning-rate", 0.01, "--held-out", 0.05, "--subwords", 300)
 TRANSFORMER = ("--architecture", "transformer", *SMALL, *QUICK)
+RNNSEARCH = ("--hidden", 13, "--embedding", 7, "--alignment-units", 5, "--maxout", 3)
 
 
 @pytest.fixture(autouse=True)
@@ -94,8 +95,7 @@ def test_a_run_without_a_budget_may_get_one(run):
 
 
 def test_rnnsearch_of_subwords(run, tmp_path):
-    sizes = ("--hidden", 13, "--embedding", 7, "--alignment-units", 5, "--maxout", 3)
-    train(run, "m", *sizes, *QUICK, "--updates", 2, "--label-smoothing", 0.1)
+    train(run, "m", *RNNSEARCH, *QUICK, "--updates", 2, "--label-smoothing", 0.1)
     model = SentenceModel(tmp_path / "m")
     assert isinstance(model.target, PieceVocabulary)
     assert model.escaped
@@ -107,6 +107,25 @@ def test_rnnsearch_of_subwords(run, tmp_path):
     assert of_words[-1] == of_pieces[-1]
     refused = run("model", "translate", "m", "--alignment-out", "a", exit_code=2, stdin=b"one\n")
     assert "expected networks that align words, found m" in refused.stderr
+
+
+@pytest.mark.parametrize("options", [TRANSFORMER, (*RNNSEARCH, *QUICK)])
+def test_phrase_tables_are_scored_in_pieces(run, options):
+    train(run, "m", *options, "--updates", 2)
+    pairs = ("one two", "TWO&apos; ONE&apos;"), ("new", "tw\xc3\xb6&apos;")
+    table = "".join(
+        f"{one} ||| {other} ||| 0.5 ||| 0-0 ||| 1 1 1 ||| |||\n" for one, other in pairs
+    )
+    Path("table").write_bytes(table.encode("latin-1"))
+    told = run("augment-phrase-table", "table", "new", "--model", "m").stderr
+    assert ", 0 unknown target words" in told
+    scores = [line.split("|||")[2].split()[1:] for line in Path("new").read_text().splitlines()]
+    model = SentenceModel(Path("m"))
+    for found, (one, other) in zip(scores, pairs, strict=True):
+        words = [side.encode("latin-1").split() for side in (one, other)]
+        (log_prob,) = model.log_probs([model.ids(*words)])
+        assert float(found[0]) == pytest.approx(np.exp(log_prob), rel=1e-4)
+        assert found[1] == "1"
 
 
 def test_the_damage_of_pieces_is_found(run, tmp_path):
