@@ -10,6 +10,8 @@ from moses_feature.runtime.errors import UsageError
 
 DECODERS = ("embedded", "moses")
 OPTIMIZERS = ("mert", "mira", "pro")
+ORDERED_BY = "mira"
+"""The optimiser of the order of lists that stay what they are: `mert` learns them by heart."""
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 )
 @option(
     "rescore",
-    "Add a model to the n-best lists of a system, whose name and a colon stand before it: an "
-    "RNNsearch (several of one name are averaged), or a neural language model; own: before a "
-    "network compares with what it says itself. Repeatable.",
+    "Add a model to the n-best lists of a system, whose name and a colon stand before it: a "
+    "sentence network (several of one name are averaged), or a neural language model; own: before "
+    "a network compares with what it says itself. Repeatable.",
     many=True,
 )
 @decoder_options

@@ -26,7 +26,7 @@ from moses_feature.moses.ini import MosesIni
 @option("work-dir", "Where all is kept; a run that was killed goes on.", required=True)
 @option(
     "rescore",
-    "Add a model to the n-best lists, as a feature: an RNNsearch (several of one "
+    "Add a model to the n-best lists, as a feature: a sentence network (several of one "
     "name are averaged), or a neural language model; own: before a network compares with what "
     "it says itself. Repeatable.",
     many=True,

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from mert.cli.options import TUNING, algorithm_option, metric_option, restarts_option
+from mert.cli.options import TUNING, metric_option, restarts_option
+from mert.settings import OPTIMIZERS, ORDERED_BY
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.options import format_option
 from moses_feature.cli.common.paths import READ, WRITE
@@ -30,7 +31,12 @@ from moses_feature.moses.lines import read_parallel
     "Weights to begin with, lines like LM0= 0.1, or a moses.ini; those of the decoder by "
     "default, for lists in Moses' format equal ones.",
 )
-@algorithm_option
+@option(
+    "algorithm",
+    "That finds the weights.",
+    default=ORDERED_BY,
+    within=OPTIMIZERS,
+)
 @metric_option
 @restarts_option
 @option("seed", default=TUNING.seed)

@@ -124,7 +124,7 @@ def identity_of(ini: MosesIni, corpus: Corpus) -> Json:
 def decoder_identity(decoder: DecoderSettings) -> Json:
     """Return everything that determines the translations, as JSON."""
     rescoring = [
-        [name, model.startswith(OWN), *file_identity(model.removeprefix(OWN))]
+        [name, model.startswith(OWN), _digest(file_identity(model.removeprefix(OWN)))]
         for name, model in decoder.rescoring
     ]
     added = {"rescoring": rescoring} if rescoring else {}
@@ -132,6 +132,10 @@ def decoder_identity(decoder: DecoderSettings) -> Json:
         return {"decoder": "moses", "options": list(decoder.moses.options), **added}
     limits = {"pops": decoder.limits.pops, "stack": decoder.limits.stack}
     return {"decoder": "embedded", **limits, **added}
+
+
+def _digest(facts: list[int]) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
 def read_run(directory: Path) -> TuningState:

@@ -17,7 +17,7 @@ from typing import Any
 
 from mert.decoders.decoder import Decoder
 from mert.decoders.rescored import RescoredDecoder
-from mert.settings import TuningSettings
+from mert.settings import ORDERED_BY, TuningSettings
 from mert.tuning.corpus import Corpus
 from mert.tuning.state import (
     RESCORING_WEIGHTS,
@@ -27,7 +27,9 @@ from mert.tuning.state import (
     TuningState,
     has_ended,
     read_run,
+    read_state,
     remove_results,
+    run_identity,
 )
 from mert.tuning.tune import tune
 from moses_feature.moses.ini import MosesIni
@@ -35,9 +37,6 @@ from moses_feature.moses.system_directory import built_of, write_tuned
 from moses_feature.runtime.files import Json, locked_directory
 
 logger = logging.getLogger(__name__)
-
-ORDERED_BY = "mira"
-"""The optimiser of the order. The lists stay what they are, so that `mert` learns them by heart."""
 
 
 def tune_system(
@@ -73,10 +72,13 @@ def tune_system(
         _write_system(directory, ini, [], corpus, settings, state)
         return state
     logger.info("tuning the search without what rescores its lists")
+    ordering = replace(settings, algorithm=ORDERED_BY)
     with locked_directory(directory, "tuning"):
         search = directory / SEARCH
         if (search / STATE).exists() and read_run(search).goes_on_with(settings.max_iterations):
             remove_results(directory, lists_too=True)  # they are of the search as it was
+        # A directory of something else is refused now, not when the search is tuned.
+        read_state(directory, run_identity(identity, ordering), settings.max_iterations)
     _copy_same_run(other_runs, directory / SEARCH, search_identity, settings)
     tune(
         ini,
@@ -92,7 +94,7 @@ def tune_system(
     decoder.search_with(tuned)
     logger.info("tuning the order of its lists")
     notes = [f"{name} is the feature of {path}" for name, path in decoder.models]
-    run = tuned, corpus, decoder, directory, replace(settings, algorithm=ORDERED_BY)
+    run = tuned, corpus, decoder, directory, ordering
     state = tune(*run, identity=identity, notes=notes, **options)
     _write_system(directory, ini, decoder.models, corpus, settings, state)
     return state

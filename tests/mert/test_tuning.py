@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -159,6 +160,19 @@ def test_a_rescored_run_goes_on_with_its_search(task, tmp_path):
     for name in ("moses.ini", "rescoring.weights", "search/moses.ini"):
         whole, grown = (weights_of(tmp_path / run / name) for run in ("whole", "grown"))
         assert whole == grown, name
+
+
+def test_a_rescored_run_is_refused_before_its_search_is_tuned(task, tmp_path):
+    files = random_neural_lm(np.random.default_rng(1))
+    write_model_files(tmp_path / "lm", LM_ARCHITECTURE, files)
+    once = "--max-iterations", 1
+    invoke(mert_tune, arguments(task, tmp_path / "w", *once))
+    rescored = arguments(task, tmp_path / "w", *once, "--rescore", f"CSLM9={tmp_path / 'lm'}")
+    refused = invoke(mert_tune, rescored, exit_code=2).output
+    assert re.search(
+        r'expected rescoring \[\["CSLM9", false, \(content \w+…\)\]\], found no', refused
+    )
+    assert not (tmp_path / "w" / "search").exists()
 
 
 @pytest.mark.slow

@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 @option(
     "model",
     "Add log p by this model: of the translation by a neural language model (CSLM0 unless "
-    "named), or given the source sentence by an RNNsearch (RNNsearch0; one that reads the other "
-    "direction scores the source; several of one name are averaged), a network for phrases (RNN0) "
-    "or a joint model (NNJM0; for lists with word alignments). own: before a sentence network: "
-    "expected BLEU against what it says itself (Agreement0). Repeatable.",
+    "named), or given the source sentence by an RNNsearch (RNNsearch0) or a Transformer "
+    "(Transformer0; one that reads the other direction scores the source; several of one name are "
+    "averaged), a network for phrases (RNN0) or a joint model (NNJM0; for lists with word "
+    "alignments). own: before a sentence network: expected BLEU against what it says itself "
+    "(Agreement0). Repeatable.",
     to="models",
     many=True,
 )

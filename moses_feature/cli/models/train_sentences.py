@@ -115,8 +115,8 @@ sentence_options = OptionGroup(
         "RNNsearch, or a Transformer (Vaswani et al. 2017), whose defaults are those of RNNsearch "
         "but for --"
         + ", --".join(f"{name.replace('_', '-')} {value:g}" for name, value in RECIPE.items())
-        + f", a learning rate of {RATE_OF_ONE_UNIT} / units and, with a budget, --cooldown "
-        f"{COOLDOWN['cooldown']} without annealing and without patience.",
+        + f", a learning rate of {RATE_OF_ONE_UNIT} / units and, with --updates, --epochs or "
+        f"--minutes, --cooldown {COOLDOWN['cooldown']} without annealing and without patience.",
         default=RNNSEARCH,
         within=[RNNSEARCH, TRANSFORMER],
     ),
@@ -149,7 +149,7 @@ sentence_options = OptionGroup(
     option(
         "bpe-dropout",
         "Probability that a merge of two subwords is left out in training, so that words are split "
-        "in many ways; 0.1 is usual.",
+        "in many ways; 0.1 is usual. Not with --alignment.",
         default=0.0,
         within=FiniteRange(0, 1, max_open=True),
     ),

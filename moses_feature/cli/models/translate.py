@@ -42,8 +42,9 @@ def translate_command(models: tuple[str, ...], beam: int, alignment_out: str | N
     """Translate the standard input with sentence networks alone.
 
     A model is an RNNsearch, a Transformer, or a model of CTranslate2. The translation has the best
-    mean of log p over its words and its end; of several networks of the same texts, p is the mean
-    (an ensemble). With RNNsearch, an unknown word is the source word that it is aligned to most.
+    log p, divided by its length to the power of 1.4; of several networks of the same texts, p is
+    the mean (an ensemble). With RNNsearch, an unknown word is the source word that it is aligned to
+    most. One core does the work.
 
     \b
     Example:
