@@ -17,4 +17,4 @@ def test_the_first_difference_and_only_that():
     assert difference({"s": {"x": 1, "new": 5}}, {"s": {"x": 1}}) == Difference(
         "s", "new 5", "no new"
     )
-    assert difference({"a": 2}, {}) == Difference("a", "2", "null")
+    assert difference({"a": 2}, {}) == Difference("a", "2", "not given")
