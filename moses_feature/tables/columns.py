@@ -97,7 +97,7 @@ class ColumnsOfModel:
 
     @property
     def looks_words_up(self) -> bool:
-        """Whether tokens are words of the vocabularies as they stand."""
+        """Whether ids are found by looking tokens up as they stand: not if they become pieces."""
         in_pieces = any(isinstance(side, PieceVocabulary) for side in self.packer.sides)
         return self.words.plain and not in_pieces
 
