@@ -270,8 +270,8 @@ def _add(bias: Floats32, logits: Floats32) -> np.float32:
     for k in range(len(logits)):
         logit = F(logits[k] + bias[k])
         logits[k] = logit
-        largest = max(largest, _ordered(logit.view(np.int32)))
-    return np.int32(_ordered(largest)).view(F)
+        largest = max(largest, ordered(logit.view(np.int32)))
+    return np.int32(ordered(largest)).view(F)
 
 
 @exact
@@ -315,8 +315,8 @@ def _widen(short: NDArray[np.int16], bias: Floats32, logits: Floats32) -> np.flo
     for k in range(len(logits)):
         logit = F(np.int32(np.int32(short[k]) << np.int32(16)).view(F) + bias[k])
         logits[k] = logit
-        largest = max(largest, _ordered(logit.view(np.int32)))
-    return np.int32(_ordered(largest)).view(F)
+        largest = max(largest, ordered(logit.view(np.int32)))
+    return np.int32(ordered(largest)).view(F)
 
 
 @exact
@@ -382,7 +382,7 @@ def _keep_best(logits: NDArray[Any], first: int, best: NDArray[Any], best_word: 
 
 
 @exact
-def _ordered(bits: np.int32) -> np.int32:
+def ordered(bits: np.int32) -> np.int32:
     """Map the bits of a float to an integer of the same order, and back.
 
     The largest integer is found faster than the largest float.

@@ -78,6 +78,9 @@ class PairNetwork(nn.Module):
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the initial weights."""
 
+    def share_embeddings(self) -> None:
+        """Make the embeddings of both sides, whose words are the same, one; not of all networks."""
+
 
 def network_of(
     sizes: PairSizes, source_words: int, target_words: int, dropout: float = 0.0

@@ -1,20 +1,25 @@
 """log p of given words under a softmax, for training.
 
 The exact one has its own gradient: automatic differentiation would keep the logits and their log
-probabilities, and fill, scatter and read another array of this size; here one array is kept and
-turned into its gradient. `word_sample.py` has the other one, whose sum is estimated.
+probabilities, and fill, scatter and read another array of this size; here the logits are kept, in
+the type of the products, and turned into their gradient. `word_sample.py` has the other one, whose
+sum is estimated.
 
 Axes: N words, R output rank, V words of the vocabulary.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 
+from moses_feature.networks import softmax_kernels
 from moses_feature.networks.word_sample import WordSample, sampled_log_probs
 
 WORDS_TOGETHER = 1024
@@ -68,43 +73,106 @@ class _WordTerms(Function):
         with torch.autocast(features.device.type, enabled=False):
             short = weight.to(features.dtype)
             logits = _logits(features, short, bias.to(features.dtype))
-            of_words = logits.gather(1, words[:, None])[:, 0]
-            log_probs = torch.log_softmax(logits, 1)
+            log_norms = _log_norms(logits)
             means = (_mean_logits(features, weight, bias),) if smooth else ()
-        ctx.save_for_backward(features, short, log_probs, words)
+        ctx.save_for_backward(features, short, logits, log_norms, words)
         ctx.bias_type = bias.dtype
-        of_each = log_probs.gather(1, words[:, None])[:, 0]
-        log_norms = of_words - of_each
-        return of_each, log_norms, *(mean - log_norms for mean in means)
+        of_words = logits.gather(1, words[:, None])[:, 0].to(log_norms.dtype) - log_norms
+        return of_words, log_norms, *(mean - log_norms for mean in means)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        features, weight, log_probs, words = ctx.saved_tensors
-        zeros = log_probs.new_zeros(len(words))
+        features, weight, logits, log_norms, words = ctx.saved_tensors
+        zeros = log_norms.new_zeros(len(words))
         of_word, of_norm, *of_means = (zeros if of is None else of for of in gradients)
-        d_logits = log_probs.exp_()  # log_probs is no longer needed: overwrite it
-        d_logits.mul_((of_norm - of_word - sum(of_means))[:, None])
-        for of_mean in of_means:
-            d_logits.add_(of_mean[:, None], alpha=1 / len(weight))
-        d_logits.scatter_add_(1, words[:, None], of_word[:, None])
-        d_bias = d_logits.sum(0).to(ctx.bias_type)
-        d_logits = d_logits.to(features.dtype)
-        d_weight = torch.mm(d_logits.t(), features).to(ctx.bias_type)
-        return torch.mm(d_logits, weight), d_weight, d_bias, None, None
+        of_mean = torch.stack(of_means).sum(0) if of_means else zeros
+        given = of_norm - of_word - of_mean, of_mean / len(weight), words, of_word
+        d_bias = _turn(logits, log_norms, *given).to(ctx.bias_type)
+        d_weight = torch.mm(logits.t(), features).to(ctx.bias_type)
+        return torch.mm(logits, weight), d_weight, d_bias, None, None
 
 
 def _logits(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Return the logits (N, V), in float32 at least.
+    """Return the logits (N, V).
 
     On a CPU in parts: one product of all words takes almost twice the time.
     """
     together = WORDS_TOGETHER if features.device.type == "cpu" else len(weight)
-    wide = torch.promote_types(features.dtype, torch.float32)
-    logits = torch.empty(len(features), len(weight), dtype=wide, device=features.device)
+    logits = features.new_empty(len(features), len(weight))
     for first in range(0, len(weight), together):
         part = slice(first, first + together)
-        if wide == features.dtype:
-            torch.addmm(bias[part], features, weight[part].t(), out=logits[:, part])
-        else:
-            logits[:, part] = torch.addmm(bias[part], features, weight[part].t())
+        torch.addmm(bias[part], features, weight[part].t(), out=logits[:, part])
     return logits
+
+
+Kernel = Callable[..., None]
+COMPILED: dict[torch.dtype, tuple[Kernel, Kernel]] = {
+    torch.float32: (softmax_kernels.log_norms, softmax_kernels.turn),
+    torch.bfloat16: (softmax_kernels.short_log_norms, softmax_kernels.turn_short),
+}
+"""What computes log Z and the gradient on a CPU, by the type of the logits."""
+FEWEST_ROWS = 64
+"""Of a thread."""
+
+
+def _log_norms(logits: Tensor) -> Tensor:
+    """Return log Z (N,), in float32 at least."""
+    if not _is_compiled(logits):
+        wide = torch.promote_types(logits.dtype, torch.float32)
+        return torch.logsumexp(logits.to(wide), 1)
+    found = torch.empty(len(logits))
+    _in_threads(COMPILED[logits.dtype][0], logits, found)
+    return found
+
+
+def _turn(
+    logits: Tensor,
+    log_norms: Tensor,
+    of_all: Tensor,
+    constant: Tensor,
+    words: Tensor,
+    of_word: Tensor,
+) -> Tensor:
+    """Turn logits into their gradient, and return its sum (V,); see `softmax_kernels.turn`."""
+    if _is_compiled(logits):
+        given = log_norms, of_all, constant, words, of_word
+        return _in_threads(COMPILED[logits.dtype][1], logits, *given, summed=True)
+    turned = (logits - log_norms[:, None]).exp_().mul_(of_all[:, None]).add_(constant[:, None])
+    turned.scatter_add_(1, words[:, None], of_word[:, None])
+    logits.copy_(turned)
+    return turned.sum(0)
+
+
+def _is_compiled(logits: Tensor) -> bool:
+    return logits.device.type == "cpu" and logits.dtype in COMPILED
+
+
+def _in_threads(kernel: Kernel, *by_row: Tensor, summed: bool = False) -> Tensor:
+    """Call a kernel with parts of the rows of arrays, in as many threads as PyTorch has.
+
+    With `summed`, also with an array (V,) to add to; return the sum over the threads.
+    """
+    count, words = by_row[0].shape
+    threads = max(1, min(torch.get_num_threads(), count // FEWEST_ROWS))
+    bounds = [count * thread // threads for thread in range(threads + 1)]
+    sums = torch.zeros(threads, words if summed else 0)
+    arrays = [of.contiguous().view(_NUMPY.get(of.dtype, of.dtype)).numpy() for of in by_row]
+
+    def compute(thread: int) -> None:
+        rows = slice(*bounds[thread : thread + 2])
+        kernel(*(of[rows] for of in arrays), *([sums[thread].numpy()] if summed else []))
+
+    if threads == 1:
+        compute(0)
+    else:
+        list(_pool(threads).map(compute, range(threads)))
+    return sums.sum(0)
+
+
+_NUMPY = {torch.bfloat16: torch.int16}
+"""numpy has no bfloat16; the kernels take its bits."""
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads)

@@ -152,6 +152,8 @@ class PhraseObjective:
             self._samples = WordSampler(counts, settings.sample, settings.seed, device)
         words = len(data.source), len(data.target)
         self._network = network_of(settings.sizes, *words, settings.dropout).train()
+        if data.source is data.target:
+            self._network.share_embeddings()
         self._network.initialise(torch.Generator().manual_seed(settings.seed))
         if self.norm_penalty:
             begin_with_frequencies(self._network, counts)

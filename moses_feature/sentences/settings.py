@@ -62,6 +62,7 @@ class SentenceData:
             Moses' training leaves it (`aligned.grow-diag-final-and`), for guided alignment.
         subwords: the pieces of words, by side, that the network reads and writes in place of
             words; None for words. With them there is no shortlist.
+        shared_subwords: whether both sides have the same pieces, learnt from both texts.
     """
 
     source: str
@@ -72,3 +73,4 @@ class SentenceData:
     direction: Direction = FORWARD
     word_alignment: str | None = None
     subwords: int | None = None
+    shared_subwords: bool = False

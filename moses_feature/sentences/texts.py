@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -91,13 +92,18 @@ Sides = tuple[PieceVocabulary, PieceVocabulary]
 
 def learnt_pieces(data: SentenceData, count: int) -> Sides:
     """Learn the pieces of each side from its text."""
+    if data.shared_subwords:
+        of_both = _pieces_of(count, data.source, data.target)
+        return of_both, of_both
     read, written = data.direction.texts(data.source, data.target)
-    return _pieces_of(read, count), _pieces_of(written, count)
+    return _pieces_of(count, read), _pieces_of(count, written)
 
 
-def _pieces_of(path: str, count: int) -> PieceVocabulary:
-    with LineReader(path) as reader:
-        return learn_pieces((line.strip() for line in reader), count, path)
+def _pieces_of(count: int, *paths: str) -> PieceVocabulary:
+    with ExitStack() as stack:
+        readers = [stack.enter_context(LineReader(path)) for path in paths]
+        lines = (line.strip() for line in chain.from_iterable(readers))
+        return learn_pieces(lines, count, ", ".join(paths))
 
 
 class SentencePairs:

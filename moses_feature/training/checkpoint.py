@@ -55,7 +55,13 @@ def saved_tensors(network: nn.Module, optimizer: torch.optim.Optimizer) -> dict[
     for number, values in optimizer.state_dict()["state"].items():
         for name, value in values.items():
             tensors[f"optimizer.{number}.{name}"] = value
-    return {name: tensor.cpu() for name, tensor in tensors.items()}
+    saved: dict[str, torch.Tensor] = {}
+    places: set[int] = set()
+    for name, tensor in tensors.items():
+        own = tensor.cpu()
+        saved[name] = own.clone() if own.data_ptr() in places else own  # weights with two names
+        places.add(own.data_ptr())
+    return saved
 
 
 def load_checkpoint(

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.backends import cuda
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -59,6 +60,10 @@ class Transformer(PairNetwork):
             if isinstance(module, nn.MultiheadAttention):
                 module.dropout = 0.0  # of attention weights: slow on a CPU, of little use
         use_cheap_dropout(self)
+
+    def share_embeddings(self) -> None:
+        """Make all embeddings one: source, target and output (Press and Wolf 2017, "three-way")."""
+        self.source_embedding.weight = self.output_words.weight
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the weights: Glorot's uniform for matrices, D^-1/2 Gaussian for embeddings."""
@@ -123,12 +128,23 @@ class Transformer(PairNetwork):
         return *found, alignment[pair, of_target, of_source]
 
 
-def _attention_for(device: torch.device) -> AbstractContextManager[None]:
-    """Return the context of the attentions: on a CPU plain products.
+@contextmanager
+def _attention_for(device: torch.device) -> Iterator[None]:
+    """Give attentions on a CPU plain products, of bfloat16 numbers under autocast.
 
-    PyTorch's fused attention of a CPU takes a quarter of an update in bfloat16, for its gradient.
+    The gradient of PyTorch's fused attention of a CPU takes a quarter of an update in bfloat16;
+    and plain products, unless they are told, are of float32 numbers, which take ten times as long.
     """
-    return sdpa_kernel(SDPBackend.MATH) if device.type == "cpu" else nullcontext()
+    if device.type != "cpu":
+        yield
+        return
+    were_short = cuda.fp16_bf16_reduction_math_sdp_allowed()  # type: ignore[no-untyped-call]
+    cuda.allow_fp16_bf16_reduction_math_sdp(True)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        cuda.allow_fp16_bf16_reduction_math_sdp(were_short)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import pytest
 import torch
 from helpers.models import FEED_FORWARD_SIZES, SEARCH_SIZES, SIZES, random_model
 
+from moses_feature.networks import softmax
 from moses_feature.networks.softmax import word_terms
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_sample import (
@@ -70,6 +71,38 @@ def test_terms_of_short_products():
         assert not torch.equal(of, exact)
     (gradient,) = torch.autograd.grad(found[0].sum(), features)
     assert gradient.dtype == torch.float32
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_compiled_terms_and_gradients(dtype, threads, monkeypatch):
+    """They are those of array operations; a large and a small logit are among them."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(softmax, "FEWEST_ROWS", 1)
+    weight, bias = GIVEN[1].detach(), GIVEN[2].detach().clone()
+    bias[7], bias[4] = 90, -200
+    found = []
+    for compiled in (softmax.COMPILED, {}):
+        monkeypatch.setattr(softmax, "COMPILED", compiled)
+        features = GIVEN[0].detach().to(dtype).requires_grad_()
+        output = layer(weight, bias).float()
+        terms = word_terms(features, output, WORDS, smooth=True)
+        shares = [drawn(ROWS).detach().float() * (n + 1) for n in range(len(terms))]
+        summed = sum((of * share).sum() for of, share in zip(terms, shares, strict=True))
+        gradients = torch.autograd.grad(summed, (features, output.weight, output.bias))
+        found.append((*terms, *gradients))
+    ours, expected = found
+    torch.testing.assert_close(ours[:3], expected[:3])
+    close = {} if dtype == torch.float32 else {"atol": 0.05, "rtol": 0.02}
+    torch.testing.assert_close(ours[3:], expected[3:], **close)
+
+
+def test_a_number_that_is_none_stays_one():
+    features = torch.tensor([[1.0, 2.0], [torch.nan, 1.0], [torch.inf, 1.0]])
+    log_probs, log_norms = word_terms(features, torch.nn.Linear(2, 20), WORDS[:3])
+    assert log_probs[0].isfinite()
+    assert not log_probs[1:].isfinite().any()
+    assert log_norms[0].isfinite()
 
 
 def test_probabilities_to_be_in_a_sample():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from moses_feature.networks.pieces import PieceVocabulary
 from moses_feature.sentences.scorer import SentenceModel
@@ -57,6 +58,30 @@ def test_a_resumed_run_ends_with_the_same_bytes(run, tmp_path):
     train(run, "parts", *options, "--updates", 12, "--resume")
     for name in ("model.safetensors", "source.pieces", "target.vocab"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+
+
+@pytest.mark.parametrize("options", [TRANSFORMER, (*RNNSEARCH, *QUICK)])
+def test_both_sides_share_their_subwords(run, tmp_path, options):
+    options = (*options, "--shared-subwords", "--evaluate-every", 2)
+    for name, steps in {"whole": (4,), "parts": (2, 4)}.items():
+        for updates in steps:
+            resume = ("--resume",) if updates != steps[0] else ()
+            train(run, name, *options, "--updates", updates, "--cooldown", 0, *resume)
+    whole, parts = (tmp_path / name / "model.safetensors" for name in ("whole", "parts"))
+    assert whole.read_bytes() == parts.read_bytes()
+    model = SentenceModel(tmp_path / "whole")
+    assert model.source == model.target
+    assert {b"w", b"W"} <= {*model.source.shortlist}  # letters of either side
+    weights = load_file(whole)
+    if options[1] == "transformer":
+        assert (weights["source_embedding.weight"] == weights["output_words.weight"]).all()
+    else:
+        assert (weights["source_embedding.weight"] != weights["target_embedding.weight"]).any()
+
+
+def test_only_subwords_are_shared(run):
+    done = train(run, "m", *RNNSEARCH, "--shared-subwords", exit_code=2)
+    assert "--shared-subwords are subwords: give --subwords" in done.stderr
 
 
 def test_the_recipe_is_the_default_of_a_transformer(run):

@@ -66,6 +66,7 @@ class SentenceOptions:
     size: SizeOptions
     run: SentenceSettings
     subwords: int | None
+    shared_subwords: bool
     shortlist: int
     min_count: int
     longest: int
@@ -101,9 +102,9 @@ class SentenceOptions:
 
     def data(self, source: str, target: str) -> SentenceData:
         """Return the data to train on."""
-        limits = self.shortlist, self.min_count, self.longest
-        of_words = self.direction, self.alignment, self.subwords
-        return SentenceData(source, target, *limits, *of_words)
+        names = ["shortlist", "min_count", "longest", "direction", "subwords", "shared_subwords"]
+        given = {name: getattr(self, name) for name in names}
+        return SentenceData(source, target, word_alignment=self.alignment, **given)
 
 
 sentence_options = OptionGroup(
@@ -145,6 +146,11 @@ sentence_options = OptionGroup(
         "shortlist: no word is unknown. 0 for whole words.",
         default=0,
         within=WholeRange(0, MOST_SUBWORDS),
+    ),
+    option(
+        "shared-subwords",
+        "Learn the subwords from both texts, the same for both sides; a Transformer has one "
+        "embedding for both, too.",
     ),
     option(
         "bpe-dropout",
