@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_feature.networks import kernels
 from moses_feature.networks.architectures import Dtype
+
+T = TypeVar("T")
 
 ROWS = 512
 """Rows of a block."""
@@ -38,6 +43,31 @@ class Computation:
         workers = threads or torch.get_num_threads()
         executor = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
         return cls(getattr(torch, dtype), normalised, workers, executor)
+
+
+def in_threads(compute: Callable[[slice], T], count: int, fewest: int) -> list[T]:
+    """Compute parts of something, in as many threads as PyTorch has; return what each returns.
+
+    Args:
+        compute: takes the bounds of a part; free of Python's lock for most of its time.
+        count: the rows or numbers to divide.
+        fewest: the least of a part, unless there are fewer.
+    """
+    threads = max(1, min(torch.get_num_threads(), count // fewest))
+    bounds = [count * thread // threads for thread in range(threads + 1)]
+    parts = list(map(slice, bounds, bounds[1:]))
+    return [compute(*parts)] if threads == 1 else list(_pool(threads).map(compute, parts))
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads)
+
+
+def array_of(tensor: Tensor) -> NDArray[Any]:
+    """Return the contiguous array of a tensor's numbers; of bfloat16, their bits."""
+    tensor = tensor.contiguous()
+    return tensor.view(torch.int16 if tensor.dtype == torch.bfloat16 else tensor.dtype).numpy()
 
 
 def matrix(layer: nn.Linear, dtype: torch.dtype) -> Tensor:
@@ -91,5 +121,6 @@ logits_at = _on_tensors(kernels.logits_at)
 
 def add_exps_of_most(logits: Tensor, bias: Tensor, first: int, *rest: Tensor) -> None:
     """See `kernels.add_exps_of_most`; `logits` is in bfloat16."""
-    bits = logits.view(torch.int16).numpy()  # numpy has no bfloat16
-    kernels.add_exps_of_most(bits, bias.numpy(), first, *(tensor.numpy() for tensor in rest))
+    kernels.add_exps_of_most(
+        array_of(logits), bias.numpy(), first, *(tensor.numpy() for tensor in rest)
+    )

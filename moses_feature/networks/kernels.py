@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.networks.short_floats import widened
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 from moses_feature.runtime.compiled import compiler, exact
 
@@ -313,7 +314,7 @@ def _widen(short: NDArray[np.int16], bias: Floats32, logits: Floats32) -> np.flo
     """Write the sums of short logits and a bias; return the largest one."""
     largest = _LEAST
     for k in range(len(logits)):
-        logit = F(np.int32(np.int32(short[k]) << np.int32(16)).view(F) + bias[k])
+        logit = F(widened(short[k]) + bias[k])
         logits[k] = logit
         largest = max(largest, ordered(logit.view(np.int32)))
     return np.int32(ordered(largest)).view(F)

@@ -11,16 +11,17 @@ Axes: N words, R output rank, V words of the vocabulary.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 
 from moses_feature.networks import softmax_kernels
+from moses_feature.networks.computation import array_of, in_threads
 from moses_feature.networks.word_sample import WordSample, sampled_log_probs
+from moses_feature.runtime.arrays import Floats32
 
 WORDS_TOGETHER = 1024
 
@@ -121,58 +122,33 @@ def _log_norms(logits: Tensor) -> Tensor:
         wide = torch.promote_types(logits.dtype, torch.float32)
         return torch.logsumexp(logits.to(wide), 1)
     found = torch.empty(len(logits))
-    _in_threads(COMPILED[logits.dtype][0], logits, found)
+    kernel, arrays = COMPILED[logits.dtype][0], (array_of(logits), array_of(found))
+    in_threads(lambda rows: kernel(*(of[rows] for of in arrays)), len(logits), FEWEST_ROWS)
     return found
 
 
-def _turn(
-    logits: Tensor,
-    log_norms: Tensor,
-    of_all: Tensor,
-    constant: Tensor,
-    words: Tensor,
-    of_word: Tensor,
-) -> Tensor:
-    """Turn logits into their gradient, and return its sum (V,); see `softmax_kernels.turn`."""
-    if _is_compiled(logits):
-        given = log_norms, of_all, constant, words, of_word
-        return _in_threads(COMPILED[logits.dtype][1], logits, *given, summed=True)
-    turned = (logits - log_norms[:, None]).exp_().mul_(of_all[:, None]).add_(constant[:, None])
-    turned.scatter_add_(1, words[:, None], of_word[:, None])
-    logits.copy_(turned)
-    return turned.sum(0)
+def _turn(logits: Tensor, *by_row: Tensor) -> Tensor:
+    """Turn logits into their gradient, and return its sum (V,).
+
+    Args:
+        logits: (N, V), overwritten.
+        by_row: log_norms, of_all, constant, words and of_word; see `softmax_kernels.turn`.
+    """
+    if not _is_compiled(logits):
+        log_norms, of_all, constant, words, of_word = by_row
+        turned = (logits - log_norms[:, None]).exp_().mul_(of_all[:, None]).add_(constant[:, None])
+        turned.scatter_add_(1, words[:, None], of_word[:, None])
+        logits.copy_(turned)
+        return turned.sum(0)
+    kernel, arrays = COMPILED[logits.dtype][1], [array_of(of) for of in (logits, *by_row)]
+
+    def compute(rows: slice) -> Floats32:
+        summed = np.zeros(logits.shape[1], dtype=np.float32)
+        kernel(*(of[rows] for of in arrays), summed)
+        return summed
+
+    return torch.from_numpy(sum(in_threads(compute, len(logits), FEWEST_ROWS)))
 
 
 def _is_compiled(logits: Tensor) -> bool:
     return logits.device.type == "cpu" and logits.dtype in COMPILED
-
-
-def _in_threads(kernel: Kernel, *by_row: Tensor, summed: bool = False) -> Tensor:
-    """Call a kernel with parts of the rows of arrays, in as many threads as PyTorch has.
-
-    With `summed`, also with an array (V,) to add to; return the sum over the threads.
-    """
-    count, words = by_row[0].shape
-    threads = max(1, min(torch.get_num_threads(), count // FEWEST_ROWS))
-    bounds = [count * thread // threads for thread in range(threads + 1)]
-    sums = torch.zeros(threads, words if summed else 0)
-    arrays = [of.contiguous().view(_NUMPY.get(of.dtype, of.dtype)).numpy() for of in by_row]
-
-    def compute(thread: int) -> None:
-        rows = slice(*bounds[thread : thread + 2])
-        kernel(*(of[rows] for of in arrays), *([sums[thread].numpy()] if summed else []))
-
-    if threads == 1:
-        compute(0)
-    else:
-        list(_pool(threads).map(compute, range(threads)))
-    return sums.sum(0)
-
-
-_NUMPY = {torch.bfloat16: torch.int16}
-"""numpy has no bfloat16; the kernels take its bits."""
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads)

@@ -1,43 +1,37 @@
 """The softmax of training, compiled for the CPU: two passes over the logits in place of twelve.
 
-bfloat16 comes as its bits, int16, since numpy has no such numbers; a row of them is widened into
-the cache of a core. Rows are independent of each other.
+A row of bfloat16 bits is widened into the cache of a core. Rows are independent of each other.
 
 Axes: N words, V words of the vocabulary.
 """
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.networks.kernels import exp, ordered, sum_of
+from moses_feature.networks.short_floats import shortened, widened
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.compiled import exact
 
 F = np.float32
 Bits = NDArray[np.int16]
-Logits = TypeVar("Logits", Floats32, Bits)
 _LEAST = np.int32(-(2**31))
-_SIXTEEN, _HALF, _LOWEST_BIT = np.uint32(16), np.uint32(0x7FFF), np.uint32(1)
 
 
 @exact
 def widen(bits: Bits, own: Floats32) -> None:
-    """Write the numbers (V,) of bfloat16 bits."""
+    """Write the numbers (V,) that bits are."""
     for k in range(len(own)):
-        own[k] = np.int32(np.int32(bits[k]) << np.int32(16)).view(F)
+        own[k] = widened(bits[k])
 
 
 @exact
 def shorten(own: Floats32, bits: Bits) -> None:
-    """Write the bits of the nearest bfloat16 numbers (V,), the even one of two."""
+    """Write the bits of the nearest bfloat16 numbers (V,)."""
     for k in range(len(own)):
-        wide = np.uint32(F(own[k]).view(np.uint32))
-        wide = np.uint32(wide + _HALF + ((wide >> _SIXTEEN) & _LOWEST_BIT))
-        bits[k] = np.int16(np.uint16(wide >> _SIXTEEN))
+        bits[k] = shortened(own[k])
 
 
 @exact

@@ -22,7 +22,7 @@ from moses_feature.networks.pair_network import PairNetwork
 from moses_feature.networks.softmax import word_terms
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_sample import WordSample
-from moses_feature.transformer.dropout import use_cheap_dropout
+from moses_feature.transformer.dropout import use_compiled_dropout
 from moses_feature.transformer.settings import TransformerSizes, waves
 
 
@@ -59,7 +59,7 @@ class Transformer(PairNetwork):
         for module in self.modules():
             if isinstance(module, nn.MultiheadAttention):
                 module.dropout = 0.0  # of attention weights: slow on a CPU, of little use
-        use_cheap_dropout(self)
+        use_compiled_dropout(self)
 
     def share_embeddings(self) -> None:
         """Make all embeddings one: source, target and output (Press and Wolf 2017, "three-way")."""
