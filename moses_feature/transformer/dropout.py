@@ -115,11 +115,3 @@ class Dropout(nn.Dropout):
             return super().forward(values)
         dropped: Tensor = _Dropped.apply(values, self.p)  # type: ignore[no-untyped-call]
         return dropped
-
-
-def use_compiled_dropout(network: nn.Module) -> None:
-    """Replace PyTorch's dropout in all parts of a network."""
-    for part in list(network.modules()):
-        for name, child in part.named_children():
-            if type(child) is nn.Dropout:
-                setattr(part, name, Dropout(child.p))

@@ -14,15 +14,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.backends import cuda
 from torch.nn import functional
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from moses_feature.networks.pair_network import PairNetwork
 from moses_feature.networks.softmax import word_terms
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_sample import WordSample
-from moses_feature.transformer.dropout import use_compiled_dropout
+from moses_feature.transformer.attention import Attention
+from moses_feature.transformer.dropout import Dropout
 from moses_feature.transformer.settings import TransformerSizes, waves
 
 
@@ -56,10 +55,7 @@ class Transformer(PairNetwork):
             nn.LayerNorm(units),
         )
         self.output_words = nn.Linear(units, target_words)
-        for module in self.modules():
-            if isinstance(module, nn.MultiheadAttention):
-                module.dropout = 0.0  # of attention weights: slow on a CPU, of little use
-        use_compiled_dropout(self)
+        _use_fast_parts(self)
 
     def share_embeddings(self) -> None:
         """Make all embeddings one: source, target and output (Press and Wolf 2017, "three-way")."""
@@ -104,7 +100,7 @@ class Transformer(PairNetwork):
         padding = torch.arange(source.shape[1], device=source.device) > source_lengths[:, None]
         previous = functional.pad(target[:, :-1], (1, 0), value=END)
         attention = self.decoder.layers[-1].multihead_attn
-        with _attention_for(source.device), _queries_to(attention) as queries:
+        with _queries_to(attention) as queries:
             read = self.encoder(
                 self._placed(source, self.source_embedding.weight), src_key_padding_mask=padding
             )
@@ -128,23 +124,14 @@ class Transformer(PairNetwork):
         return *found, alignment[pair, of_target, of_source]
 
 
-@contextmanager
-def _attention_for(device: torch.device) -> Iterator[None]:
-    """Give attentions on a CPU plain products, of bfloat16 numbers under autocast.
-
-    The gradient of PyTorch's fused attention of a CPU takes a quarter of an update in bfloat16;
-    and plain products, unless they are told, are of float32 numbers, which take ten times as long.
-    """
-    if device.type != "cpu":
-        yield
-        return
-    were_short = cuda.fp16_bf16_reduction_math_sdp_allowed()  # type: ignore[no-untyped-call]
-    cuda.allow_fp16_bf16_reduction_math_sdp(True)
-    try:
-        with sdpa_kernel(SDPBackend.MATH):
-            yield
-    finally:
-        cuda.allow_fp16_bf16_reduction_math_sdp(were_short)
+def _use_fast_parts(network: nn.Module) -> None:
+    """Replace PyTorch's attentions, with them dropout of their weights, and its dropouts."""
+    for part in list(network.modules()):
+        for name, child in part.named_children():
+            if type(child) is nn.Dropout:
+                setattr(part, name, Dropout(child.p))
+            elif type(child) is nn.MultiheadAttention:
+                setattr(part, name, Attention(child.embed_dim, child.num_heads))
 
 
 @contextmanager

@@ -1,0 +1,45 @@
+"""Attention on a CPU, against PyTorch's own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from moses_feature.transformer.attention import Attention
+
+UNITS, HEADS, PAIRS, READ = 12, 3, 4, 7
+PADDING = torch.arange(READ) > torch.tensor([6, 2, 4, 0])[:, None]
+CAUSAL = nn.Transformer.generate_square_subsequent_mask(READ, dtype=torch.double)
+
+
+@pytest.mark.parametrize("of_itself", [True, False])
+@pytest.mark.parametrize(
+    "masks",
+    [
+        {},
+        {"key_padding_mask": PADDING},
+        {"key_padding_mask": torch.zeros(PADDING.shape).double().masked_fill(PADDING, -torch.inf)},
+        {"attn_mask": CAUSAL},
+        {"attn_mask": CAUSAL, "key_padding_mask": torch.zeros(PADDING.shape).double() - 1},
+    ],
+)
+def test_means_and_gradients(masks, of_itself):
+    torch.manual_seed(1)
+    ours = Attention(UNITS, HEADS).double()
+    plain = nn.MultiheadAttention(UNITS, HEADS, batch_first=True).double()
+    plain.load_state_dict(ours.state_dict())
+    with torch.no_grad():
+        for parameter in (*ours.parameters(), *plain.parameters()):
+            parameter.copy_(torch.sin(torch.arange(parameter.numel())).view_as(parameter))
+    read = torch.randn(PAIRS, READ, UNITS, dtype=torch.double, requires_grad=True)
+    written = read if of_itself else torch.randn(PAIRS, READ, UNITS, dtype=torch.double)
+    found, expected = (
+        of(written, read, read, need_weights=False, **masks)[0] for of in (ours, plain)
+    )
+    torch.testing.assert_close(found, expected)
+    gradients = (
+        torch.autograd.grad(of.square().sum(), (read, *network.parameters()))
+        for of, network in ((found, ours), (expected, plain))
+    )
+    torch.testing.assert_close(*gradients)
