@@ -23,6 +23,7 @@ from moses_feature.cslm.ngrams import Ngrams, Text
 from moses_feature.cslm.scorer import VOCABULARY
 from moses_feature.cslm.settings import LM_ARCHITECTURE, LmData, LmSettings, LmSizes
 from moses_feature.moses.lines import LineReader
+from moses_feature.networks.dropout import Dropout
 from moses_feature.networks.files import ModelFiles, write_model_files
 from moses_feature.networks.softmax import word_terms
 from moses_feature.networks.vocabulary import Vocabulary
@@ -48,7 +49,7 @@ class FeedForwardLM(nn.Module):
     def __init__(self, sizes: LmSizes, words: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.sizes = sizes
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.projection = nn.Embedding(words, sizes.projection)
         self.first = nn.Linear(sizes.positions * sizes.projection, sizes.first)
         self.second = nn.Linear(sizes.first, sizes.second)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from moses_feature.networks.dropout import Dropout
 from moses_feature.networks.pair_network import PairNetwork, draw_weights
 from moses_feature.networks.recurrence import decoder_states, encoder_states, unit_states
 from moses_feature.networks.softmax import word_terms
@@ -40,7 +41,7 @@ class EncoderDecoder(PairNetwork):
         hidden, embedding, maxout, rank = sizes.hidden, sizes.embedding, sizes.maxout, sizes.rank
         products = sizes.products * hidden
         self.sizes = sizes
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.source_embedding = nn.Embedding(source_words, embedding)
         self.target_embedding = nn.Embedding(target_words, embedding, padding_idx=END)
         # The rows of a product of size 3 H belong to z, r and the candidate state, in this order.

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from moses_feature.networks.computation import ROWS, Computation
+from moses_feature.networks.dropout import Dropout
 from moses_feature.networks.output_layer import OutputLayer, OutputWeights
 from moses_feature.networks.pair_network import PairNetwork
 from moses_feature.networks.phrases import Level, Phrases, phrases_of
@@ -47,7 +48,7 @@ class FeedForwardNetwork(PairNetwork):
     ) -> None:
         super().__init__()
         self.sizes = sizes
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.source_embedding = nn.Embedding(source_words, sizes.embedding)
         self.hidden = nn.Linear(sizes.positions * sizes.embedding, sizes.hidden)
         self.second = nn.Linear(sizes.hidden, sizes.rank)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from moses_feature.networks.dropout import Dropout
 from moses_feature.networks.pair_network import PairNetwork, draw_weights
 from moses_feature.networks.recurrence import encoder_states
 from moses_feature.networks.softmax import word_terms
@@ -43,7 +44,7 @@ class RnnSearch(PairNetwork):
         super().__init__()
         hidden, embedding, maxout = sizes.hidden, sizes.embedding, sizes.maxout
         self.sizes = sizes
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.source_embedding = nn.Embedding(source_words, embedding)
         self.target_embedding = nn.Embedding(target_words, embedding, padding_idx=END)
         # The rows of a product of size 3 H belong to z, r and the candidate state, in this order.

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from moses_feature.networks.dropout import Dropout
 from moses_feature.networks.pair_network import PairNetwork
 from moses_feature.networks.softmax import word_terms
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_sample import WordSample
 from moses_feature.transformer.attention import Attention
-from moses_feature.transformer.dropout import Dropout
 from moses_feature.transformer.settings import TransformerSizes, waves
 
 
@@ -41,7 +41,7 @@ class Transformer(PairNetwork):
         self.sizes = sizes
         units = sizes.units
         given: dict[str, Any] = {"dropout": dropout, "batch_first": True, "norm_first": True}
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.source_embedding = nn.Embedding(source_words, units)
         self.encoder = nn.TransformerEncoder(
             nn.TransformerEncoderLayer(units, sizes.heads, sizes.inner, **given),

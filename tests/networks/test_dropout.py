@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from moses_feature.transformer.dropout import Dropout
+from moses_feature.networks.dropout import Dropout
 from moses_feature.transformer.network import Transformer
 from moses_feature.transformer.settings import TransformerSizes
 
@@ -39,7 +39,7 @@ def test_components_are_dropped_independently(width):
 def test_neither_threads_nor_the_type_decide_what_is_dropped(dtype, monkeypatch):
     alone = dropped(0.3, (40, 50))
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    monkeypatch.setattr("moses_feature.transformer.dropout.FEWEST", 1)
+    monkeypatch.setattr("moses_feature.networks.dropout.FEWEST", 1)
     found = dropped(0.3, (40, 50), dtype=dtype)
     assert torch.equal(found, alone.to(dtype))
 
