@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from moses_feature.networks.architectures import PairSizes
 from moses_feature.networks.direction import FORWARD, Direction
@@ -47,6 +47,9 @@ class SentenceSettings(TrainingSettings):
             )
 
 
+SubwordsFrom = Literal["each", "both"]
+
+
 @dataclass(frozen=True)
 class SentenceData:
     """The data to train a network for sentences on.
@@ -62,7 +65,8 @@ class SentenceData:
             Moses' training leaves it (`aligned.grow-diag-final-and`), for guided alignment.
         subwords: the pieces of words, by side, that the network reads and writes in place of
             words; None for words. With them there is no shortlist.
-        shared_subwords: whether both sides have the same pieces, learnt from both texts.
+        subwords_from: the text that the pieces of a side are learnt from: each side's own, or both
+            together, so that both sides have the same pieces and a Transformer one embedding.
     """
 
     source: str
@@ -73,4 +77,4 @@ class SentenceData:
     direction: Direction = FORWARD
     word_alignment: str | None = None
     subwords: int | None = None
-    shared_subwords: bool = False
+    subwords_from: SubwordsFrom = "each"

@@ -92,7 +92,7 @@ Sides = tuple[PieceVocabulary, PieceVocabulary]
 
 def learnt_pieces(data: SentenceData, count: int) -> Sides:
     """Learn the pieces of each side from its text."""
-    if data.shared_subwords:
+    if data.subwords_from == "both":
         of_both = _pieces_of(count, data.source, data.target)
         return of_both, of_both
     read, written = data.direction.texts(data.source, data.target)

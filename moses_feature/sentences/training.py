@@ -131,8 +131,6 @@ LinkedPairs = tuple[PhraseData, Links | None]
 
 
 def _read(data: SentenceData, settings: SentenceSettings) -> tuple[LinkedPairs, Json]:
-    if data.shared_subwords and data.subwords is None:
-        raise UsageError("--shared-subwords are subwords: give --subwords")
     if settings.bpe_dropout and data.subwords is None:
         raise UsageError("--bpe-dropout leaves out merges of subwords: give --subwords")
     if settings.bpe_dropout and data.word_alignment is not None:

@@ -41,7 +41,7 @@ def train(run, *options, exit_code=0):
 def test_it_learns_to_translate(run):
     """Words that it never saw together; their pieces make words again."""
     recipe = ("--updates", 1200, "--evaluate-every", 300, "--warmup", 50, "--dropout", 0)
-    train(run, "m", *TRANSFORMER, *recipe)
+    train(run, "m", *TRANSFORMER, *recipe, "--subwords", 360)
     generator = np.random.default_rng(2)
     lengths = generator.integers(2, 5, 50)
     text = [" ".join(generator.permutation(WORDS)[:n].astype(str)) for n in lengths]
@@ -62,7 +62,7 @@ def test_a_resumed_run_ends_with_the_same_bytes(run, tmp_path):
 
 @pytest.mark.parametrize("options", [TRANSFORMER, (*RNNSEARCH, *QUICK)])
 def test_both_sides_share_their_subwords(run, tmp_path, options):
-    options = (*options, "--shared-subwords", "--evaluate-every", 2)
+    options = (*options, "--subwords-from", "both", "--evaluate-every", 2)
     for name, steps in {"whole": (4,), "parts": (2, 4)}.items():
         for updates in steps:
             resume = ("--resume",) if updates != steps[0] else ()
@@ -79,9 +79,20 @@ def test_both_sides_share_their_subwords(run, tmp_path, options):
         assert (weights["source_embedding.weight"] != weights["target_embedding.weight"]).any()
 
 
-def test_only_subwords_are_shared(run):
-    done = train(run, "m", *RNNSEARCH, "--shared-subwords", exit_code=2)
-    assert "--shared-subwords are subwords: give --subwords" in done.stderr
+def test_words_are_not_shared(run):
+    both = ("--subwords-from", "both")
+    done = train(run, "m", *RNNSEARCH, *both, exit_code=2)
+    assert "--subwords-from says what subwords are learnt from: give --subwords" in done.stderr
+    other = (*TRANSFORMER, "--subwords", 0)
+    train(run, "m", *other, *both, exit_code=2)
+    train(run, "m", *other, "--updates", 1)
+
+
+def test_each_side_may_have_subwords_of_its_own(run):
+    train(run, "m", *TRANSFORMER, "--subwords-from", "each", "--updates", 1)
+    model = SentenceModel(Path("m"))
+    assert b"W" not in model.source.shortlist
+    assert b"W" in model.target.shortlist
 
 
 def test_the_recipe_is_the_default_of_a_transformer(run):
@@ -152,7 +163,7 @@ def test_phrase_tables_are_scored_in_pieces(run, options):
 
 
 def test_the_damage_of_pieces_is_found(run, tmp_path):
-    train(run, "m", *TRANSFORMER, "--updates", 2)
+    train(run, "m", *TRANSFORMER, "--subwords-from", "each", "--updates", 2)
     source, target = (tmp_path / "m" / f"{side}.pieces" for side in ("source", "target"))
     kept = source.read_bytes()
     source.write_bytes(target.read_bytes())
@@ -182,4 +193,4 @@ def test_what_does_not_go_together(run):
     ):
         assert message in train(run, "m", *TRANSFORMER, *options, exit_code=2).stderr
     too_many = train(run, "m", *TRANSFORMER, "--subwords", 9000, exit_code=1).stderr
-    assert "source: expected a text with enough words for 9000 subwords" in too_many
+    assert "source, target: expected a text with enough words for 9000 subwords" in too_many

@@ -67,8 +67,8 @@ SHARE = FiniteRange(0, 1)
 FLAG = click.BOOL
 WORDS: Mapping[click.ParamType[Any], str] = {
     FLAG: "binary-lm estimate filter-tables force hierarchical json no-unknown normalised osm "
-    "per-word raw resume reverse right-to-left same-table shared-subwords source-unknown tokens "
-    "with-alignment with-segmentation",
+    "per-word raw resume reverse right-to-left same-table source-unknown tokens with-alignment "
+    "with-segmentation",
     READ: "alignment binary-path constraint dev dev-reference documents general held-out-text "
     "in-domain init leave-one-out lists lm lm-text phrases-of reference source source-text "
     "target target-text test test-reference token",
@@ -98,7 +98,7 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     ANY_NUMBER: "least perplexity ratio temperature weight",
     click.STRING: "algorithm aligner architecture bound case decoder device dtype escaped fixed "
     "format frequency heuristic host kind metric moses moses-options optimizer phrase preset prune "
-    "ray reordering scoring-dtype shard side significance smoothing source-language "
+    "ray reordering scoring-dtype shard side significance smoothing source-language subwords-from "
     "table-name target-language unit xml-input",
 }
 """The options of all commands, without their dashes, by the type of their values."""

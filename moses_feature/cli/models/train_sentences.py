@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 
@@ -30,7 +30,7 @@ from moses_feature.networks.architectures import RNNSEARCH, TRANSFORMER
 from moses_feature.networks.direction import Direction
 from moses_feature.rnnsearch.settings import SEARCH_PRESETS, SearchSizes
 from moses_feature.runtime.errors import UsageError
-from moses_feature.sentences.settings import SentenceData, SentenceSettings
+from moses_feature.sentences.settings import SentenceData, SentenceSettings, SubwordsFrom
 from moses_feature.transformer.settings import TRANSFORMER_PRESETS, TransformerSizes
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 DEFAULTS = SentenceSettings()
 RECIPE = {
     "subwords": 8000,
+    "subwords_from": "both",
     "batch_size": 128,
     "warmup": 600,
     "label_smoothing": 0.1,
@@ -66,7 +67,7 @@ class SentenceOptions:
     size: SizeOptions
     run: SentenceSettings
     subwords: int | None
-    shared_subwords: bool
+    subwords_from: SubwordsFrom
     shortlist: int
     min_count: int
     longest: int
@@ -84,6 +85,8 @@ class SentenceOptions:
                     name: TO_THE_END[name] for name in TO_THE_END.keys() - {*typed(TO_THE_END)}
                 }
         given["subwords"] = given["subwords"] or None
+        if typed(["subwords_from"]) and given["subwords"] is None:
+            raise UsageError("--subwords-from says what subwords are learnt from: give --subwords")
         given["bpe_dropout"] = given["bpe_dropout"] or None
         size = SizeOptions.from_options(given, SearchSizes, TransformerSizes)
         direction = take(Direction, given)
@@ -102,7 +105,7 @@ class SentenceOptions:
 
     def data(self, source: str, target: str) -> SentenceData:
         """Return the data to train on."""
-        names = ["shortlist", "min_count", "longest", "direction", "subwords", "shared_subwords"]
+        names = ["shortlist", "min_count", "longest", "direction", "subwords", "subwords_from"]
         given = {name: getattr(self, name) for name in names}
         return SentenceData(source, target, word_alignment=self.alignment, **given)
 
@@ -115,7 +118,7 @@ sentence_options = OptionGroup(
         "architecture",
         "RNNsearch, or a Transformer (Vaswani et al. 2017), whose defaults are those of RNNsearch "
         "but for --"
-        + ", --".join(f"{name.replace('_', '-')} {value:g}" for name, value in RECIPE.items())
+        + ", --".join(f"{name.replace('_', '-')} {value}" for name, value in RECIPE.items())
         + f", a learning rate of {RATE_TIMES_UNITS} / units and, with --updates, --epochs or "
         f"--minutes, --cooldown {COOLDOWN['cooldown']} without annealing and without patience.",
         default=RNNSEARCH,
@@ -148,9 +151,11 @@ sentence_options = OptionGroup(
         within=WholeRange(0, MOST_SUBWORDS),
     ),
     option(
-        "shared-subwords",
-        "Learn the subwords from both texts, the same for both sides; a Transformer has one "
-        "embedding for both, too.",
+        "subwords-from",
+        "Learn the subwords of each side from its own text, or from both, so that both sides have "
+        "the same, and a Transformer one embedding for both.",
+        default="each",
+        within=get_args(SubwordsFrom),
     ),
     option(
         "bpe-dropout",
