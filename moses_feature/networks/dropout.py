@@ -85,7 +85,7 @@ class _Dropped(Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, p: float) -> Tensor:
         seeds = torch.randint(1 << 32, (2,)).tolist()
-        ctx.given = tuple(map(U, seeds)), U(round(p * (1 << 32)))
+        ctx.given = tuple(map(U, seeds)), U(min(round(p * (1 << 32)), (1 << 32) - 1))
         return _dropped(values, *ctx.given)
 
     @staticmethod

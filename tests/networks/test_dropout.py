@@ -65,6 +65,10 @@ def test_nothing_is_dropped_outside_training_or_without_a_share():
     torch.testing.assert_close(Dropout(0.0)(x), x)
 
 
+def test_almost_everything_is_dropped():
+    assert (dropped(1 - 1e-12, (30, 40)) == 0).all()
+
+
 def test_every_dropout_of_a_transformer_is_compiled():
     sizes = TransformerSizes(units=8, inner=8, heads=2, encoder_layers=1, decoder_layers=1)
     network = Transformer(sizes, 9, 9, dropout=0.25)
