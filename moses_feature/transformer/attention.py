@@ -44,6 +44,26 @@ class Attention(nn.MultiheadAttention):
         else:
             (queries,) = self._by_head(functional.linear(query, weight[:units], bias[:units]))
             keys, values = self._by_head(functional.linear(key, weight[units:], bias[units:]))
+        with torch.autocast(query.device.type, enabled=False):
+            shares = self._shares(queries, keys, attn_mask, key_padding_mask)
+        means = torch.bmm(shares.to(values.dtype), values)
+        together = means.view(len(query), self.num_heads, -1, self.head_dim).transpose(1, 2)
+        return self.out_proj(together.flatten(2)), None
+
+    def _shares(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+    ) -> Tensor:
+        """Return the share (B H, M, N) of each key, in float32 at least.
+
+        A number that is added to all energies of a query changes nothing, so that nothing keeps it
+        small: in bfloat16 it grew, by what is rounded, until no digit was left for the differences.
+        """
+        wide = torch.promote_types(queries.dtype, torch.float32)
+        queries, keys = queries.to(wide), keys.to(wide)
         mask = queries.new_zeros(())
         if attn_mask is not None:
             mask = mask + _added(attn_mask, queries)
@@ -51,9 +71,7 @@ class Attention(nn.MultiheadAttention):
             of_each = _added(key_padding_mask, queries)[:, None, None]  # (B, 1, 1, N)
             mask = mask + of_each.expand(-1, self.num_heads, -1, -1).flatten(0, 1)
         energies = torch.baddbmm(mask, queries, keys.transpose(1, 2), alpha=self.head_dim**-0.5)
-        means = torch.bmm(torch.softmax(energies, 2), values)
-        together = means.view(len(query), self.num_heads, -1, self.head_dim).transpose(1, 2)
-        return self.out_proj(together.flatten(2)), None
+        return torch.softmax(energies, 2)
 
     def _by_head(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Return parts (B H, ·, W) of rows (B, ·, D each)."""

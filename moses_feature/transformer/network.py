@@ -158,8 +158,10 @@ def _first_head(
     """
     units, width = attention.embed_dim, attention.head_dim
     weight, bias = attention.in_proj_weight, attention.in_proj_bias
-    query = functional.linear(queries, weight[:width], bias[:width])
     of_keys = slice(units, units + width)
-    key = functional.linear(keys, weight[of_keys], bias[of_keys])
-    energy = torch.bmm(query, key.transpose(1, 2)) / math.sqrt(width)
+    with torch.autocast(queries.device.type, enabled=False):  # see `Attention`
+        queries, keys = queries.to(weight.dtype), keys.to(weight.dtype)
+        query = functional.linear(queries, weight[:width], bias[:width])
+        key = functional.linear(keys, weight[of_keys], bias[of_keys])
+        energy = torch.bmm(query, key.transpose(1, 2)) / math.sqrt(width)
     return torch.log_softmax(energy.masked_fill(padding[:, None], -torch.inf), 2)

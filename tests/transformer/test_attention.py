@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from moses_feature.transformer.attention import Attention
+from moses_feature.transformer.network import _first_head
 
 UNITS, HEADS, PAIRS, READ = 12, 3, 4, 7
 PADDING = torch.arange(READ) > torch.tensor([6, 2, 4, 0])[:, None]
@@ -43,3 +44,27 @@ def test_means_and_gradients(masks, of_itself):
         for of, network in ((found, ours), (expected, plain))
     )
     torch.testing.assert_close(*gradients)
+
+
+def test_what_is_added_to_all_energies_does_not_hide_their_differences():
+    """Energies of about 1,000 that differ by 1: bfloat16 knows only each eighth number there."""
+    attention = Attention(4, 1)
+    with torch.no_grad():
+        attention.in_proj_weight.copy_(torch.eye(4).repeat(3, 1))
+        attention.in_proj_bias.zero_()[4:8] = 64
+        attention.out_proj.weight.copy_(torch.eye(4))
+    rows = torch.tensor([[[8.0, 8.0, 8.0, 7.0], [0.25, 0.0, 0.0, 0.0], [0.0, 0.5, 0.0, 0.0]]])
+    exact, _ = attention(rows, rows, rows)
+    with torch.autocast("cpu", torch.bfloat16):
+        short, _ = attention(rows, rows, rows)
+    torch.testing.assert_close(short.float(), exact, rtol=0.02, atol=0.02)
+
+
+def test_alignments_are_not_of_short_products():
+    torch.manual_seed(1)
+    attention = Attention(UNITS, HEADS)
+    read, written = torch.randn(PAIRS, READ, UNITS), torch.randn(PAIRS, 3, UNITS)
+    expected = _first_head(attention, written, read, PADDING)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = _first_head(attention, written, read, PADDING)
+    assert torch.equal(found, expected)
