@@ -46,6 +46,18 @@ def test_means_and_gradients(masks, of_itself):
     torch.testing.assert_close(*gradients)
 
 
+def test_the_bias_of_keys_is_not_learnt():
+    torch.manual_seed(1)
+    attention, rows = Attention(UNITS, HEADS), torch.randn(PAIRS, READ, UNITS)
+    for query in (rows, rows[:, :3]):
+        attention.zero_grad()
+        attention(query, rows, rows)[0].square().sum().backward()
+        of_queries, of_keys, of_values = attention.in_proj_bias.grad.chunk(3)
+        assert not of_keys.any()
+        assert of_queries.all()
+        assert of_values.all()
+
+
 def test_what_is_added_to_all_energies_does_not_hide_their_differences():
     """Energies of 1,024, 1,026 and 1,028: bfloat16 has every eighth number there."""
     attention = Attention(4, 1)
