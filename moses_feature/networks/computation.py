@@ -65,7 +65,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 def array_of(tensor: Tensor) -> NDArray[Any]:
-    """Return the contiguous array of a tensor's numbers; of bfloat16, their bits."""
+    """Return a tensor's numbers, of bfloat16 their bits; a copy unless they are contiguous."""
     tensor = tensor.contiguous()
     return tensor.view(torch.int16 if tensor.dtype == torch.bfloat16 else tensor.dtype).numpy()
 

@@ -261,7 +261,7 @@ def add_exps(logits: Floats32, bias: Floats32, top: Floats32, total: Floats32) -
     for row in range(len(logits)):
         own = logits[row]
         _raise_top(top, total, row, _add(bias, own))
-        total[row] += _sum_of_exps(own, top[row])
+        total[row] += sum_of_exps(own, top[row])
 
 
 @exact
@@ -306,7 +306,7 @@ def add_exps_of_most(
                 _keep_best(own[run], first + start, best[row], best_word[row])
             highest = max(highest, highest_of_run)
         _raise_top(top, total, row, highest)
-        total[row] += _sum_of_exps(own, top[row])
+        total[row] += sum_of_exps(own, top[row])
 
 
 @exact
@@ -328,7 +328,7 @@ def _raise_top(top: Floats32, total: Floats32, row: int, highest: np.float32) ->
 
 
 @exact
-def _sum_of_exps(x: Floats32, shift: np.float32) -> np.float32:
+def sum_of_exps(x: Floats32, shift: np.float32) -> np.float32:
     """Return the sum of exp(x - shift), where shift >= x; x is overwritten."""
     for k in range(len(x)):
         x[k] = _exp_of_low(x[k] - shift)

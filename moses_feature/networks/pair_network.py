@@ -79,7 +79,7 @@ class PairNetwork(nn.Module):
         """Draw the initial weights."""
 
     def share_embeddings(self) -> None:
-        """Make the embeddings of both sides, whose words are the same, one; not of all networks."""
+        """Tie the embeddings of both sides, whose words are the same; does nothing if it cannot."""
 
 
 def network_of(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -178,6 +178,66 @@ def learn_pieces(words: Iterable[bytes], count: int, path: str) -> PieceVocabula
             bad,
         )
     return of_model(model.getvalue())
+
+
+def restricted(vocabulary: PieceVocabulary, used: Collection[int]) -> PieceVocabulary:
+    """Return the same pieces, of which words are split into used ones and single characters alone.
+
+    A network learns nothing about pieces of both languages that the text of one of them does not
+    have (`--vocabulary` of Sennrich's subword-nmt); and words of the other language are told by
+    their many pieces.
+    """
+    unused = {
+        number
+        for number, piece in enumerate(vocabulary.shortlist, len(SYMBOLS))
+        if number not in used
+        and not vocabulary.is_byte(number)
+        and len(piece.decode(errors="ignore")) > 1
+    }
+    return PieceVocabulary(vocabulary.shortlist, _marked(vocabulary.model, unused))
+
+
+def are_shared(source: Vocabulary, target: Vocabulary) -> bool:
+    """Return whether both sides have the same pieces."""
+    of_both = isinstance(source, PieceVocabulary) and isinstance(target, PieceVocabulary)
+    return of_both and source.shortlist == target.shortlist
+
+
+_PIECE, _UNUSED = 0x0A, b"\x18\x05"
+"""Of `sentencepiece_model.proto`: the tag of a piece, and its type if no word is split into it."""
+
+
+def _marked(model: bytes, unused: Collection[int]) -> bytes:
+    """Return a model of sentencepiece with some pieces marked as unused, by their numbers."""
+    parts: list[bytes] = []
+    place = number = 0
+    while model[place] == _PIECE:
+        length, first = _number_at(model, place + 1)
+        place = first + length
+        piece = model[first:place] + (_UNUSED if number in unused else b"")
+        parts += [bytes([_PIECE]), _as_bytes(len(piece)), piece]
+        number += 1
+    return b"".join(parts) + model[place:]
+
+
+def _number_at(message: bytes, place: int) -> tuple[int, int]:
+    """Return a number of a protocol buffer, 7 bits a byte, and the place behind it."""
+    number = shift = 0
+    while True:
+        byte = message[place]
+        number |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return number, place
+
+
+def _as_bytes(number: int) -> bytes:
+    """Return such a number as bytes."""
+    found = bytearray()
+    while number >= 0x80:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])
 
 
 def _reason(message: str) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function
+from torch.autograd.graph import increment_version
 
 from moses_feature.networks import softmax_kernels
 from moses_feature.networks.computation import array_of, in_threads
@@ -88,7 +89,7 @@ class _WordTerms(Function):
         of_word, of_norm, *of_means = (zeros if of is None else of for of in gradients)
         of_mean = torch.stack(of_means).sum(0) if of_means else zeros
         given = of_norm - of_word - of_mean, of_mean / len(weight), words, of_word
-        d_bias = _turn(logits, log_norms, *given).to(ctx.bias_type)
+        d_bias = _to_gradient(logits, log_norms, *given).to(ctx.bias_type)
         d_weight = torch.mm(logits.t(), features).to(ctx.bias_type)
         return torch.mm(logits, weight), d_weight, d_bias, None, None
 
@@ -108,8 +109,8 @@ def _logits(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 Kernel = Callable[..., None]
 COMPILED: dict[torch.dtype, tuple[Kernel, Kernel]] = {
-    torch.float32: (softmax_kernels.log_norms, softmax_kernels.turn),
-    torch.bfloat16: (softmax_kernels.short_log_norms, softmax_kernels.turn_short),
+    torch.float32: (softmax_kernels.log_norms, softmax_kernels.to_gradient),
+    torch.bfloat16: (softmax_kernels.short_log_norms, softmax_kernels.short_to_gradient),
 }
 """What computes log Z and the gradient on a CPU, by the type of the logits."""
 FEWEST_ROWS = 64
@@ -127,12 +128,12 @@ def _log_norms(logits: Tensor) -> Tensor:
     return found
 
 
-def _turn(logits: Tensor, *by_row: Tensor) -> Tensor:
+def _to_gradient(logits: Tensor, *by_row: Tensor) -> Tensor:
     """Turn logits into their gradient, and return its sum (V,).
 
     Args:
         logits: (N, V), overwritten.
-        by_row: log_norms, of_all, constant, words and of_word; see `softmax_kernels.turn`.
+        by_row: log_norms, of_all, constant, words and of_word; see `softmax_kernels.to_gradient`.
     """
     if not _is_compiled(logits):
         log_norms, of_all, constant, words, of_word = by_row
@@ -147,7 +148,9 @@ def _turn(logits: Tensor, *by_row: Tensor) -> Tensor:
         kernel(*(of[rows] for of in arrays), summed)
         return summed
 
-    return torch.from_numpy(sum(in_threads(compute, len(logits), FEWEST_ROWS)))
+    summed = sum(in_threads(compute, len(logits), FEWEST_ROWS))
+    increment_version(logits)  # a second gradient is refused, as that of array operations is
+    return torch.from_numpy(summed)
 
 
 def _is_compiled(logits: Tensor) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.networks.kernels import exp, ordered, sum_of
+from moses_feature.networks.kernels import exp, ordered, sum_of_exps
 from moses_feature.networks.short_floats import shortened, widened
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.compiled import exact
@@ -41,9 +41,7 @@ def _log_norm(own: Floats32) -> np.float32:
     for k in range(len(own)):
         largest = max(largest, ordered(F(own[k]).view(np.int32)))
     top = np.int32(ordered(largest)).view(F)
-    for k in range(len(own)):
-        own[k] = exp(own[k] - top)
-    return F(top + np.log(sum_of(own)))
+    return F(top + np.log(sum_of_exps(own, top)))
 
 
 @exact
@@ -65,7 +63,7 @@ def short_log_norms(logits: Bits, found: Floats32) -> None:
 
 
 @exact
-def _turn(
+def _row_to_gradient(
     own: Floats32,
     log_norm: np.float32,
     of_all: np.float32,
@@ -74,6 +72,7 @@ def _turn(
     of_word: np.float32,
     summed: Floats32,
 ) -> None:
+    """Turn a row of logits (V,) into its gradient; see `to_gradient`."""
     for k in range(len(own)):
         own[k] = of_all * exp(own[k] - log_norm) + constant
     own[word] += of_word
@@ -82,7 +81,7 @@ def _turn(
 
 
 @exact
-def turn(
+def to_gradient(
     logits: Floats32,
     log_norms: Floats32,
     of_all: Floats32,
@@ -104,11 +103,11 @@ def turn(
     """
     for row in range(len(logits)):
         given = log_norms[row], of_all[row], constant[row], words[row], of_word[row]
-        _turn(logits[row], *given, summed)
+        _row_to_gradient(logits[row], *given, summed)
 
 
 @exact
-def turn_short(
+def short_to_gradient(
     logits: Bits,
     log_norms: Floats32,
     of_all: Floats32,
@@ -117,10 +116,10 @@ def turn_short(
     of_word: Floats32,
     summed: Floats32,
 ) -> None:
-    """Turn logits in bfloat16 into their gradient; see `turn`."""
+    """Turn logits in bfloat16 into their gradient; see `to_gradient`."""
     own = np.empty(logits.shape[1], dtype=np.float32)
     for row in range(len(logits)):
         widen(logits[row], own)
         given = log_norms[row], of_all[row], constant[row], words[row], of_word[row]
-        _turn(own, *given, summed)
+        _row_to_gradient(own, *given, summed)
         shorten(own, logits[row])

@@ -24,7 +24,7 @@ from moses_feature.networks.files import (
     write_model_files,
 )
 from moses_feature.networks.pair_network import PairNetwork, network_of
-from moses_feature.networks.pieces import PieceVocabulary
+from moses_feature.networks.pieces import PieceVocabulary, are_shared
 from moses_feature.networks.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
 from moses_feature.runtime.errors import FormatError
 from moses_feature.runtime.files import Json
@@ -140,6 +140,8 @@ def load_model(directory: Path) -> PhraseModel:
     check_weights(directory / WEIGHTS, files.weights, shapes)
     weights = {name: torch.tensor(array) for name, array in files.weights.items()}
     network.load_state_dict(weights, assign=True)
+    if are_shared(source, target):
+        network.share_embeddings()
     escaped = member(files.config, "escaped", bool, directory / CONFIG, "a model")
     direction = Direction.of_config(files.config, directory / CONFIG)
     digest = files.pair_digest()

@@ -19,6 +19,7 @@ from moses_feature.moses.words import WordOptions
 from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.networks.pair_network import begin_with_frequencies, network_of
 from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.pieces import are_shared
 from moses_feature.networks.vocabulary import END, Vocabulary
 from moses_feature.networks.word_sample import WordSample, WordSampler
 from moses_feature.phrases.model import PhraseModel, save_model
@@ -152,7 +153,7 @@ class PhraseObjective:
             self._samples = WordSampler(counts, settings.sample, settings.seed, device)
         words = len(data.source), len(data.target)
         self._network = network_of(settings.sizes, *words, settings.dropout).train()
-        if data.source is data.target:
+        if are_shared(data.source, data.target):
             self._network.share_embeddings()
         self._network.initialise(torch.Generator().manual_seed(settings.seed))
         if self.norm_penalty:

@@ -63,8 +63,8 @@ class SentenceData:
         direction: the direction in which the pairs are read and written.
         word_alignment: a file with the links of a pair on each line, source and target place, as
             Moses' training leaves it (`aligned.grow-diag-final-and`), for guided alignment.
-        subwords: the pieces of words, by side, that the network reads and writes in place of
-            words; None for words. With them there is no shortlist.
+        subwords: the number of pieces, of a side or of both, that the network reads and writes in
+            place of words; None for words. With them there is no shortlist.
         subwords_from: the text that the pieces of a side are learnt from: each side's own, or both
             together, so that both sides have the same pieces and a Transformer one embedding.
     """

@@ -35,6 +35,7 @@ from moses_feature.training.trainer import NO_CONTROL, RunControl
 
 logger = logging.getLogger(__name__)
 
+OF_SIDES = {"each": "each side", "both": "both sides"}
 GUIDANCE = 0.5
 """The weight of the alignments' cross-entropy (nats per word) in the loss."""
 
@@ -159,7 +160,9 @@ def _read(data: SentenceData, settings: SentenceSettings) -> tuple[LinkedPairs, 
         "%d different sentence pairs%s; %s",
         len(collection),
         f" ({', '.join(notes)})" if notes else "",
-        shortlists if pieces is None else f"{data.subwords} subwords a side",
+        shortlists
+        if pieces is None
+        else f"{data.subwords} subwords of {OF_SIDES[data.subwords_from]}",
     )
     source, target = shortlists.source, shortlists.target
     limits = settings.held_out, settings.held_out_limit, settings.seed

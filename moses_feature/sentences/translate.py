@@ -179,7 +179,8 @@ def ensemble(directories: Sequence[Path]) -> tuple[SentenceModel, EmptyPrefixes]
         ):
             raise MosesFeatureError(
                 f"{directory}: expected the words and the direction of {directories[0]}, found "
-                "others: networks that translate together learn from the same texts"
+                "others: networks that translate together learn from the same texts, with the "
+                "same --subwords and --subwords-from"
             )
     if not others:
         return model, empty

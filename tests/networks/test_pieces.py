@@ -14,6 +14,7 @@ from moses_feature.networks.pieces import (
     PieceVocabulary,
     learn_pieces,
     load_vocabulary,
+    restricted,
 )
 from moses_feature.networks.vocabulary import END, UNKNOWN, Vocabulary
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
@@ -47,6 +48,23 @@ def test_no_word_is_unknown_and_each_comes_back(word):
     assert END not in ids
     assert VOCABULARY.words(ids) == [b"the", word, b"man"]
     assert sum(VOCABULARY.lengths([b"the", word, b"man"])) == len(ids)
+
+
+@pytest.mark.parametrize("number", [10, 340])  # one and two bytes of a protocol buffer
+def test_words_are_split_into_some_pieces_alone(number):
+    vocabulary = learn_pieces([*TEXT, b"x" * number], 341, "text")
+    used = {*vocabulary.ids([b"man", b"walking"])}
+    of_these = restricted(vocabulary, used)
+    assert of_these.shortlist == vocabulary.shortlist
+    assert of_these.digest() != vocabulary.digest()
+    words = [b"man", b"walking", b"homme", b"park", "été".encode(), "漢".encode()]
+    assert [of_these.pieces(word) for word in words[:2]] == [
+        vocabulary.pieces(word) for word in words[:2]
+    ]
+    found = {*of_these.ids(words)} - used
+    assert all(of_these.is_byte(n) or len(of_these.spelling(n).decode()) == 1 for n in found)
+    assert of_these.words(of_these.ids(words)) == words
+    assert of_these.lengths([b"park"]) > vocabulary.lengths([b"park"])
 
 
 @given(st.lists(st.binary(min_size=1, max_size=8), max_size=5))

@@ -97,6 +97,15 @@ def test_compiled_terms_and_gradients(dtype, threads, monkeypatch):
     torch.testing.assert_close(ours[3:], expected[3:], **close)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_there_is_one_gradient(dtype):
+    features = GIVEN[0].detach().to(dtype).requires_grad_()
+    log_probs, _ = word_terms(features, layer(*GIVEN[1:]).to(dtype), WORDS)
+    log_probs.sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        log_probs.sum().backward()
+
+
 def test_a_number_that_is_none_stays_one():
     features = torch.tensor([[1.0, 2.0], [torch.nan, 1.0], [torch.inf, 1.0]])
     log_probs, log_norms = word_terms(features, torch.nn.Linear(2, 20), WORDS[:3])

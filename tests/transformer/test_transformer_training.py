@@ -70,13 +70,22 @@ def test_both_sides_share_their_subwords(run, tmp_path, options):
     whole, parts = (tmp_path / name / "model.safetensors" for name in ("whole", "parts"))
     assert whole.read_bytes() == parts.read_bytes()
     model = SentenceModel(tmp_path / "whole")
-    assert model.source == model.target
+    assert model.source.shortlist == model.target.shortlist
     assert {b"w", b"W"} <= {*model.source.shortlist}  # letters of either side
     weights = load_file(whole)
     if options[1] == "transformer":
         assert (weights["source_embedding.weight"] == weights["output_words.weight"]).all()
     else:
         assert (weights["source_embedding.weight"] != weights["target_embedding.weight"]).any()
+
+
+def test_a_model_of_the_other_direction_is_found_out(run):
+    """Though both sides have the same pieces."""
+    train(run, "m", *TRANSFORMER, "--subwords", 360, "--subwords-from", "both", "--updates", 1)
+    text = Path("target").read_bytes()
+    refused = run("model", "translate", "m", stdin=text, exit_code=1).stderr
+    assert "it is of these two the other way round" in refused
+    run("model", "translate", "m", stdin=Path("source").read_bytes()[:300])
 
 
 def test_words_are_not_shared(run):
@@ -110,7 +119,7 @@ def test_the_recipe_is_the_default_of_a_transformer(run):
     ]
     assert [config[name] for name in names] == [128, 600, 0.3, 0.7, 1.0, 0.3, 0]
     assert config["learning_rate"] == 0.5 / 24
-    assert "300 subwords a side" in done.stderr
+    assert "300 subwords of both sides" in done.stderr
     warm = ("--cooldown", 0, "--updates", 2, "--optimizer", "adadelta")
     train(run, "n", *SMALL, "--architecture", "transformer", "--subwords", 0, *warm)
     assert not Path("n/source.pieces").exists()

@@ -145,8 +145,8 @@ sentence_options = OptionGroup(
     ),
     option(
         "subwords",
-        "Read and write N pieces of words a side, learnt by byte-pair encoding, in place of a "
-        "shortlist: no word is unknown. 0 for whole words.",
+        "Read and write N pieces of words, learnt by byte-pair encoding, in place of a shortlist: "
+        "no word is unknown. 0 for whole words.",
         default=0,
         within=WholeRange(0, MOST_SUBWORDS),
     ),
