@@ -184,8 +184,8 @@ def restricted(vocabulary: PieceVocabulary, used: Collection[int]) -> PieceVocab
     """Return the same pieces, of which words are split into used ones and single characters alone.
 
     A network learns nothing about pieces of both languages that the text of one of them does not
-    have (as Sennrich's subword-nmt does, given a vocabulary); and words of the other language are told by
-    their many pieces.
+    have (Sennrich's subword-nmt does the same, given a vocabulary); and words of the other language
+    are told by their many pieces.
     """
     unused = {
         number
