@@ -35,7 +35,6 @@ from moses_feature.training.trainer import NO_CONTROL, RunControl
 
 logger = logging.getLogger(__name__)
 
-OF_SIDES = {"each": "each side", "both": "both sides"}
 GUIDANCE = 0.5
 """The weight of the alignments' cross-entropy (nats per word) in the loss."""
 
@@ -160,9 +159,7 @@ def _read(data: SentenceData, settings: SentenceSettings) -> tuple[LinkedPairs, 
         "%d different sentence pairs%s; %s",
         len(collection),
         f" ({', '.join(notes)})" if notes else "",
-        shortlists
-        if pieces is None
-        else f"{data.subwords} subwords of {OF_SIDES[data.subwords_from]}",
+        shortlists if pieces is None else f"{data.subwords} subwords from {data.subwords_from}",
     )
     source, target = shortlists.source, shortlists.target
     limits = settings.held_out, settings.held_out_limit, settings.seed

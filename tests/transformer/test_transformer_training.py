@@ -119,7 +119,7 @@ def test_the_recipe_is_the_default_of_a_transformer(run):
     ]
     assert [config[name] for name in names] == [128, 600, 0.3, 0.7, 1.0, 0.3, 0]
     assert config["learning_rate"] == 0.5 / 24
-    assert "300 subwords of both sides" in done.stderr
+    assert "300 subwords from both" in done.stderr
     warm = ("--cooldown", 0, "--updates", 2, "--optimizer", "adadelta")
     train(run, "n", *SMALL, "--architecture", "transformer", "--subwords", 0, *warm)
     assert not Path("n/source.pieces").exists()
