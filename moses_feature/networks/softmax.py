@@ -88,8 +88,8 @@ class _WordTerms(Function):
         zeros = log_norms.new_zeros(len(words))
         of_word, of_norm, *of_means = (zeros if of is None else of for of in gradients)
         of_mean = torch.stack(of_means).sum(0) if of_means else zeros
-        given = of_norm - of_word - of_mean, of_mean / len(weight), words, of_word
-        d_bias = _to_gradient(logits, log_norms, *given).to(ctx.bias_type)
+        terms = log_norms, of_norm - of_word - of_mean, of_mean / len(weight), of_word
+        d_bias = _to_gradient(logits, words, torch.stack(terms, 1)).to(ctx.bias_type)
         d_weight = torch.mm(logits.t(), features).to(ctx.bias_type)
         return torch.mm(logits, weight), d_weight, d_bias, None, None
 
@@ -128,20 +128,21 @@ def _log_norms(logits: Tensor) -> Tensor:
     return found
 
 
-def _to_gradient(logits: Tensor, *by_row: Tensor) -> Tensor:
+def _to_gradient(logits: Tensor, words: Tensor, terms: Tensor) -> Tensor:
     """Turn logits into their gradient, and return its sum (V,).
 
     Args:
         logits: (N, V), overwritten.
-        by_row: log_norms, of_all, constant, words and of_word; see `softmax_kernels.to_gradient`.
+        words: (N,).
+        terms: (N, 4); see `softmax_kernels.to_gradient`.
     """
     if not _is_compiled(logits):
-        log_norms, of_all, constant, words, of_word = by_row
-        turned = (logits - log_norms[:, None]).exp_().mul_(of_all[:, None]).add_(constant[:, None])
-        turned.scatter_add_(1, words[:, None], of_word[:, None])
+        log_norms, of_all, constant, of_word = terms[:, :, None].unbind(1)
+        turned = (logits - log_norms).exp_().mul_(of_all).add_(constant)
+        turned.scatter_add_(1, words[:, None], of_word)
         logits.copy_(turned)
         return turned.sum(0)
-    kernel, arrays = COMPILED[logits.dtype][1], [array_of(of) for of in (logits, *by_row)]
+    kernel, arrays = COMPILED[logits.dtype][1], [array_of(of) for of in (logits, words, terms)]
 
     def compute(rows: slice) -> Floats32:
         summed = np.zeros(logits.shape[1], dtype=np.float32)

@@ -63,16 +63,9 @@ def short_log_norms(logits: Bits, found: Floats32) -> None:
 
 
 @exact
-def _row_to_gradient(
-    own: Floats32,
-    log_norm: np.float32,
-    of_all: np.float32,
-    constant: np.float32,
-    word: int,
-    of_word: np.float32,
-    summed: Floats32,
-) -> None:
+def _row_to_gradient(own: Floats32, word: int, terms: Floats32, summed: Floats32) -> None:
     """Turn a row of logits (V,) into its gradient; see `to_gradient`."""
+    log_norm, of_all, constant, of_word = terms
     for k in range(len(own)):
         own[k] = of_all * exp(own[k] - log_norm) + constant
     own[word] += of_word
@@ -81,45 +74,24 @@ def _row_to_gradient(
 
 
 @exact
-def to_gradient(
-    logits: Floats32,
-    log_norms: Floats32,
-    of_all: Floats32,
-    constant: Floats32,
-    words: Integers,
-    of_word: Floats32,
-    summed: Floats32,
-) -> None:
+def to_gradient(logits: Floats32, words: Integers, terms: Floats32, summed: Floats32) -> None:
     """Turn logits (N, V) into their gradient: of_all p + constant, and of_word at a word.
 
     Args:
         logits: overwritten.
-        log_norms: (N,) log Z.
-        of_all: (N,) the factor on the probability of every word.
-        constant: (N,) what is added to it.
         words: (N,).
-        of_word: (N,) what is added at this word.
+        terms: (N, 4) log Z, of_all, constant and of_word.
         summed: (V,) the sum over the rows is added to it.
     """
     for row in range(len(logits)):
-        given = log_norms[row], of_all[row], constant[row], words[row], of_word[row]
-        _row_to_gradient(logits[row], *given, summed)
+        _row_to_gradient(logits[row], words[row], terms[row], summed)
 
 
 @exact
-def short_to_gradient(
-    logits: Bits,
-    log_norms: Floats32,
-    of_all: Floats32,
-    constant: Floats32,
-    words: Integers,
-    of_word: Floats32,
-    summed: Floats32,
-) -> None:
+def short_to_gradient(logits: Bits, words: Integers, terms: Floats32, summed: Floats32) -> None:
     """Turn logits in bfloat16 into their gradient; see `to_gradient`."""
     own = np.empty(logits.shape[1], dtype=np.float32)
     for row in range(len(logits)):
         widen(logits[row], own)
-        given = log_norms[row], of_all[row], constant[row], words[row], of_word[row]
-        _row_to_gradient(own, *given, summed)
+        _row_to_gradient(own, words[row], terms[row], summed)
         shorten(own, logits[row])
