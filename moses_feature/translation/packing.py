@@ -52,18 +52,19 @@ class Packer:
         self.members[SYSTEM] = (json.dumps(self._facts(directory), indent=1) + "\n").encode()
 
     def _add(self, path: Path) -> str:
-        """Add a file or a folder; return its name in the archive."""
-        path = path.resolve()
+        """Add a file or a folder; return its name in the archive, for a link that of the link."""
+        named, path = path, path.resolve()
         if path in self._names:
             return self._names[path]
         if not path.exists():
             raise MosesFeatureError(f"{path}: expected a file of the system, found none")
         taken = set(self._names.values())
-        name = f"{FILES}/{path.name}"
+        short = named.name if named.is_symlink() else path.name
+        name = f"{FILES}/{short}"
         number = 1
         while name in taken:
             number += 1
-            name = f"{FILES}/{number}-{path.name}"
+            name = f"{FILES}/{number}-{short}"
         self._names[path] = name
         if path.is_dir():
             found = sorted(of for of in path.rglob("*") if of.is_file() and of.name != CHECKPOINT)

@@ -58,6 +58,19 @@ def test_a_tuned_system_with_models_that_rescore(run, tmp_path, monkeypatch):
     assert (tmp_path / "packed.tar").stat().st_size == pytest.approx(size, abs=20_000)
 
 
+def test_a_file_behind_a_link_has_the_name_of_the_link(run, tmp_path):
+    make_toy(tmp_path / "old", options=3)
+    expected = run("translate", "old/moses.ini", "--tokens", stdin=TEXT).stdout
+    table = Path("old/table0")
+    table.rename(tmp_path / "a table # of old")
+    table.symlink_to(tmp_path / "a table # of old")
+    run("system", "pack", "old/moses.ini", "packed.tar")
+    there = unpacked(Path("packed.tar"), tmp_path / "new")
+    shutil.rmtree("old")
+    assert (there / "files" / table.name).is_file()
+    assert run("translate", there, "--tokens", stdin=TEXT).stdout == expected
+
+
 def test_a_system_of_raw_text(run, tmp_path, monkeypatch):
     pytest.importorskip("sacremoses")
     (tmp_path / "old").mkdir()
