@@ -74,7 +74,7 @@ class Packer:
                 self.members[f"{name}/{file.relative_to(path)}"] = file
             return name
         self.members[name] = path
-        beside = path.with_name(path.name + FEATURES)
+        beside = named.with_name(named.name + FEATURES)
         if beside.is_file():
             self.members[name + FEATURES] = beside
         return name
