@@ -59,7 +59,8 @@ class SentenceData:
             line n of the other.
         shortlist: the number of known words of each side; all others are UNK.
         min_count: the least count of a word in a shortlist, so that UNK occurs, too.
-        longest: pairs with a longer sentence, in words, are left out.
+        longest: pairs with a longer sentence, in words, are left out, and so are those with ten
+            times as many pieces.
         direction: the direction in which the pairs are read and written.
         word_alignment: a file with the links of a pair on each line, source and target place, as
             Moses' training leaves it (`aligned.grow-diag-final-and`), for guided alignment.

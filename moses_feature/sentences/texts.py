@@ -133,6 +133,10 @@ def _pieces_of(count: int, *paths: str) -> PieceVocabulary:
         return learn_pieces(lines, count, ", ".join(paths))
 
 
+MOST_PIECES_A_WORD = 10
+"""Times the most words are the most pieces: one absurd word would lengthen a whole batch."""
+
+
 class SentencePairs:
     """The pairs of two texts, as the network reads and writes them; can be iterated once.
 
@@ -170,9 +174,9 @@ class SentencePairs:
             for source, target, *alignment in parallel_lines(readers, what):
                 pair = tokens(source), tokens(target)
                 links = [self._places(text, pair, readers[-1]) for text in alignment]
-                if all(0 < len(words) <= data.longest for words in pair):
+                sides = data.direction.sides(*pair)
+                if self._fit(sides):
                     self.escaped = self.escaped or any(map(any_escaped, pair))
-                    sides = data.direction.sides(*pair)
                     for read, written in links:
                         self.unlinked += len(read) == 1  # only the link of the two ENDs
                         self.links.add(*self._of_pieces(read, written, sides))
@@ -185,6 +189,15 @@ class SentencePairs:
             self.inputs = [
                 reader.provenance(role) for role, reader in zip(paths, readers, strict=True)
             ]
+
+    def _fit(self, sides: tuple[list[bytes], list[bytes]]) -> bool:
+        """Return whether neither side is empty or too long."""
+        longest = self._data.longest
+        fit = all(0 < len(words) <= longest for words in sides)
+        if not fit or self._pieces is None:
+            return fit
+        both = zip(self._pieces, sides, strict=True)
+        return all(sum(of.lengths(words)) <= MOST_PIECES_A_WORD * longest for of, words in both)
 
     def _of_pieces(
         self, read: Integers, written: Integers, sides: tuple[list[bytes], list[bytes]]

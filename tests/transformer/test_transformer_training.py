@@ -97,6 +97,14 @@ def test_words_are_not_shared(run):
     train(run, "m", *other, "--updates", 1)
 
 
+def test_a_sentence_of_too_many_subwords_is_left_out(run, tmp_path):
+    for name in ("source", "target"):
+        with (tmp_path / name).open("a") as text:
+            text.write("nine " + "9" * 54 + "\n" + "nine " + "9" * 55 + "\n")
+    trained = train(run, "m", *TRANSFORMER, "--updates", 1, "--longest", 6).stderr
+    assert "(1 were empty or too long)" in trained
+
+
 def test_each_side_may_have_subwords_of_its_own(run):
     train(run, "m", *TRANSFORMER, "--subwords-from", "each", "--updates", 1)
     model = SentenceModel(Path("m"))

@@ -173,7 +173,8 @@ sentence_options = OptionGroup(
     shortlist_options(SentenceData, "Words a side"),
     option(
         "longest",
-        "Words of a sentence at most; pairs with a longer one are left out.",
+        "Words of a sentence at most; pairs with a longer one, or with ten times as many subwords, "
+        "are left out.",
         default=SentenceData.longest,
     ),
     alignment_option(),
