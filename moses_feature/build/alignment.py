@@ -19,7 +19,7 @@ from moses_feature.build.settings import Aligner, Heuristic
 from moses_feature.moses.alignments import PLACES
 from moses_feature.runtime.arrays import Flags, Integers
 from moses_feature.runtime.compiled import compiled, part
-from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.errors import MosesFeatureError, install
 from moses_feature.runtime.processes import ObjectProcess
 
 ITERATIONS_OF_FAST_ALIGN = 5
@@ -107,8 +107,8 @@ def align(
     """
     if find_spec("thot") is None:
         raise MosesFeatureError(
-            "word alignment needs a package: pip install 'moses-feature[build]' (or give "
-            "--alignment, links that are there)"
+            f"word alignment needs a package: {install('build')} (or give --alignment, links that "
+            "are there)"
         )
     workers = [
         ObjectProcess(partial(DirectedAligner, source, target, aligner, seed), "a word aligner")

@@ -11,7 +11,7 @@ from typing import Any
 from moses_feature.build.settings import Case
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.system_directory import SYSTEM, WHAT
-from moses_feature.runtime.errors import FormatError, MosesFeatureError
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, install
 from moses_feature.runtime.files import Json, open_output, whole_file
 from moses_feature.runtime.json_files import member
 
@@ -73,8 +73,7 @@ def check_available() -> None:
     """
     if find_spec("sacremoses") is None:
         raise MosesFeatureError(
-            "raw text needs a package: pip install 'moses-feature[build]' (or tokenise the text "
-            "before)"
+            f"raw text needs a package: {install('build')} (or tokenise the text before)"
         )
 
 

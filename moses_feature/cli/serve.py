@@ -18,7 +18,7 @@ from moses_feature.cli.common.options import xml_option
 from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
 from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.cli.translate import warn_of_kept_phrases
-from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.errors import MosesFeatureError, UsageError, install
 from moses_feature.runtime.processes import cores
 
 if TYPE_CHECKING:
@@ -156,6 +156,4 @@ def _check_installed() -> None:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError:
-        raise UsageError(
-            "serving needs starlette and uvicorn: pip install 'moses-feature[serve]'"
-        ) from None
+        raise UsageError(f"serving needs starlette and uvicorn: {install('serve')}") from None

@@ -201,6 +201,10 @@ def trained_self_normalised(training: Json) -> bool:
 
 def _check_file(directory: Path, name: str) -> None:
     if not (directory / name).is_file():
+        if (directory / CHECKPOINT).is_file() and not (directory / CONFIG).is_file():
+            raise MosesFeatureError(
+                f"{directory}: no model yet, only the checkpoint of a training: --resume goes on"
+            )
         raise MosesFeatureError(f"{directory}: not a model directory, {name} is missing")
 
 

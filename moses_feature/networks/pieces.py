@@ -139,7 +139,7 @@ def learn_pieces(words: Iterable[bytes], count: int, path: str) -> PieceVocabula
         MosesFeatureError: the text has too few words for so many pieces, or too many characters.
     """
     if count < FEWEST_PIECES:
-        raise UsageError(f"subwords: expected {FEWEST_PIECES} at least, found {count}")
+        raise UsageError(f"--subwords {count}: expected 0, or {FEWEST_PIECES} at least")
     model, bad = io.BytesIO(), 0
 
     def decoded() -> Iterator[str]:
@@ -168,7 +168,7 @@ def learn_pieces(words: Iterable[bytes], count: int, path: str) -> PieceVocabula
     except RuntimeError as error:
         reason = _reason(f"{error}")
         raise MosesFeatureError(
-            f"{path}: expected a text with enough words for {count} subwords: {reason}"
+            f"{path}: expected a text with enough words for --subwords {count}: {reason}"
         ) from None
     if bad:
         logger.warning(
@@ -243,7 +243,11 @@ def _as_bytes(number: int) -> bytes:
 def _reason(message: str) -> str:
     """Return sentencepiece's reason, without the place in its code."""
     found = re.search(r"<= (\d+)", message)
-    return f"{found[1]} are possible" if found else message.rsplit("]", 1)[-1].strip()
+    return (
+        f"{found[1]} are possible, far fewer are better"
+        if found
+        else message.rsplit("]", 1)[-1].strip()
+    )
 
 
 def of_model(model: bytes) -> PieceVocabulary:

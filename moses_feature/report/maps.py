@@ -24,6 +24,7 @@ from moses_feature.report.facts import LONG, Facts, PairSummary, ReadNetwork
 from moses_feature.report.figures import map_figure
 from moses_feature.report.page import Section, plot, rendered, shown_text
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
+from moses_feature.runtime.errors import install
 from moses_feature.runtime.files import whole_file, write_whole
 
 logger = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ NEIGHBOURS = 8
 CLUSTERS = 12
 
 
-INSTALL = "pip install 'moses-feature[maps]'"
+INSTALL = install("maps")
 
 
 def can_make_maps() -> bool:

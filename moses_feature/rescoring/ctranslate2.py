@@ -23,7 +23,7 @@ from moses_feature.phrases.generation.prefixes import longest_translation
 from moses_feature.rescoring.nbest import BadTranslationError, Lists
 from moses_feature.rescoring.own_source import OwnSource
 from moses_feature.rescoring.source import SourceText
-from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, install
 from moses_feature.runtime.json_files import read_json, record
 
 CTRANSLATE2 = "ctranslate2"
@@ -99,7 +99,7 @@ class CTranslate2Model:
             from ctranslate2 import Translator
         except ImportError:
             raise UsageError(
-                f"{directory} is a model of CTranslate2: pip install 'moses-feature[ctranslate2]'"
+                f"{directory} is a model of CTranslate2: {install('ctranslate2')}"
             ) from None
         path = directory / TEXT
         if not path.is_file():
@@ -200,9 +200,7 @@ class _Side:
         try:
             from sacremoses import MosesDetokenizer
         except ImportError:
-            raise UsageError(
-                "text is made of tokens by sacremoses: pip install 'moses-feature[build]'"
-            ) from None
+            raise UsageError(f"text is made of tokens by sacremoses: {install('build')}") from None
         return MosesDetokenizer(lang=self._language)
 
     def pieces(self, words: Sequence[bytes]) -> list[str]:

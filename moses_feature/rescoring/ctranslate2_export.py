@@ -13,7 +13,7 @@ from moses_feature.networks.pieces import PieceVocabulary
 from moses_feature.networks.vocabulary import SYMBOLS
 from moses_feature.rescoring.ctranslate2 import TEXT, TextOptions
 from moses_feature.runtime.arrays import Floats32
-from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.errors import MosesFeatureError, UsageError, install
 from moses_feature.runtime.files import write_json, write_whole
 from moses_feature.transformer.settings import TransformerSizes, waves
 
@@ -44,9 +44,7 @@ def export_ctranslate2(
     try:
         from ctranslate2.specs import TransformerSpec
     except ImportError:
-        raise UsageError(
-            "this needs CTranslate2: pip install 'moses-feature[ctranslate2]'"
-        ) from None
+        raise UsageError(f"this needs CTranslate2: {install('ctranslate2')}") from None
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()):

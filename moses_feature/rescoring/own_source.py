@@ -54,9 +54,9 @@ class OwnSource:
         if self._tried >= FEWEST and self._better < LEAST_BETTER * self._tried:
             feature, source = self._names
             logger.warning(
-                "%s explains %d of %d translations better by their own sentences than by the ones "
-                "beside them, of a good network it is nearly all: do the lists belong to %s, and "
-                "the network to these languages?",
+                "%s: only %d of %d translations are likelier given their own sentence than given "
+                "the one beside it, of a good network nearly all are. Do the lists belong to %s, "
+                "and the network to these languages?",
                 feature,
                 self._better,
                 self._tried,

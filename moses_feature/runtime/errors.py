@@ -52,6 +52,11 @@ class FormatError(DataError):
         super().__init__(f"{path}{at_line}: expected {expected}, found {found}")
 
 
+def install(extra: str) -> str:
+    """Return how to install the packages of an extra, as the README installs this one."""
+    return f"in the checkout, pip install -c constraints.txt '.[{extra}]'"
+
+
 def shown(content: bytes, limit: int = 60) -> str:
     """Return bytes as text for an error message, cut to `limit` characters."""
     text = repr(content.decode("utf-8", errors="backslashreplace"))

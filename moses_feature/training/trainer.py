@@ -127,10 +127,19 @@ class Trainer:
                 data or settings.
         """
         self._ranks.from_first(lambda: self._resume() if holds_model(self._directory) else None)
+        if self._control.resume and not self.state.update:
+            logger.info("%s: nothing to resume, training begins", self._directory)
         reason, objective, best = self._train(), self._objective, self.state.best_held_out_loss
         what = "best held-out loss " if objective.sign > 0 else "best of held-out sentences "
         gained = f"; {what}{objective.sign * best:.4f}{objective.unit}" if best < math.inf else ""
         logger.info("training ended: %s%s", reason, gained)
+        done, warmup = self.state.update, self._settings.warmup
+        if done < warmup and reason != INTERRUPTED:
+            logger.warning(
+                "that was in the warm-up, %d of its %d updates: give more, or a smaller --warmup",
+                done,
+                warmup,
+            )
         return reason
 
     def _resume(self) -> None:

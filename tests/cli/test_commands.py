@@ -67,8 +67,8 @@ def test_train_and_describe(run, tmp_path):
     )
     output = run("model", "describe", "my.model").output
     assert "source words           3" in output
-    assert "trained on             t.gz (3000 lines)" in output
-    assert "trained on             pairs (2 lines)" in output
+    assert "trained on             t.gz (table, 3000 lines)" in output
+    assert "trained on             pairs (table, 2 lines)" in output
     assert load_model(tmp_path / "my.model").training["history"][-1]["update"] == 6
     result = run("model", "train", "none", "other.model", exit_code=1)
     assert "Error: none: No such file" in result.stderr

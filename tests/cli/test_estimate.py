@@ -23,7 +23,8 @@ def test_training(run, tmp_path):
         "model", "train", "pairs", "m", *TINY, "--minutes", 7, "--folds", 2, "--estimate"
     ).output
     assert "measured on the first 200 lines" in shown
-    assert re.search(r"training: reading .* pairs/s, an epoch .* in all 7 min at most, 2 t", shown)
+    whole = r"in all 7 min at most( \([\d,]+ updates\))?, 2 t"
+    assert re.search(r"training: reading .* pairs/s, an epoch .* " + whole, shown)
     assert "memory: about" in shown
     assert sorted(tmp_path.iterdir()) == before
     assert "which may be long" in run("model", "train", "pairs", "m", *TINY, "--estimate").output

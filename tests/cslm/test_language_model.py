@@ -167,7 +167,7 @@ def test_commands(tmp_path, run):
     )
     shown = run("model", "describe", "lm").stdout
     assert "self-normalised        yes" in shown
-    assert "trained on             text (120 lines)" in shown
+    assert "trained on             text (text, 120 lines)" in shown
     scored = run("model", "score", "lm", "--per-word", stdin=b"w1 w2 other\n\n")
     model = load_neural_lm(tmp_path / "lm")
     expected = model.sentence_log_probs([[b"w1", b"w2", b"other"], []])

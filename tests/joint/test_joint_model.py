@@ -391,7 +391,7 @@ def test_commands(tmp_path, run):
     shown = run("model", "describe", "m").stdout
     assert "source window          5" in shown
     assert "source words           8" in shown
-    assert "trained on             links.gz (200 lines)" in shown
+    assert "trained on             links.gz (alignment, 200 lines)" in shown
     exported = run("model", "export-nplm", "m", "nplm")
     assert "Moses will not normalise" in exported.stderr
     assert exported.stdout == (

@@ -115,10 +115,10 @@ def test_pieces_of_another_text(tmp_path: Path):
 
 def test_too_many_pieces():
     with pytest.raises(
-        MosesFeatureError, match=r"text: expected a text with enough words for 9000"
+        MosesFeatureError, match=r"text: expected a text with enough words for --subwords 9000"
     ):
         learn_pieces(TEXT, 9000, "text")
-    with pytest.raises(UsageError, match="subwords: expected 300 at least, found 20"):
+    with pytest.raises(UsageError, match="--subwords 20: expected 0, or 300"):
         learn_pieces(TEXT, 20, "text")
     with pytest.raises(MosesFeatureError, match="text: expected a text"):
         learn_pieces([b""], 400, "text")

@@ -131,7 +131,7 @@ def test_what_goes_wrong(model, converted, run, tmp_path, monkeypatch):
         CTranslate2Model(converted).translate([words("a man walks in the park")])
     alignment = ("--alignment-out", "a")
     refused = run("model", "translate", converted, *alignment, exit_code=2).stderr
-    assert "expected networks that align words" in refused
+    assert "is for RNNsearch of whole words" in refused
     for changes, message in (
         ({"source_pieces": "none"}, "none: expected a model of sentencepiece"),
         ({"source_pieces": "model.bin"}, "expected a model of sentencepiece"),

@@ -181,7 +181,7 @@ def test_the_command(tmp_path, run, model_directory):
     assert float(first[8]) == pytest.approx(float(expected), abs=1e-4)
     for arguments, message in (
         ((), "expected --model, --weights or --format"),
-        (("--model", model_directory), "go together"),
+        (("--model", model_directory), "expected --source"),
         (("--model", "lm", "--model", "lm"), "expected different names"),
     ):
         assert message in run("list", "rescore", "lists", "x", *arguments, exit_code=2).stderr

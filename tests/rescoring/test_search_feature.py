@@ -106,7 +106,7 @@ def test_what_does_not_fit_is_refused(tmp_path, run, models):
     (tmp_path / "lists").write_bytes(LISTS)
     (tmp_path / "source").write_bytes(b"a b\n")
     for exit_code, options, message in (
-        (2, ("--model", "one"), "go together"),
+        (2, ("--model", "one"), "expected --source"),
         (
             2,
             ("--model", "X=one", "--model", "X=left"),
@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_refused(tmp_path, run, models):
         ),
         (1, ("--model", "one"), "expected a sentence 2 (from 0), found 1 lines"),
     ):
-        source = ("--source", "source") if "go together" not in message else ()
+        source = ("--source", "source") if "expected --source" not in message else ()
         result = run("list", "rescore", "lists", "x", *options, *source, exit_code=exit_code)
         assert message in result.stderr
     assert not (tmp_path / "x").exists()

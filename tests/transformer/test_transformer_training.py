@@ -135,7 +135,7 @@ def test_the_recipe_is_the_default_of_a_transformer(run):
     names = "cooldown", "annealing", "patience", "learning_rate"
     assert [settings[name] for name in names] == [0.0, None, 8, None]
     described = run("model", "describe", "m").stdout
-    assert "source subwords        298" in described
+    assert "source subwords        300" in described
     assert "nats per subword" in described
 
 
@@ -159,7 +159,7 @@ def test_rnnsearch_of_subwords(run, tmp_path):
     assert of_words.sum() == pytest.approx(of_pieces.sum())
     assert of_words[-1] == of_pieces[-1]
     refused = run("model", "translate", "m", "--alignment-out", "a", exit_code=2, stdin=b"one\n")
-    assert "expected networks that align words, found m" in refused.stderr
+    assert "is for RNNsearch of whole words: found m" in refused.stderr
 
 
 @pytest.mark.parametrize("options", [TRANSFORMER, (*RNNSEARCH, *QUICK)])
@@ -202,12 +202,26 @@ def test_guided_by_links(run):
     assert "no word alignment, found word alignment as it was then" in refused
 
 
+def test_a_training_that_ends_in_its_warm_up_says_so(run):
+    warned = train(run, "m", *TRANSFORMER, "--updates", 2).stderr
+    assert "in the warm-up, 2 of its 600 updates" in warned
+    assert "warm-up" not in train(run, "n", *TRANSFORMER, "--updates", 2, "--warmup", 2).stderr
+
+
+def test_only_a_checkpoint(run, tmp_path):
+    begun = train(run, "m", *TRANSFORMER, "--updates", 2, "--resume").stderr
+    assert "m: nothing to resume, training begins" in begun
+    (tmp_path / "m" / "config.json").unlink()
+    refused = run("model", "translate", "m", stdin=b"one\n", exit_code=1).stderr
+    assert "m: no model yet, only the checkpoint of a training" in refused
+
+
 def test_what_does_not_go_together(run):
     for options, message in (
         (("--hidden", 5), "--hidden: this network has none"),
         (("--units", 25), "units: expected a multiple of 2 x 2 heads"),
-        (("--subwords", 20), "subwords: expected 300 at least, found 20"),
+        (("--subwords", 20), "--subwords 20: expected 0, or 300 at least"),
     ):
         assert message in train(run, "m", *TRANSFORMER, *options, exit_code=2).stderr
     too_many = train(run, "m", *TRANSFORMER, "--subwords", 9000, exit_code=1).stderr
-    assert "source, target: expected a text with enough words for 9000 subwords" in too_many
+    assert "source, target: expected a text with enough words for --subwords 9000: 462" in too_many

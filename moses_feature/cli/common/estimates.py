@@ -100,6 +100,8 @@ def rate(trial: Trial, settings: RunSettings, epoch: float, examples: str) -> st
     whole = f"until {settings.patience} evaluations in a row bring nothing, which may be long"
     if budgets:
         whole = f"in all {duration(min(budgets))} at most"
+        updates = min(budgets) * trial.a_second / settings.batch_size
+        whole += f" ({updates:,.0f} updates)" if math.isfinite(updates) else ""
     return f"{trial.a_second:,.0f} {examples}/s, an epoch {duration(seconds)}; {whole}"
 
 

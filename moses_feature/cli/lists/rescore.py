@@ -92,10 +92,14 @@ def rescore_command(
     named_models = [named_model(model) for model in models]
     kinds = {model_kind(path) for _, path in named_models}
     if bool(kinds - {LM_ARCHITECTURE}) != (source is not None):
-        raise UsageError("--source, and models that read it, go together")
+        raise UsageError(
+            "--source is for models that read it"
+            if source is not None
+            else "expected --source, the text that the models read"
+        )
     if not kinds & {ENCODER_DECODER, FEED_FORWARD}:
         for name in device_options.given():
-            raise UsageError(f"--{name} is for networks for phrases")
+            raise UsageError(f"--{name} is for networks for phrases: others take one core")
     of_file = read_weights(weights) if weights else None
     text = SourceText.read(source) if source is not None else SourceText([], "")
     scorers = scorers_of(named_models, text, makers_for(text, device.prepare))

@@ -103,7 +103,7 @@ def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, A
     for side, of in ("source", model.source), ("target", model.target):
         yield (
             f"{side} {'subwords' if isinstance(of, PieceVocabulary) else 'words'}",
-            f"{len(of.shortlist):,}",
+            f"{len(of) if isinstance(of, PieceVocabulary) else len(of.shortlist):,}",
         )
     yield "escaped", "yes" if model.escaped else "no"
     yield "self-normalised", _self_normalised(networks[0])
@@ -126,11 +126,12 @@ def _provenance(training: Json, *examples: str) -> Iterator[tuple[str, Any]]:
     history = training.get("history")
     last = history[-1] if isinstance(history, list) and history else None
     if isinstance(last, dict) and {"update", "minutes"} <= last.keys():
-        yield "trained for", f"{last['update']} updates, {last['minutes']} minutes"
+        yield "best after", f"{last['update']} updates, {last['minutes']} minutes"
     for name in (*examples, "command", "version"):
         if name in training:
             yield name, training[name]
     inputs = training.get("inputs")
     for entry in inputs if isinstance(inputs, list) else []:
         if isinstance(entry, dict):
-            yield "trained on", f"{entry.get('path')} ({entry.get('lines')} lines)"
+            role, lines = entry.get("role", "input"), entry.get("lines")
+            yield "trained on", f"{entry.get('path')} ({role}, {lines} lines)"

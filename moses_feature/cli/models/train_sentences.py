@@ -116,11 +116,9 @@ sentence_options = OptionGroup(
     SentenceOptions.from_options,
     option(
         "architecture",
-        "RNNsearch, or a Transformer (Vaswani et al. 2017), whose defaults are those of RNNsearch "
-        "but for --"
-        + ", --".join(f"{name.replace('_', '-')} {value}" for name, value in RECIPE.items())
-        + f", a learning rate of {RATE_TIMES_UNITS} / units and, with --updates, --epochs or "
-        f"--minutes, --cooldown {COOLDOWN['cooldown']} without annealing and without patience.",
+        "RNNsearch, or a Transformer (Vaswani et al. 2017), which has other defaults: a learning "
+        f"rate of {RATE_TIMES_UNITS} / units, those that stand beside RNNsearch's and, with a "
+        "cooldown, neither annealing nor patience.",
         default=RNNSEARCH,
         within=[RNNSEARCH, TRANSFORMER],
     ),
@@ -146,7 +144,7 @@ sentence_options = OptionGroup(
     option(
         "subwords",
         "Read and write N pieces of words, learnt by byte-pair encoding, in place of a shortlist: "
-        "no word is unknown. 0 for whole words.",
+        "no word is unknown; 300 at least, or 0 for whole words.",
         default=0,
         within=WholeRange(0, MOST_SUBWORDS),
     ),
@@ -233,3 +231,10 @@ def train_command(
         "sentence pairs",
         estimate,
     )
+
+
+OF_A_TRANSFORMER = RECIPE | {"cooldown": f"{COOLDOWN['cooldown']} with a budget"}
+for parameter in train_command.params:
+    if isinstance(parameter, click.Option) and parameter.name in OF_A_TRANSFORMER:
+        other = OF_A_TRANSFORMER[parameter.name]
+        parameter.show_default = f"{parameter.default}; of a Transformer {other}"

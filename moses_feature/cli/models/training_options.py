@@ -54,8 +54,8 @@ def run_options(defaults: RunSettings, examples: str, epoch: str) -> Decorator:
         _budget_options(defaults, examples, epoch),
         option(
             "dropout",
-            "Share of the components of embeddings and of the last layer's units that "
-            "training leaves out.",
+            "Share of the components of embeddings and of the last layer's units (of a "
+            "Transformer, of all layers) that training leaves out.",
             default=defaults.dropout,
             within=FiniteRange(0, 1, max_open=True),
         ),
@@ -122,7 +122,9 @@ def _budget_options(defaults: RunSettings, examples: str, epoch: str) -> Decorat
     )
 
 
-resume_option = option("resume", "Go on with a run that was interrupted or killed.")
+resume_option = option(
+    "resume", "Go on with a run that was interrupted or killed; all options as before."
+)
 
 
 def alignment_option(*, required: bool = False) -> Decorator:
@@ -241,7 +243,7 @@ class SizeOptions:
         }
         if unknown := sorted(sizes.keys() - vars(presets[name]).keys()):
             option = _option_of(unknown[0]).replace("_", "-")
-            raise UsageError(f"--{option}: this network has none")
+            raise UsageError(f"--{option}: this network has none, another --architecture has")
         try:
             return replace(presets[name], **sizes)
         except ValueError as error:

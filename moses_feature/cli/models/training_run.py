@@ -18,6 +18,7 @@ from moses_feature.cli.common.command import command_line
 from moses_feature.cli.common.estimates import estimate_training
 from moses_feature.cli.common.progress import Progress, TrainingReporter
 from moses_feature.cli.common.start import INTERRUPTED, TERMINATED
+from moses_feature.networks.files import CONFIG
 from moses_feature.runtime.environment import keep_freed_memory, multiplies_bfloat16
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.training.settings import RunSettings
@@ -86,7 +87,8 @@ def train_and_show(
             control = replace(control, stop=lambda: came() > 0, report=report)
             train(data, settings, directory, device, control)
     if came():
-        click.echo(f"saved in {directory}; the same command with --resume goes on", err=True)
+        yet = "" if (directory / CONFIG).exists() else ", no model yet"
+        click.echo(f"saved in {directory}{yet}; the same command with --resume goes on", err=True)
         sys.exit(INTERRUPTED if came() == signal.SIGINT else TERMINATED)
 
 

@@ -56,7 +56,7 @@ def translate_command(models: tuple[str, ...], beam: int, alignment_out: str | N
         if len(models) > 1:
             raise UsageError(f"{model}: a model of CTranslate2 translates alone")
         if alignment_out is not None:
-            raise UsageError(f"--alignment-out: expected networks that align words, found {model}")
+            raise UsageError(f"--alignment-out is for RNNsearch of whole words: found {model}")
         converted = CTranslate2Model(Path(model), cores())
         for some in sentences_together(LARGE_BATCH):
             for text in converted.translate(some, beam):
@@ -75,7 +75,7 @@ def _translate(models: Sequence[str], beam: int, alignment_out: str | None) -> N
         empty([[]]).alignments is None or isinstance(scorer.source, PieceVocabulary)
     ):
         names = ", ".join(models)
-        raise UsageError(f"--alignment-out: expected networks that align words, found {names}")
+        raise UsageError(f"--alignment-out is for RNNsearch of whole words: found {names}")
     known = KnownWords(models[0], "the text to translate", scorer.source, scorer.target)
     with ExitStack() as stack:
         file = stack.enter_context(open_output(Path(alignment_out))) if alignment_out else None
