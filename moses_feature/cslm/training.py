@@ -194,6 +194,10 @@ class NgramObjective:
         size = self._settings.batch_size
         return self._order[1][index * size : (index + 1) * size]
 
+    def parts(self, rows: Rows) -> list[Rows]:
+        """Return the batch: it is small."""
+        return [rows]
+
     def terms(self, network: torch.nn.Module, rows: Rows) -> Terms:
         """Return log p and log Z of the words of some n-grams."""
         contexts, words = (

@@ -167,6 +167,10 @@ class PhraseObjective:
             self._sample = self._samples.sample(update)
         return self._sampler.batch(update)
 
+    def parts(self, rows: Rows) -> list[Rows]:
+        """Return the batch: phrases are short."""
+        return [rows]
+
     def terms(self, network: torch.nn.Module, rows: Rows) -> Terms:
         """Return log p of all target words of some pairs."""
         log_probs, log_norms = network(*self.given(network, rows))

@@ -88,6 +88,9 @@ class Objective(Protocol):
     def batch(self, update: int) -> Rows:
         """Return the examples of an update (counted from 0)."""
 
+    def parts(self, rows: Rows) -> list[Rows]:
+        """Return the parts of a batch that are to be learnt one after the other, for memory."""
+
     def terms(self, network: nn.Module, rows: Rows) -> Terms:
         """Return the terms of these examples in the loss."""
 

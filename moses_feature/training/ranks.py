@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
@@ -62,6 +62,12 @@ class Ranks:
         if self.count == 1:
             return network
         return DistributedDataParallel(network, gradient_as_bucket_view=True)
+
+    def apart(self, parallel: nn.Module) -> AbstractContextManager[None]:
+        """Return a context in which gradients are added up, and not yet those of all processes."""
+        if isinstance(parallel, DistributedDataParallel):
+            return parallel.no_sync()
+        return nullcontext()
 
     def sums(self, values: Sequence[float]) -> list[float]:
         """Return the sums over all processes, the same bits in each."""

@@ -231,25 +231,37 @@ class Trainer:
         # Dropout is seeded so that a resumed run continues identically and processes differ.
         place = (self._settings.seed, self.state.update, self._ranks.index)
         torch.manual_seed(phrase_hash([b"%d %d %d" % place]))
-        terms = self._terms(self._parallel, mine)
+        self._optimizer.zero_grad()
+        weight *= self._ranks.count  # as gradients are averaged over the processes
+        *first, last = self._objective.parts(mine)
+        with self._ranks.apart(self._parallel):
+            losses = [self._learn(part, weight, len(rows)) for part in first]
+        losses.append(self._learn(last, weight, len(rows)))
+        loss, words = (sum(of_each) for of_each in zip(*losses, strict=True))
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self._settings.clip)
+        if not (math.isfinite(loss) and math.isfinite(norm.item())):
+            raise self._diverged(
+                self.state.update + 1, f"the loss is {loss:g}, its gradient {norm.item():g}"
+            )
+        self._step()
+        self.state.update += 1
+        return (loss, words) if weight else (0.0, 0.0)
+
+    def _learn(self, rows: Rows, weight: float, pairs: int) -> tuple[float, int]:
+        """Add the gradient of the loss of some examples; return the loss and their words.
+
+        The loss that is minimised is the sum over all words, divided by the number of pairs in the
+        whole batch.
+        """
+        terms = self._terms(self._parallel, rows)
         loss = -terms.rewards.sum()
         minimised = loss
         if terms.log_norms is not None:
             minimised = loss + self._objective.norm_penalty * terms.log_norms.square().sum()
         if terms.penalty is not None:
             minimised = minimised + terms.penalty
-        # The sum over all words of the pairs, divided by the number of pairs in the whole batch.
-        self._optimizer.zero_grad()
-        weight *= self._ranks.count  # as gradients are averaged over the processes
-        torch.autograd.backward(minimised * weight / len(rows))
-        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self._settings.clip)
-        if not (math.isfinite(loss.item()) and math.isfinite(norm.item())):
-            raise self._diverged(
-                self.state.update + 1, f"the loss is {loss.item():g}, its gradient {norm.item():g}"
-            )
-        self._step()
-        self.state.update += 1
-        return (loss.item(), len(terms.rewards)) if weight else (0.0, 0.0)
+        torch.autograd.backward(minimised * weight / pairs)
+        return loss.item(), len(terms.rewards)
 
     def _diverged(self, update: int, what: str) -> MosesFeatureError:
         return MosesFeatureError(

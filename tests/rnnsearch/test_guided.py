@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file
 
 from moses_feature.moses.alignments import PLACES, links_of
 from moses_feature.networks.direction import Direction
@@ -181,3 +182,18 @@ def test_bad_links(run, texts, content, message):
     options = ("source", "target", "m", "--alignment", "links")
     assert message in run("model", "train-sentences", *options, exit_code=1).stderr
     assert not (texts / "m" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize("network", [SIZES, ("--architecture", "transformer", "--units", 24)])
+def test_a_large_batch_is_learnt_in_parts(run, monkeypatch, tmp_path, network):
+    """The gradient is the same, but for rounding, with links and smoothed labels, too."""
+    options = (*network, *QUICK, "--alignment", "links", "--label-smoothing", 0.1, "--subwords", 0)
+    options = (*options, "--updates", 3, "--dropout", 0, "--warmup", 0)
+    texts = ("model", "train-sentences", "source", "target")
+    run(*texts, "whole", *options)
+    monkeypatch.setattr("moses_feature.sentences.training.MOST_PADDED", 70)
+    run(*texts, "parts", *options)
+    whole, parts = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
+    differences = [np.abs(parts[name] - whole[name]).max() for name in whole]
+    assert 0 < max(differences) < 5e-3
+    assert np.median(differences) < 1e-6

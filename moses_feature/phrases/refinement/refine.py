@@ -109,6 +109,10 @@ class ExpectedBleu:
         order = np.random.default_rng([self._seed, epoch]).permutation(self._rows)
         return order[index * self._batch_size : (index + 1) * self._batch_size]
 
+    def parts(self, rows: Rows) -> list[Rows]:
+        """Return the batch: sentences share their phrases."""
+        return [rows]
+
     def terms(self, network: nn.Module, rows: Rows) -> Terms:
         """Return the expected BLEU of some sentences."""
         translations, sentence, place = self._translations(rows)
