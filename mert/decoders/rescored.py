@@ -124,6 +124,8 @@ class RescoredDecoder:
                 parts = [some[first : first + TOGETHER] for first in range(0, len(some), TOGETHER)]
                 for of_part in pool.map(lambda part: self._rescored(part, weights), parts):
                     yield from of_part
+        for scorer in self._scorers:
+            scorer.finish()
 
     def _rescored(
         self, lists: Sequence[tuple[int, list[Hypothesis]]], weights: np.ndarray
@@ -146,10 +148,14 @@ class RescoredDecoder:
     def _scores(self, lists: Sequence[tuple[int, list[Hypothesis]]]) -> Floats:
         """Return the new features (translations, scorers), list after list."""
         try:
-            return np.array([scorer.scores(lists) for scorer in self._scorers]).T
+            scores = np.array([scorer.scores(lists) for scorer in self._scorers]).T
         except BadTranslationError as error:
             [sentence] = (n for n, some in lists for of in some if of is error.translation)
             raise MosesFeatureError(f"sentence {sentence + 1} of the text: {error}") from None
+        for scorer, values in zip(self._scorers, scores.T, strict=True):
+            if not np.isfinite(values).all():
+                raise MosesFeatureError(f"{scorer.name}: expected finite scores, found nan or inf")
+        return scores
 
     def close(self) -> None:
         """Free the resources of the decoder."""

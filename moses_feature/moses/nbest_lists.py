@@ -37,6 +37,7 @@ NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 EXPECTED = "sentence ||| words ||| Name= value … ||| total"
 """The form of a line, for error messages."""
 SENTENCE, WORDS, VALUES, TOTAL = range(4)
+_NUMBER = re.compile(rb"[0-9]{1,18}")
 _SEPARATOR = re.compile(rb"(?<= )\|\|\|(?= |$)")
 
 
@@ -95,7 +96,7 @@ class NbestLine:
             total, sentence = float(fields[TOTAL]), fields[SENTENCE].strip()
         except (IndexError, ValueError):
             raise self.error(EXPECTED, shown(line)) from None
-        if not math.isfinite(total) or b"_" in fields[TOTAL] or not sentence.isdigit():
+        if not math.isfinite(total) or b"_" in fields[TOTAL] or not _NUMBER.fullmatch(sentence):
             raise self.error(EXPECTED, shown(line))
         self.sentence = int(sentence)
         self.words = tokens(fields[WORDS])

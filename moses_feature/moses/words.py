@@ -99,6 +99,17 @@ class WordOptions:
             self._words(target_tokens, self.target_factor),
         )
 
+    def sentences(self, source: bytes, target: bytes) -> tuple[list[bytes], list[bytes]]:
+        """Return the words of a sentence and its translation; one that ends in [3] is no rule.
+
+        Raises:
+            WordError: a factor is missing.
+        """
+        return (
+            self._words(tokens(source), self.source_factor),
+            self._words(tokens(target), self.target_factor),
+        )
+
     def _words(self, phrase: list[bytes], factor: int | None) -> list[bytes]:
         if factor is not None:
             phrase = [_factor(token, factor) for token in phrase]

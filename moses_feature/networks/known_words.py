@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from threading import Lock
 
+from moses_feature.networks.pieces import PieceVocabulary
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.runtime.errors import MosesFeatureError
 
 LEAST_KNOWN = 0.5
 """The least share of known running words; shortlists have 0.9 or more in their own language."""
+FEWEST_TO_JUDGE = 1000
+"""With fewer subwords, many words of their own language are spelt in many: it may know half."""
 MORE_KNOWN = 0.1
 """A model is refused if its other side knows a share of the words larger by this much.
 
@@ -78,7 +81,10 @@ class KnownWords:
                 f", and {self._known_to_other:,} of them as words of its other language: it is of "
                 "these two the other way round"
             )
-        if self.share < LEAST_KNOWN:
+        few_pieces = isinstance(self._vocabulary, PieceVocabulary) and (
+            len(self._vocabulary) < FEWEST_TO_JUDGE
+        )
+        if self.share < LEAST_KNOWN and not few_pieces:
             raise MosesFeatureError(
                 f"{self._model}: expected a model of the language of {self._text}, found that it "
                 f"{found}"

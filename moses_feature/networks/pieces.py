@@ -29,6 +29,10 @@ FIRST_BYTE, BYTES = len(SYMBOLS), 256
 NEVER = frozenset(range(33)) | {127, ord("|")}
 """Bytes that no word has: control characters, the blank, the bar of Moses' formats."""
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
+_AS_BLANKS = str.maketrans({MARK: " ", "\u2585": " "})
+"""sentencepiece means them for itself, and leaves out lines of the second one."""
+MOST_BYTES = 1 << 30
+"""Of a line to learn from; the default of sentencepiece leaves out what is longer than 4,192."""
 FEWEST_PIECES = 300
 SENTENCES = 2_000_000
 """The most sentences to learn from; of a larger text, a sample of so many."""
@@ -146,7 +150,7 @@ def learn_pieces(words: Iterable[bytes], count: int, path: str) -> PieceVocabula
         nonlocal bad
         for text in words:
             bad += not is_utf8(text)
-            yield text.decode(errors="ignore").replace(MARK, " ")
+            yield text.decode(errors="ignore").translate(_AS_BLANKS)
 
     try:
         SentencePieceTrainer.train(
@@ -163,6 +167,7 @@ def learn_pieces(words: Iterable[bytes], count: int, path: str) -> PieceVocabula
             pad_id=-1,
             input_sentence_size=SENTENCES,
             num_threads=1,
+            max_sentence_length=MOST_BYTES,
             minloglevel=2,
         )
     except RuntimeError as error:
@@ -246,7 +251,7 @@ def _reason(message: str) -> str:
     return (
         f"{found[1]} are possible, far fewer are better"
         if found
-        else message.rsplit("]", 1)[-1].strip()
+        else message.rsplit("]", 1)[-1].strip() or "it has none"
     )
 
 

@@ -17,11 +17,12 @@ from moses_feature.metrics.bleu import References, sentence_bleu
 from moses_feature.moses.nbest_lists import OWN
 from moses_feature.networks.known_words import KnownPairs
 from moses_feature.phrases.table_words import TableWords
-from moses_feature.rescoring.nbest import TRANSLATIONS, Lists
+from moses_feature.rescoring.nbest import TRANSLATIONS, Lists, refuse_too_long
 from moses_feature.rescoring.own_source import OwnSource
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import UsageError
+from moses_feature.sentences.settings import MOST_PIECES
 from moses_feature.sentences.translate import translate, words_of, writer
 
 MOST = 8
@@ -81,7 +82,7 @@ class OwnWriter:
         found = []
         of_sentences = self._own(sentences)
         for sentence, translations in zip(sentences, lists, strict=True):
-            read = [self._words.pair(sentence, translation) for translation in translations]
+            read = [self._words.sentences(sentence, translation) for translation in translations]
             if read:
                 self._checked.add(*read[0])
             found.append(of_sentences[sentence].agreement([words for _, words in read]))
@@ -91,7 +92,7 @@ class OwnWriter:
         """Return what the network says for sentences."""
         known = {of: self._said[of] for of in sentences if of in self._said}
         if unknown := list({of: None for of in sentences if of not in known}):
-            read = [self._words.pair(sentence, b"")[0] for sentence in unknown]
+            read = [self._words.sentences(sentence, b"")[0] for sentence in unknown]
             ids = [self._network.source.ids(words) for words in read]
             for sentence, words, found in zip(
                 unknown, read, translate(self._empty, ids, MOST), strict=True
@@ -106,6 +107,10 @@ class OwnWriter:
                 self._said.clear()
             self._said.update(known)
         return known
+
+    def length(self, sentence: bytes) -> int:
+        """Return the number of words, or subwords, of a sentence."""
+        return len(self._network.source.ids(self._words.sentences(sentence, b"")[0]))
 
     def check(self) -> None:
         """Check that the network knows most words of both texts."""
@@ -141,6 +146,9 @@ class Agreement:
             MosesFeatureError: a network knows too few words.
         """
         sentences = [self._source.translated(number, of) for number, of in lists]
+        for sentence, (_, of) in zip(sentences, lists, strict=True):
+            if of and len(sentence) >= MOST_PIECES:
+                refuse_too_long(of[0], max(writer.length(sentence) for writer in self._writers))
         translations = [[b" ".join(of.words) for of in some] for _, some in lists]
         found = [writer.agreements(sentences, translations) for writer in self._writers]
         for (number, _), some, values in zip(lists, translations, found[0], strict=True):
@@ -155,7 +163,7 @@ class Agreement:
     def _compare(self, number: int, translation: bytes, own: float) -> None:
         """Compare a translation with what is said for its own sentence and for a neighbour."""
         beside = self._source.beside(number)
-        if translation and beside is not None:
+        if translation and beside is not None and len(beside) < MOST_PIECES:
             [[other]] = self._writers[0].agreements([beside], [[translation]])
             self._own.add(own, float(other))
 

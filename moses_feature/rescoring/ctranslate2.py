@@ -11,7 +11,7 @@ of sentencepiece beside it and a file that says how its text is made of tokens:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,12 +25,12 @@ from moses_feature.rescoring.own_source import OwnSource
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, install
 from moses_feature.runtime.json_files import read_json, record
+from moses_feature.sentences.settings import MOST_PIECES
 
 CTRANSLATE2 = "ctranslate2"
 WEIGHTS, TEXT = "model.bin", "moses-feature.json"
 WHAT = "how text is made for a model of CTranslate2"
 CONFIG = "config.json"
-MOST_PIECES = 1000
 """The most pieces of a sentence: more are an error, and never cut."""
 PIECES_TOGETHER = 4096
 """Pieces of a batch, padding included."""
@@ -95,6 +95,7 @@ class CTranslate2Model:
     """
 
     def __init__(self, directory: Path, threads: int = 1) -> None:
+        self._directory = directory
         try:
             from ctranslate2 import Translator
         except ImportError:
@@ -145,7 +146,8 @@ class CTranslate2Model:
             if (found := max(map(len, sides))) > MOST_PIECES:
                 raise TooManyPiecesError(number, found)
         distinct = list(dict.fromkeys(split))
-        scored = self._translator.score_batch(
+        scored = self._done_by(
+            self._translator.score_batch,
             [list(read) for read, _ in distinct],
             [[*prefix, *written] for _, written in distinct],
             max_batch_size=PIECES_TOGETHER,
@@ -156,20 +158,22 @@ class CTranslate2Model:
         scores = {pair: float(sum(of.log_probs)) for pair, of in zip(distinct, scored, strict=True)}
         return [scores[pair] for pair in split]
 
+    def length(self, words: Sequence[bytes]) -> int:
+        """Return the number of pieces of a sentence."""
+        return len(self._read(words))
+
     def translate(self, sentences: Sequence[Sequence[bytes]], beam: int = BEAM) -> list[str]:
         """Return the best translation of each sentence: text, or tokens if it writes them.
 
         It has at most 10 pieces more than twice those of the longest sentence.
 
         Raises:
-            MosesFeatureError: a sentence has too many pieces.
+            MosesFeatureError: the model has fewer positions than a sentence has pieces.
         """
         read = [self._read(words) for words in sentences]
-        for pieces in read:
-            if len(pieces) > MOST_PIECES:
-                raise MosesFeatureError(f"expected {MOST_PIECES} pieces, found {len(pieces)}")
         prefix = list(self._options.target_prefix)
-        found = self._translator.translate_batch(
+        found = self._done_by(
+            self._translator.translate_batch,
             read,
             target_prefix=[prefix] * len(read) if prefix else None,
             beam_size=beam,
@@ -180,6 +184,12 @@ class CTranslate2Model:
         )
         texts = [self._target.text(of.hypotheses[0][len(prefix) :]) for of in found]
         return [text if words else "" for text, words in zip(texts, sentences, strict=True)]
+
+    def _done_by(self, work: Callable[..., Any], *given: Any, **options: Any) -> Any:
+        try:
+            return work(*given, **options)
+        except RuntimeError as error:
+            raise MosesFeatureError(f"{self._directory}: {error}") from None
 
 
 class _Side:

@@ -31,12 +31,14 @@ from moses_feature.rescoring.nbest import (
     SentenceScorer,
     all_of,
     read_weights,
+    refuse_too_long,
 )
 from moses_feature.rescoring.own_source import OwnSource
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.arrays import Integers
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.sentences.scorer import SENTENCE_ARCHITECTURES, SentenceModel, averaged
+from moses_feature.sentences.settings import MOST_PIECES
 
 
 class JointFeature:
@@ -154,7 +156,10 @@ class SentenceFeature:
         pairs = [(source, b" ".join(of.words)) for source, of in given]
         found = []
         for network, words, known in zip(self._networks, self._words, self._known, strict=True):
-            read = [words.pair(*pair) for pair in pairs]
+            read = [words.sentences(*pair) for pair in pairs]
+            for (_, translation), sides, of in zip(given, pairs, read, strict=True):
+                if max(map(len, sides)) >= MOST_PIECES:
+                    refuse_too_long(translation, max(map(len, network.ids(*of))))
             for _, first in firsts:
                 known.add(*read[first])
             found.append(network.token_log_probs(read))
@@ -166,9 +171,9 @@ class SentenceFeature:
     def _compare(self, sentence: int, text: bytes, own: np.ndarray) -> None:
         """Compare log p of a translation given its own sentence and given a neighbouring one."""
         beside = self._source.beside(sentence)
-        if text and beside is not None:
+        if text and beside is not None and len(beside) < MOST_PIECES:
             network = self._networks[0]
-            (other,) = network.token_log_probs([self._words[0].pair(beside, text)])
+            (other,) = network.token_log_probs([self._words[0].sentences(beside, text)])
             self._own.add(float(own.mean()), float(other.mean()))
 
     def finish(self) -> None:

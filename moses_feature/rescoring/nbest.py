@@ -22,6 +22,7 @@ from moses_feature.moses.nbest_lists import TOTAL, VALUES, NbestLine
 from moses_feature.moses.phrase_table import NUMBER, tokens
 from moses_feature.networks.known_words import KnownWords
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
+from moses_feature.sentences.settings import MOST_PIECES
 
 UNTUNEABLE = ("UnknownWordPenalty0",)
 """Features that Moses leaves out of its n-best lists."""
@@ -62,6 +63,17 @@ class BadTranslationError(MosesFeatureError):
     def __init__(self, translation: AnyTranslation, expected: str, found: str) -> None:
         super().__init__(f"expected {expected}, found {found}")
         self.translation, self.expected, self.found = translation, expected, found
+
+
+def refuse_too_long(translation: AnyTranslation, found: int) -> None:
+    """Refuse a translation if it, or its sentence, has more than `MOST_PIECES` pieces.
+
+    Raises:
+        BadTranslationError: it has.
+    """
+    if found > MOST_PIECES:
+        expected = f"{MOST_PIECES} words or subwords at most"
+        raise BadTranslationError(translation, expected, f"{found}")
 
 
 Lists = Sequence[tuple[int, Sequence[AnyTranslation]]]
@@ -206,6 +218,8 @@ def _append(
             [line] = (of for of in lines if of is error.translation)
             raise line.error(error.expected, error.found) from None
         for line, value in zip(lines, values, strict=True):
+            if not math.isfinite(value):
+                raise line.error(f"a finite score of {scorer.name}", f"{value:g}")
             line.append(scorer.name, value)
 
 

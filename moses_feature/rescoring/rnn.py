@@ -40,7 +40,7 @@ class RnnScorer:
     def scores(self, lists: Lists) -> list[float]:
         """Return log p of each translation."""
         given, firsts = self._source.pairs(lists)
-        pairs = [self._words.pair(source, b" ".join(of.words)) for source, of in given]
+        pairs = [self._words.sentences(source, b" ".join(of.words)) for source, of in given]
         for _, first in firsts:
             self._known.add(*pairs[first])
         found: list[float] = self._scorer.score(pairs).log_probs.tolist()

@@ -23,12 +23,12 @@ from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.sentences.piece_tree import PieceTree
 from moses_feature.sentences.scorer import SentenceModel
+from moses_feature.sentences.settings import MOST_PIECES
 
 MOST_STATES = 1 << 15
 """With more states of a sentence than these, at 3 to 5 kB each with `small`, all are forgotten."""
 MOST_AT_ONCE = 1 << 12
 """Pieces that are scored together, about."""
-MOST_PIECES = 1000
 """The most pieces of a word."""
 NONE = -1
 """The number of no sentence, and of no sentences that are encoded together."""
@@ -84,7 +84,7 @@ class NetworkFeature:
         """Replace the source text; words must be numbered again."""
         self._pieces = PieceTree()
         (self.end,) = self._pieces.words([[END]])
-        pairs = (self.words.pair(b" ".join(sentence), b"") for sentence in sentences)
+        pairs = (self.words.sentences(b" ".join(sentence), b"") for sentence in sentences)
         self._sentences = [self.source.ids(source) for source, _ in pairs]
         self._chunk = NONE
         self.forget()

@@ -119,7 +119,8 @@ class SentenceModel:
 
 def averaged(of_networks: Sequence[Floats] | Floats) -> Floats:
     """Return the log of the mean of probabilities, given as logs: one array a network."""
-    mean: Floats = np.logaddexp.reduce(of_networks) - np.log(len(of_networks))
+    with np.errstate(invalid="ignore"):  # what is no number is refused later
+        mean: Floats = np.logaddexp.reduce(of_networks) - np.log(len(of_networks))
     return mean
 
 

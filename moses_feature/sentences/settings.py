@@ -47,6 +47,12 @@ class SentenceSettings(TrainingSettings):
             )
 
 
+MOST_PIECES = 1000
+"""The most words, or subwords, of a sentence that is translated or scored.
+
+The time of attention, and its memory, grow with their square.
+"""
+
 SubwordsFrom = Literal["each", "both"]
 
 

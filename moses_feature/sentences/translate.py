@@ -110,11 +110,16 @@ def translate(
         empty: makes the network's empty prefixes; see `writer`.
         sentences: ids of source words.
         beam: the beam of a sentence.
+
+    Raises:
+        MosesFeatureError: log p is not a number.
     """
     if not sentences:
         return []
     searches = [_BestTranslations(beam, longest_translation(len(s)), len(s)) for s in sentences]
     search_together(empty(sentences), searches, beam)
+    if not all(search.ended for search in searches):
+        raise MosesFeatureError("expected log p of words, found nan: a network's weights are bad")
     return [sorted(search.ended, key=lambda t: -t.score) for search in searches]
 
 

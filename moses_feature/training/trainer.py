@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from moses_feature import __version__
-from moses_feature.networks.files import CHECKPOINT, CONFIG
+from moses_feature.networks.files import CHECKPOINT, CONFIG, WEIGHTS
 from moses_feature.networks.phrases import phrase_hash
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
@@ -147,6 +147,12 @@ class Trainer:
         self.state = record(
             TrainingState, saved, self._directory / CHECKPOINT, "the state of a training run"
         )
+        if self.state.best_held_out_loss < math.inf:
+            for name in (CONFIG, WEIGHTS):
+                if not (self._directory / name).is_file():
+                    raise MosesFeatureError(
+                        f"{self._directory}: expected the best model of the run, {name} is missing"
+                    )
         logger.info("resumed at update %d", self.state.update)
 
     def _train(self) -> str:

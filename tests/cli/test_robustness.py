@@ -470,7 +470,7 @@ def test_ini_output_may_not_be_the_table(run, tmp_path, model_directory):
         )
     assert (
         "expected a file name"
-        in run("system", "add", "moses.ini", "", "--table", "out", exit_code=1).stderr
+        in run("system", "add", "moses.ini", "", "--table", "out", exit_code=2).stderr
     )
 
 

@@ -113,6 +113,12 @@ def test_pieces_of_another_text(tmp_path: Path):
         load_vocabulary(path)
 
 
+def test_no_line_is_left_out():
+    """Neither a long one nor one with a mark of sentencepiece."""
+    lines = [*TEXT * 20, b"xyz " * 2000, *["▅ kqk".encode()] * 9]
+    assert {b"z", b"q"} <= {*learn_pieces(lines, 340, "text").shortlist}
+
+
 def test_too_many_pieces():
     with pytest.raises(
         MosesFeatureError, match=r"text: expected a text with enough words for --subwords 9000"

@@ -152,7 +152,7 @@ def test_lists_of_another_text_are_noticed(networks, caplog):
         ]
         found.scores(lists)
         found.finish()
-        assert ("do the lists belong to source" in caplog.text) == told
+        assert ("Do the lists belong to source" in caplog.text) == told
 
 
 def test_lists_are_rescored(run, networks):

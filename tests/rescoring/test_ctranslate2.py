@@ -127,8 +127,11 @@ def test_what_goes_wrong(model, converted, run, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MOST_PIECES", 4)
     with pytest.raises(TooManyPiecesError, match="4 pieces at most"):
         CTranslate2Model(converted).log_probs([([b"a"], words("un homme marche dans"))])
-    with pytest.raises(MosesFeatureError, match="expected 4 pieces"):
-        CTranslate2Model(converted).translate([words("a man walks in the park")])
+    monkeypatch.setattr("moses_feature.cli.models.translate.MOST_PIECES", 4)
+    text = b"a\na man walks in the park\n"
+    refused = run("model", "translate", converted, stdin=text, exit_code=1)
+    assert len(refused.stdout.splitlines()) == 1
+    assert "standard input at line 2: expected 4 words or subwords at most" in refused.stderr
     alignment = ("--alignment-out", "a")
     refused = run("model", "translate", converted, *alignment, exit_code=2).stderr
     assert "is for RNNsearch of whole words" in refused

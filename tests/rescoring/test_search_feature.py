@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from helpers.equations import search_log_probs
 from helpers.models import SEARCH_SIZES, random_model
 from helpers.toy import make_toy
@@ -78,6 +79,41 @@ def test_the_command(tmp_path, run, models):
         assert found["Mean"] == pytest.approx(np.log(both.mean(axis=0)).sum(), abs=1e-3)
 
 
+def test_a_sentence_that_ends_like_a_rule(tmp_path, run, models):
+    (tmp_path / "lists").write_bytes(b"0 ||| A le [3] ||| LM0= -2 ||| -3.5\n")
+    (tmp_path / "source").write_bytes(b"a b [3]\n")
+    run("list", "rescore", "lists", "out", "--model", "one", "--source", "source")
+    (found,) = values_of(tmp_path / "out")
+    expected = expected_words(models["one"], b"a b [3]", b"A le [3]").sum()
+    assert found["RNNsearch0"] == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("mark", ["", "own:"])
+def test_a_sentence_that_is_too_long(tmp_path, run, models, mark):
+    """Attention would take the square of its words in memory."""
+    assert models
+    (tmp_path / "lists").write_bytes(b"0 ||| A ||| LM0= -2 ||| -3\n1 ||| A ||| LM0= -2 ||| -3\n")
+    (tmp_path / "source").write_bytes(b"a\n" + b"a " * 1001 + b"\n")
+    options = ("--model", f"X={mark}one", "--source", "source")
+    refused = run("list", "rescore", "lists", "out", *options, exit_code=1).stderr
+    assert "lists at line 2: expected 1000 words or subwords at most, found 1001" in refused
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_network_that_computes_no_number(tmp_path, run, models):
+    with torch.no_grad():
+        for parameter in models["one"].network.parameters():
+            parameter *= 1e30
+    save_model(tmp_path / "one", models["one"])
+    (tmp_path / "lists").write_bytes(LISTS)
+    (tmp_path / "source").write_bytes(b"\n".join(SOURCE) + b"\n")
+    options = ("--model", "one", "--source", "source")
+    refused = run("list", "rescore", "lists", "out", *options, exit_code=1).stderr
+    assert "lists at line 1: expected a finite score of RNNsearch0, found nan" in refused
+    refused = run("model", "translate", "one", stdin=b"a b\n", exit_code=1).stderr
+    assert "expected log p of words, found nan" in refused
+
+
 @pytest.mark.usefixtures("models")
 def test_lists_that_are_scored_together(tmp_path):
     """They have the scores, to the bit, of each by itself; a list may be empty."""
@@ -107,6 +143,8 @@ def test_what_does_not_fit_is_refused(tmp_path, run, models):
     (tmp_path / "source").write_bytes(b"a b\n")
     for exit_code, options, message in (
         (2, ("--model", "one"), "expected --source"),
+        (1, ("--model", "none"), "none: expected a model directory, found none"),
+        (2, ("--model", "one", "--weights", ""), "expected a file name, found an empty one"),
         (
             2,
             ("--model", "X=one", "--model", "X=left"),

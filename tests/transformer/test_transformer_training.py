@@ -208,6 +208,21 @@ def test_a_training_that_ends_in_its_warm_up_says_so(run):
     assert "warm-up" not in train(run, "n", *TRANSFORMER, "--updates", 2, "--warmup", 2).stderr
 
 
+def test_the_lines_before_one_that_is_too_long_are_translated(run):
+    train(run, "m", *TRANSFORMER, "--updates", 2)
+    text = b"one\ntwo\n" + b"three " * 1001 + b"\n"
+    done = run("model", "translate", "m", stdin=text, exit_code=1)
+    assert len(done.stdout.splitlines()) == 2
+    assert "standard input at line 3: expected 1000 words or subwords at most" in done.stderr
+
+
+def test_a_run_whose_best_model_is_lost_does_not_go_on(run, tmp_path):
+    train(run, "m", *TRANSFORMER, "--updates", 2)
+    (tmp_path / "m" / "model.safetensors").unlink()
+    lost = train(run, "m", *TRANSFORMER, "--updates", 2, "--resume", exit_code=1).stderr
+    assert "m: expected the best model of the run, model.safetensors is missing" in lost
+
+
 def test_only_a_checkpoint(run, tmp_path):
     begun = train(run, "m", *TRANSFORMER, "--updates", 2, "--resume").stderr
     assert "m: nothing to resume, training begins" in begun
@@ -219,6 +234,7 @@ def test_only_a_checkpoint(run, tmp_path):
 def test_what_does_not_go_together(run):
     for options, message in (
         (("--hidden", 5), "--hidden: this network has none"),
+        (("--shortlist", 25), "--shortlist is for whole words: give --subwords 0"),
         (("--units", 25), "units: expected a multiple of 2 x 2 heads"),
         (("--subwords", 20), "--subwords 20: expected 0, or 300 at least"),
     ):

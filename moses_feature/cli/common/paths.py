@@ -22,6 +22,7 @@ from moses_feature.runtime.files import STANDARD_STREAM, is_compressed, with_or_
 from moses_feature.tables.features_json import features_json
 from moses_feature.tables.writer import TableWriter
 
+NO_PATH = "expected a file name, found an empty one"
 _WITHOUT_GZ = "moses_feature.table_named_without_gz"
 
 
@@ -62,6 +63,8 @@ class InputPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the path; that of a table with its .gz."""
         path = str(super().convert(value, param, ctx))
+        if not path:  # of an unset variable, perhaps; it would mean the directory here
+            self.fail(NO_PATH, param, ctx)
         found = str(with_or_without_gz(path)) if self._table else path
         if found != path and ctx is not None:
             ctx.meta[_WITHOUT_GZ] = True
@@ -143,6 +146,8 @@ class OutputPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the path; with .gz where the table that is read was named without it."""
         path = str(super().convert(value, param, ctx))
+        if not path:
+            self.fail(NO_PATH, param, ctx)
         if path == STANDARD_STREAM:
             if not self._table:
                 self.fail("expected a file name, found -", param, ctx)

@@ -17,8 +17,9 @@ from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
+from moses_feature.moses.nbest_lists import OWN
 from moses_feature.networks.architectures import ENCODER_DECODER, FEED_FORWARD
-from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, open_output
 
 if TYPE_CHECKING:
@@ -87,9 +88,12 @@ def rescore_command(
     from moses_feature.rescoring.rnn import makers_for
     from moses_feature.rescoring.source import SourceText
 
-    if not (models or weights or form != MOSES):
+    if not (models or weights is not None or form != MOSES):
         raise UsageError("expected --model, --weights or --format")
     named_models = [named_model(model) for model in models]
+    for _, path in named_models:
+        if not Path(path.removeprefix(OWN)).exists():
+            raise MosesFeatureError(f"{path}: expected a model directory, found none")
     kinds = {model_kind(path) for _, path in named_models}
     if bool(kinds - {LM_ARCHITECTURE}) != (source is not None):
         raise UsageError(
@@ -100,7 +104,7 @@ def rescore_command(
     if not kinds & {ENCODER_DECODER, FEED_FORWARD}:
         for name in device_options.given():
             raise UsageError(f"--{name} is for networks for phrases: others take one core")
-    of_file = read_weights(weights) if weights else None
+    of_file = read_weights(weights) if weights is not None else None
     text = SourceText.read(source) if source is not None else SourceText([], "")
     scorers = scorers_of(named_models, text, makers_for(text, device.prepare))
     first = None

@@ -87,6 +87,9 @@ class SentenceOptions:
         given["subwords"] = given["subwords"] or None
         if typed(["subwords_from"]) and given["subwords"] is None:
             raise UsageError("--subwords-from says what subwords are learnt from: give --subwords")
+        if (of_words := typed(["shortlist", "min_count"])) and given["subwords"] is not None:
+            name = of_words[0].replace("_", "-")
+            raise UsageError(f"--{name} is for whole words: give --subwords 0")
         given["bpe_dropout"] = given["bpe_dropout"] or None
         size = SizeOptions.from_options(given, SearchSizes, TransformerSizes)
         direction = take(Direction, given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -15,9 +15,10 @@ from moses_feature.cli.common.paths import READ_MODEL
 from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.moses.lines import sentences_together
 from moses_feature.networks.known_words import KnownWords
-from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import open_output
 from moses_feature.runtime.processes import cores
+from moses_feature.sentences.settings import MOST_PIECES
 
 if TYPE_CHECKING:
     from moses_feature.runtime.arrays import Floats32
@@ -58,7 +59,7 @@ def translate_command(models: tuple[str, ...], beam: int, alignment_out: str | N
         if alignment_out is not None:
             raise UsageError(f"--alignment-out is for RNNsearch of whole words: found {model}")
         converted = CTranslate2Model(Path(model), cores())
-        for some in sentences_together(LARGE_BATCH):
+        for some in _sentences(LARGE_BATCH, converted.length):
             for text in converted.translate(some, beam):
                 click.echo(text)
     else:
@@ -71,15 +72,17 @@ def _translate(models: Sequence[str], beam: int, alignment_out: str | None) -> N
     from moses_feature.sentences.translate import ensemble, translate, words_of
 
     scorer, empty = ensemble([Path(model) for model in models])
-    if alignment_out and (
+    if alignment_out is not None and (
         empty([[]]).alignments is None or isinstance(scorer.source, PieceVocabulary)
     ):
         names = ", ".join(models)
         raise UsageError(f"--alignment-out is for RNNsearch of whole words: found {names}")
     known = KnownWords(models[0], "the text to translate", scorer.source, scorer.target)
     with ExitStack() as stack:
-        file = stack.enter_context(open_output(Path(alignment_out))) if alignment_out else None
-        for some in sentences_together(SENTENCES_TOGETHER):
+        file = None
+        if alignment_out is not None:
+            file = stack.enter_context(open_output(Path(alignment_out)))
+        for some in _sentences(SENTENCES_TOGETHER, lambda words: len(scorer.source.ids(words))):
             for words in some:
                 known.add(words)
             found = translate(empty, [scorer.source.ids(words) for words in some], beam)
@@ -90,6 +93,21 @@ def _translate(models: Sequence[str], beam: int, alignment_out: str | None) -> N
                 if file is not None and alignment is not None:
                     _write_alignment(file, source, words, alignment, scorer)
         known.check()
+
+
+def _sentences(count: int, length: Callable[[list[bytes]], int]) -> Iterator[list[list[bytes]]]:
+    """Yield the sentences of the standard input; those before a too long one are translated."""
+    done = 0
+    for some in sentences_together(count):
+        for place, words in enumerate(some):
+            if (found := length(words)) > MOST_PIECES:
+                yield some[:place]
+                raise MosesFeatureError(
+                    f"standard input at line {done + place + 1}: expected {MOST_PIECES} words or "
+                    f"subwords at most, found {found}"
+                )
+        yield some
+        done += len(some)
 
 
 def _write_alignment(
