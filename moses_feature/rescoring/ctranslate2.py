@@ -186,6 +186,11 @@ class CTranslate2Model:
         return [text if words else "" for text, words in zip(texts, sentences, strict=True)]
 
     def _done_by(self, work: Callable[..., Any], *given: Any, **options: Any) -> Any:
+        """Return what CTranslate2 computes.
+
+        Raises:
+            MosesFeatureError: it cannot, as with fewer positions than a sentence has pieces.
+        """
         try:
             return work(*given, **options)
         except RuntimeError as error:

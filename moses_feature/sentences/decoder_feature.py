@@ -29,7 +29,6 @@ MOST_STATES = 1 << 15
 """With more states of a sentence than these, at 3 to 5 kB each with `small`, all are forgotten."""
 MOST_AT_ONCE = 1 << 12
 """Pieces that are scored together, about."""
-"""The most pieces of a word."""
 NONE = -1
 """The number of no sentence, and of no sentences that are encoded together."""
 TOGETHER = 16

@@ -133,8 +133,8 @@ def _pieces_of(count: int, *paths: str) -> PieceVocabulary:
         return learn_pieces(lines, count, ", ".join(paths))
 
 
-MOST_PIECES_A_WORD = 10
-"""Times the most words are the most pieces: one absurd word would lengthen a whole batch."""
+MOST_TIMES_LONGEST = 10
+"""The most pieces of a sentence, in units of `longest`: one absurd word lengthens a whole batch."""
 
 
 class SentencePairs:
@@ -197,7 +197,7 @@ class SentencePairs:
         if not fit or self._pieces is None:
             return fit
         both = zip(self._pieces, sides, strict=True)
-        return all(sum(of.lengths(words)) <= MOST_PIECES_A_WORD * longest for of, words in both)
+        return all(sum(of.lengths(words)) <= MOST_TIMES_LONGEST * longest for of, words in both)
 
     def _of_pieces(
         self, read: Integers, written: Integers, sides: tuple[list[bytes], list[bytes]]

@@ -36,7 +36,10 @@ from moses_feature.training.trainer import NO_CONTROL, RunControl
 logger = logging.getLogger(__name__)
 
 MOST_PADDED = 20_000
-"""Words of both sides, padding included, that are learnt from together: 1.2 GB of a Transformer."""
+"""Words of both sides, padding included, that are learnt from together.
+
+18,000 take 1.0 GB of a `small` Transformer with 8,000 subwords, in bfloat16.
+"""
 GUIDANCE = 0.5
 """The weight of the alignments' cross-entropy (nats per word) in the loss."""
 

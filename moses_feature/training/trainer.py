@@ -126,9 +126,7 @@ class Trainer:
             MosesFeatureError: the loss is no longer a number, or the checkpoint belongs to other
                 data or settings.
         """
-        self._ranks.from_first(lambda: self._resume() if holds_model(self._directory) else None)
-        if self._control.resume and not self.state.update:
-            logger.info("%s: nothing to resume, training begins", self._directory)
+        self._ranks.from_first(self._resume_if_begun)
         reason, objective, best = self._train(), self._objective, self.state.best_held_out_loss
         what = "best held-out loss " if objective.sign > 0 else "best of held-out sentences "
         gained = f"; {what}{objective.sign * best:.4f}{objective.unit}" if best < math.inf else ""
@@ -141,6 +139,12 @@ class Trainer:
                 warmup,
             )
         return reason
+
+    def _resume_if_begun(self) -> None:
+        if holds_model(self._directory):
+            self._resume()
+        elif self._control.resume:
+            logger.info("%s: nothing to resume, training begins", self._directory)
 
     def _resume(self) -> None:
         saved = load_checkpoint(self._directory, self.network, self._optimizer, self._identity())

@@ -7,6 +7,9 @@ import re
 import pytest
 from helpers.training import write_pairs
 
+from moses_feature.cli.common.estimates import Trial, rate
+from moses_feature.training.settings import RunSettings
+
 TINY = ("--hidden", 7, "--embedding", 5, "--maxout", 3, "--rank", 2)
 
 
@@ -28,6 +31,12 @@ def test_training(run, tmp_path):
     assert "memory: about" in shown
     assert sorted(tmp_path.iterdir()) == before
     assert "which may be long" in run("model", "train", "pairs", "m", *TINY, "--estimate").output
+
+
+def test_updates_of_a_budget():
+    trial = Trial(seconds=2, a_second=200, epoch=1000, disk=1)
+    settings = RunSettings(minutes=10, epochs=40, batch_size=50)
+    assert rate(trial, settings, 1000, "pairs").endswith("in all 3 min at most (800 updates)")
 
 
 def test_augmenting(run, tmp_path, model_directory):

@@ -101,10 +101,10 @@ def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, A
     if isinstance(model, PhraseModel):
         yield "direction", model.direction
     for side, of in ("source", model.source), ("target", model.target):
-        yield (
-            f"{side} {'subwords' if isinstance(of, PieceVocabulary) else 'words'}",
-            f"{len(of) if isinstance(of, PieceVocabulary) else len(of.shortlist):,}",
-        )
+        if isinstance(of, PieceVocabulary):
+            yield f"{side} subwords", f"{len(of):,}"
+        else:
+            yield f"{side} words", f"{len(of.shortlist):,}"
     yield "escaped", "yes" if model.escaped else "no"
     yield "self-normalised", _self_normalised(networks[0])
     yield "weights SHA-256", model.digest
