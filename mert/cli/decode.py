@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import click
 
 from mert.cli.options import (
-    MOST_TRANSLATIONS,
     TUNING,
     DecodingProgress,
     SearchOptions,
@@ -28,6 +27,7 @@ from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import read_text
+from moses_feature.moses.system_directory import MOST_TRANSLATIONS
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, open_output
 

@@ -11,6 +11,7 @@ from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.vocabulary import POSITIVE, WholeRange, option
 from moses_feature.decoder.records import DEFAULT_POPS, DEFAULT_STACK, SearchLimits
 from moses_feature.metrics import METRIC_NAMES
+from moses_feature.moses.system_directory import MOST_TRANSLATIONS
 from moses_feature.runtime.errors import UsageError
 
 
@@ -44,7 +45,6 @@ class DecodingProgress:
 
 MOST_POPS = 100_000
 """Hundreds of times the usual number; it still fits in memory."""
-MOST_TRANSLATIONS = 10_000
 
 TUNING = TuningSettings()
 

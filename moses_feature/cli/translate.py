@@ -12,11 +12,12 @@ from typing import BinaryIO
 
 import click
 
-from mert.cli.options import MOST_TRANSLATIONS, SearchOptions, search_options
+from mert.cli.options import SearchOptions, search_options
 from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.options import xml_option
 from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
 from moses_feature.cli.common.vocabulary import WholeRange, option
+from moses_feature.moses.system_directory import MOST_TRANSLATIONS
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.json_files import as_json
 from moses_feature.runtime.processes import cores

@@ -36,6 +36,8 @@ SYSTEM_FILES = (
 """Patterns of the files that systems have, packed ones too."""
 WHAT = "a system of moses-feature"
 FORMAT_VERSION = 1
+MOST_TRANSLATIONS = 10_000
+"""Of a list."""
 
 
 def fold_directory(system: Path, fold: int) -> Path:
@@ -91,8 +93,8 @@ class SystemDirectory:
         built = member(content, "built", str | None, facts, WHAT)
         rescoring = member(content, "rescoring", list[tuple[str, str]], facts, WHAT)
         size = member(content, "list_size", int, facts, WHAT)
-        if size < 1:
-            raise FormatError(facts, "list_size: 1 at least", f"{size}")
+        if not 1 <= size <= MOST_TRANSLATIONS:
+            raise FormatError(facts, f"list_size: 1 to {MOST_TRANSLATIONS}", f"{size}")
         return cls(
             ini,
             None if built is None else path / built,

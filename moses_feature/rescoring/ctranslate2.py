@@ -31,7 +31,6 @@ CTRANSLATE2 = "ctranslate2"
 WEIGHTS, TEXT = "model.bin", "moses-feature.json"
 WHAT = "how text is made for a model of CTranslate2"
 CONFIG = "config.json"
-"""The most pieces of a sentence: more are an error, and never cut."""
 PIECES_TOGETHER = 4096
 """Pieces of a batch, padding included."""
 BEAM = 5
@@ -193,7 +192,7 @@ class CTranslate2Model:
         """
         try:
             return work(*given, **options)
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             raise MosesFeatureError(f"{self._directory}: {error}") from None
 
 

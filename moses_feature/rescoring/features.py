@@ -286,11 +286,16 @@ def with_rescoring(
         path: the weights; see `read_weights`.
 
     Raises:
-        MosesFeatureError: a feature has not as many weights as it needs, or the file is bad.
+        MosesFeatureError: a feature has not as many weights as it needs, weights are of no feature,
+            or the file is bad.
     """
     weights = read_weights(path)
     new = [FeatureFunction(scorer.name, (0.0,), (True,)) for scorer in scorers]
     functions = (*features.functions, *new)
+    if others := sorted(weights.keys() - {function.name for function in functions}):
+        raise MosesFeatureError(
+            f"{path}: expected weights of the system's features, found those of {others[0]}"
+        )
     for function in functions:
         expected, found = len(function.weights), len(weights.get(function.name, ()))
         if any(function.tuneable) and found != expected:

@@ -96,7 +96,7 @@ def _as(value: Any, kind: Any) -> Any:
 
 
 def is_of_type(value: Any, kind: Any) -> bool:
-    """Return whether a JSON value is of a type; an integer is accepted as a float."""
+    """Return whether a JSON value is of a type; an integer is a float, too; text has no NUL."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
         return True
@@ -116,11 +116,9 @@ def is_of_type(value: Any, kind: Any) -> bool:
         )
     if origin in (dict, Mapping):
         return isinstance(value, dict) and all(is_of_type(v, arguments[1]) for v in value.values())
-    if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, kind)
+    if kind in (int, float):
+        return isinstance(value, int | kind) and not isinstance(value, bool)
+    return isinstance(value, kind) and not (kind is str and "\0" in value)
 
 
 @dataclass(frozen=True)

@@ -151,6 +151,10 @@ def test_what_goes_wrong(model, converted, run, tmp_path, monkeypatch):
     with pytest.raises(MosesFeatureError, match=r'such as \{"source_language": "en"'):
         CTranslate2Model(converted)
     (converted / "moses-feature.json").write_text(before)
+    for vocabulary in converted.glob("*vocabulary.json"):
+        vocabulary.write_text("[]")
+    with pytest.raises(MosesFeatureError, match="Invalid token ID"):
+        CTranslate2Model(converted).translate([words("a man")])
     (converted / "model.bin").write_bytes(b"damaged")
     with pytest.raises(FormatError, match="expected a model of CTranslate2"):
         CTranslate2Model(converted)

@@ -29,6 +29,7 @@ from moses_feature.translation.translator import Translator
 
 LINES = ["a b c", "d", "", "b x a", "c c", "a b c d a"]
 TEXT = "".join(f"{line}\n" for line in LINES).encode()
+TUNED = '{"format_version": 1, "tuned": {}, "built": %s, "rescoring": [], "list_size": %d}'
 WEIGHTS = ["RNN= 0.3", "TM0= 0.1 0.2", "LM0= 0.4", "Distortion0= 0.1", "WordPenalty0= -0.5"]
 
 
@@ -114,6 +115,9 @@ def check_what_is_told_of_it(run, model: str) -> None:
     weights.write_text(whole.replace("CSLM9= 3\n", ""))
     found = run("system", "doctor", "tuned", exit_code=1).stdout
     assert "tuned/rescoring.weights: expected 1 weights of CSLM9, found 0" in found
+    weights.write_text(whole + "LM9= 1\n")
+    found = run("system", "doctor", "tuned", exit_code=1).stdout
+    assert "expected weights of the system's features, found those of LM9" in found
     weights.write_text(whole)
     Path(model.partition("=")[2]).rename("elsewhere")
     found = run("system", "doctor", "tuned", exit_code=1).stdout
@@ -227,6 +231,8 @@ def test_systems_that_are_none(run, ini, tmp_path):
         ("{", "a damaged file"),
         ('{"format_version": 99}', "is of a newer moses-feature"),
         ('{"format_version": 1, "tuned": {}}', "a good 'built'"),
+        (TUNED % ('"\\u0000"', 100), "a good 'built'"),
+        (TUNED % ("null", 10**12), "expected list_size: 1 to 10000"),
     ):
         Path("half/system.json").write_text(content)
         assert message in run("translate", "half", "--tokens", exit_code=1).stderr
