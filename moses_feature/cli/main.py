@@ -32,7 +32,7 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "model": (
-        "Networks: train, look at, score with, translate with, refine, export.",
+        "Networks: train, look at, score with, translate with, let remember, refine, export.",
         {
             "train": "moses_feature.cli.models.train:train_command",
             "train-sentences": "moses_feature.cli.models.train_sentences:train_command",
@@ -42,6 +42,7 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "score": "moses_feature.cli.models.score:score_command",
             "sample": "moses_feature.cli.models.sample:sample_command",
             "translate": "moses_feature.cli.models.translate:translate_command",
+            "add-memory": "moses_feature.cli.models.add_memory:add_memory_command",
             "refine": "moses_feature.cli.models.refine:refine_command",
             "export-nplm": "moses_feature.cli.models.export:export_command",
             "export-ctranslate2": "moses_feature.cli.models.export:export_ctranslate2_command",

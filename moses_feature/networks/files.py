@@ -30,6 +30,8 @@ FORMAT_VERSION = 1
 WEIGHTS = "model.safetensors"
 CHECKPOINT = "checkpoint.safetensors"
 """The state of a training run, in the directory of its model; only `--resume` reads it."""
+MEMORY = "memory.safetensors"
+"""The text that a sentence network remembers, if it has a memory."""
 FOLDS = "folds.json"
 """The file that marks a directory of cross-fitted networks."""
 CONFIG = "config.json"
@@ -128,12 +130,13 @@ def read_model_files(
 def file_identity(path: str | Path) -> list[int]:
     """Return size and modification time of a file, or of the files of a model.
 
-    Of one of ours, these are weights and config; another program's model may have any.
+    Of one of ours, these are weights, config and memory; another program's model may have any.
     """
     path = Path(path)
     files = [path]
     if is_model_directory(path):
         files = [path / WEIGHTS, path / CONFIG]
+        files += [path / MEMORY] * (path / MEMORY).is_file()
     elif path.is_dir():
         files = sorted(file for file in path.iterdir() if file.is_file())
     return [n for file in files for n in (file.stat().st_size, file.stat().st_mtime_ns)]

@@ -87,15 +87,15 @@ def save_folds(directory: Path, folds: Folds, sources: Hashes) -> None:
     write_json(path, facts)
 
 
-def load_any_model(directory: Path) -> PhraseModel | CrossFittedModel:
-    """Read a model directory, of one network or of cross-fitted ones.
+def load_any_model(directory: Path, with_memory: bool = False) -> PhraseModel | CrossFittedModel:
+    """Read a model directory, of one network or of cross-fitted ones; see `load_model`.
 
     Raises:
         MosesFeatureError: a file is missing, or of a newer version of this program.
         FormatError: a file is damaged, or the files do not belong together.
     """
     if not is_cross_fitted(directory):
-        return load_model(directory)
+        return load_model(directory, with_memory)
     folds = _read_folds(directory / FOLDS)
     networks = tuple(load_model(fold_directory(directory, fold)) for fold in range(folds.count))
     first = networks[0]

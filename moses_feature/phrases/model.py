@@ -14,6 +14,7 @@ from moses_feature.networks.architectures import ARCHITECTURES, ENCODER_DECODER,
 from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.networks.files import (
     CONFIG,
+    MEMORY,
     WEIGHTS,
     ModelFiles,
     architecture_of,
@@ -26,7 +27,7 @@ from moses_feature.networks.files import (
 from moses_feature.networks.pair_network import PairNetwork, network_of
 from moses_feature.networks.pieces import PieceVocabulary, are_shared
 from moses_feature.networks.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
-from moses_feature.runtime.errors import FormatError
+from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import Json
 from moses_feature.runtime.json_files import member
 
@@ -113,8 +114,12 @@ class _Uninitialised(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def load_model(directory: Path) -> PhraseModel:
+def load_model(directory: Path, with_memory: bool = False) -> PhraseModel:
     """Read a model that `save_model` wrote.
+
+    Args:
+        directory: the model directory.
+        with_memory: whether a network with a memory is read, too; it forgets the memory.
 
     Raises:
         MosesFeatureError: a file is missing, or of a newer version of this program.
@@ -128,6 +133,8 @@ def load_model(directory: Path) -> PhraseModel:
         expected = f"architecture {' or '.join(ARCHITECTURES)}"
         raise FormatError(directory / CONFIG, expected, architecture)
     files = read_model_files(directory, architecture, keys, names)
+    if not with_memory and (directory / MEMORY).is_file():
+        raise MosesFeatureError(f"{directory}: expected a network without a memory for this use")
     try:
         sizes = ARCHITECTURES[architecture].load("sizes")(**files.config["sizes"])
         words = WordOptions(**files.config["words"])

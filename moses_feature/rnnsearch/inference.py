@@ -18,6 +18,7 @@ import numpy as np
 from moses_feature.networks.kernels import encoder_gates, encoder_state
 from moses_feature.networks.phrases import Phrases, Step, prefix_levels
 from moses_feature.networks.products import Matrix
+from moses_feature.networks.recall import WithMemory
 from moses_feature.networks.trees import NOT_KNOWN
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_softmax import WordSoftmax
@@ -69,7 +70,7 @@ SIDES = "forward", "backward"
 Ids = Sequence[int]
 
 
-class SearchNetwork:
+class SearchNetwork(WithMemory):
     """A network that scores pairs of ids: natural logs, END included.
 
     Args:
@@ -121,12 +122,13 @@ class SearchNetwork:
     def score(self, sources: Sequence[Ids], steps: Sequence[Step]) -> None:
         """Write log p of the edges below some sources; see `values_along`."""
         words = self.products_of(np.concatenate([step.word for step in steps]))
-        read = self.encode(sources)
+        read, recall = self.encode(sources), self.recall(sources)
         state, last = np.arange(len(sources)), np.full(len(sources), END)
         states, _ = self.first_states(read)
         for step in steps:
             features = features_of(states, state, words, last)
-            step.found[:] = self.softmax.at(features, step.parent, step.word)
+            of_states = recall and recall.of(states.source[state])
+            step.found[:] = self.softmax.at(features, step.parent, step.word, of_states)
             grows = step.word != END
             going_on, state_of_next = np.unique(step.parent[grows], return_inverse=True)
             before = state[going_on], words, last[going_on]

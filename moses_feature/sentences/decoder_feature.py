@@ -16,6 +16,7 @@ import numpy as np
 
 from moses_feature.networks.architectures import ARCHITECTURES
 from moses_feature.networks.direction import FORWARD
+from moses_feature.networks.recall import Recall
 from moses_feature.networks.trees import Tree
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.table_words import TableWords
@@ -77,6 +78,7 @@ class NetworkFeature:
         self._network = scorer.network
         self._states = ARCHITECTURES[scorer.architecture].load("states")(scorer.network)
         self._sources: Any
+        self._recall: Recall | None
         self.read([])
 
     def read(self, sentences: Sequence[Sequence[bytes]]) -> None:
@@ -134,8 +136,10 @@ class NetworkFeature:
     def _log_probs_of_some(self, tree: Tree, nodes: Integers, words: Integers) -> Floats:
         self._begin(tree, int(nodes[0]))
         before, pieces, owner = self._pieces.asked(tree, nodes, words)
-        features = self._states.features(self._pieces.tree, before)
-        return sum_by(owner, self._network.softmax.at(*features, pieces), len(words))
+        features, row = self._states.features(self._pieces.tree, before)
+        recall = self._recall and self._recall.of(np.full(len(features), self._place))
+        log_probs = self._network.softmax.at(features, row, pieces, recall)
+        return sum_by(owner, log_probs, len(words))
 
     def _begin(self, tree: Tree, node: int) -> None:
         """Take the sentence of a node, unless it is the current one and there is memory."""
@@ -145,10 +149,11 @@ class NetworkFeature:
         if sentence == self._sentence and self._states.count < MOST_STATES:
             return
         self._sentence = sentence
-        chunk, place = divmod(sentence, TOGETHER)
+        chunk, self._place = divmod(sentence, TOGETHER)
         if chunk != self._chunk:
             first = chunk * TOGETHER
-            self._sources = self._network.encode(self._sentences[first : first + TOGETHER])
+            some = self._sentences[first : first + TOGETHER]
+            self._sources, self._recall = self._network.encode(some), self._network.recall(some)
             self._chunk = chunk
         self._pieces.begin()
-        self._states.begin(self._sources.only(place))
+        self._states.begin(self._sources.only(self._place))

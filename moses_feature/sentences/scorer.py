@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from moses_feature.networks.architectures import ARCHITECTURES, architecture_wit
 from moses_feature.networks.direction import Direction
 from moses_feature.networks.files import (
     CONFIG,
+    MEMORY,
     WEIGHTS,
     architecture_of,
     check_weights,
@@ -25,6 +28,7 @@ from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import FormatError, UsageError
 from moses_feature.runtime.files import Json
 from moses_feature.runtime.json_files import member
+from moses_feature.sentences.memory import Memory, RememberedText
 
 if TYPE_CHECKING:
     from moses_feature.networks.computation import Computation
@@ -79,6 +83,19 @@ class SentenceModel:
         self.digest = files.pair_digest()
         self.normalised = not trained_self_normalised(self.training)
         self.network: Any = parts.load("inference")(sizes, files.weights, self.normalised)
+        if (memory := directory / MEMORY).is_file():
+            self._remember(memory, parts.load("prefixes"))
+
+    def _remember(self, path: Path, prefixes: Any) -> None:
+        """Give the network a memory."""
+        text = RememberedText.load(path)
+        for side, words in (text.source, self.source), (text.target, self.target):
+            if (largest := side.ids.max(initial=0)) >= len(words):
+                raise FormatError(path, f"ids of {len(words)} words", f"{largest}")
+        without = self.network
+        self.network = copy(without)
+        self.network.memory = Memory(text, prefixes, without)
+        self.digest = hashlib.sha256(self.digest.encode() + path.read_bytes()).hexdigest()
 
     def ids(self, source: Sequence[bytes], target: Sequence[bytes]) -> tuple[list[int], list[int]]:
         """Return the ids of a pair as the network reads and writes it."""

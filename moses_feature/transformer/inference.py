@@ -17,6 +17,7 @@ import numpy as np
 from moses_feature.networks.kernels import softmax, sum_of
 from moses_feature.networks.phrases import Phrases, Step
 from moses_feature.networks.products import Matrix
+from moses_feature.networks.recall import Recall, WithMemory
 from moses_feature.networks.trees import with_room
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_softmax import WordSoftmax
@@ -138,7 +139,7 @@ class Nodes:
         return np.arange(first, self.count)
 
 
-class TransformerNetwork:
+class TransformerNetwork(WithMemory):
     """A network that scores pairs of ids: natural logs, END included.
 
     Args:
@@ -177,7 +178,8 @@ class TransformerNetwork:
         """Write log p of the edges below some sources; see `values_along`."""
         prefixes = TransformerPrefixes.empty(self, sources)
         for step in steps:
-            step.found[:] = self.softmax.at(prefixes.features, step.parent, step.word)
+            given = step.parent, step.word, prefixes.recall
+            step.found[:] = self.softmax.at(prefixes.features, *given)
             grows = step.word != END
             prefixes = prefixes.grown(step.parent[grows], step.word[grows])
 
@@ -294,6 +296,7 @@ class TransformerPrefixes(Prefixes):
         nodes: keys and values, shared with shorter and longer prefixes.
         before: (N, words) the nodes on the way to the last word of each.
         word: (N,) the last words, END for an empty prefix.
+        recall: what is remembered for each, if the network has a memory.
 
     Attributes:
         features: (N, D) the inputs of the output layer.
@@ -307,11 +310,13 @@ class TransformerPrefixes(Prefixes):
         nodes: Nodes,
         before: Integers,
         word: Integers,
+        recall: Recall | None,
     ) -> None:
         self._network = network
         self._sources = sources
         self._source = source
         self._nodes = nodes
+        self.recall = recall
         self._path = np.column_stack([before, nodes.make_room(len(word))])
         lengths = np.full(len(word), self._path.shape[1])
         self.features = network.written(word, nodes, self._path, lengths, source, sources)
@@ -322,13 +327,15 @@ class TransformerPrefixes(Prefixes):
         count, sizes = len(sentences), network.sizes
         nodes = Nodes(sizes.decoder_layers, sizes.units)
         before, word = np.empty((count, 0), dtype=np.int64), np.full(count, END)
-        return cls(network, network.encode(sentences), np.arange(count), nodes, before, word)
+        sources, recall = network.encode(sentences), network.recall(sentences)
+        return cls(network, sources, np.arange(count), nodes, before, word, recall)
 
     def log_probs(self) -> Floats:
         """Return log p (N, V) of each word, END included, after each prefix."""
-        return self._network.softmax.all(self.features)
+        return self._network.softmax.all(self.features, self.recall)
 
     def grown(self, prefix: Integers, word: Integers) -> TransformerPrefixes:
         """Return longer prefixes: the given ones of these, each with a word appended."""
-        source, path = self._source[prefix], self._path[prefix]
-        return TransformerPrefixes(self._network, self._sources, source, self._nodes, path, word)
+        given = self._source[prefix], self._nodes, self._path[prefix], word
+        recall = self.recall and self.recall.of(prefix)
+        return TransformerPrefixes(self._network, self._sources, *given, recall)

@@ -199,8 +199,27 @@ def transformer_scores(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return log p of every target word and END under a Transformer (Vaswani et al. 2017).
 
-    Each layer is normalised before it is computed (Xiong et al. 2020). And return for each of them
-    the shares of the source words and END in the first head of the last layer's attention.
+    And return for each of them the shares of the source words and END in the first head of the last
+    layer's attention.
+    """
+    features, first_head = transformer_features(model, source, target)
+    log_probs = transformer_output(model, features)
+    return log_probs[np.arange(len(log_probs)), [*target, END]], first_head
+
+
+def transformer_output(model: PhraseModel, features: np.ndarray) -> np.ndarray:
+    """Return log p (n, V) of all words after features (n, D)."""
+    p = {name: t.double().numpy() for name, t in model.network.state_dict().items()}
+    logits = features @ p["output_words.weight"].T + p["output_words.bias"]
+    return logits - np.log(np.exp(logits).sum(1, keepdims=True))
+
+
+def transformer_features(
+    model: PhraseModel, source: list[int], target: list[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the inputs of the output layer, for every target word and END, and the first head.
+
+    Each layer is normalised before it is computed (Xiong et al. 2020).
     """
     p = {name: t.double().numpy() for name, t in model.network.state_dict().items()}
     sizes = model.network.sizes
@@ -221,11 +240,7 @@ def transformer_scores(
         first_head = _heads(p, f"{of}multihead_attn.", sizes.heads, normal, read, None)[0][0]
         written = written + _attention(p, f"{of}multihead_attn.", sizes.heads, normal, read, None)
         written = written + _inner(p, of, _normal(p, f"{of}norm3", written))
-    features = _normal(p, "decoder.norm", written)
-    logits = features @ p["output_words.weight"].T + p["output_words.bias"]
-    log_z = np.log(np.exp(logits).sum(1))
-    words = zip(logits, [*target, END], log_z, strict=True)
-    return np.array([row[y] - z for row, y, z in words]), first_head
+    return _normal(p, "decoder.norm", written), first_head
 
 
 def _placed(embedding: np.ndarray, words: list[int]) -> np.ndarray:

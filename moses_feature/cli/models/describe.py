@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ_MODEL
 from moses_feature.cslm.settings import LM_ARCHITECTURE, LmSizes
 from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointSizes
-from moses_feature.networks.files import CONFIG, architecture_of, trained_self_normalised
+from moses_feature.networks.files import CONFIG, MEMORY, architecture_of, trained_self_normalised
 from moses_feature.runtime.files import Json
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ def describe_command(model: str) -> None:
         words = [("source words", joint.source), ("target words", joint.target)]
         lines = _lm_description(joint, joint.sizes, words)
     else:
-        lines = _description(load_any_model(directory))
-    for name, value in lines:
+        lines = _description(load_any_model(directory, with_memory=True))
+    for name, value in chain(lines, _of_memory(directory / MEMORY)):
         click.echo(f"{name:<22} {value}")
 
 
@@ -113,6 +114,17 @@ def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, A
     yield from _provenance(model.training, "pairs")
 
 
+def _of_memory(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield what a sentence network remembers, if it has a memory."""
+    if not path.is_file():
+        return
+    from moses_feature.sentences.memory import RememberedText
+
+    text = RememberedText.load(path)
+    yield "remembered pairs", f"{len(text.source):,}"
+    yield from _inputs("remembered", text.inputs)
+
+
 def _self_normalised(model: PhraseModel) -> str:
     if model.self_normalised:
         return "yes: log Z is not subtracted"
@@ -131,7 +143,12 @@ def _provenance(training: Json, *examples: str) -> Iterator[tuple[str, Any]]:
         if name in training:
             yield name, training[name]
     inputs = training.get("inputs")
-    for entry in inputs if isinstance(inputs, list) else []:
+    yield from _inputs("trained on", inputs if isinstance(inputs, list) else [])
+
+
+def _inputs(what: str, inputs: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the files that a model was made of."""
+    for entry in inputs:
         if isinstance(entry, dict):
             role, lines = entry.get("role", "input"), entry.get("lines")
-            yield "trained on", f"{entry.get('path')} ({role}, {lines} lines)"
+            yield what, f"{entry.get('path')} ({role}, {lines} lines)"

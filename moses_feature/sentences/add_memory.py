@@ -1,0 +1,70 @@
+"""A copy of a sentence network that remembers a text; see `memory`."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from moses_feature.networks.architectures import ARCHITECTURES
+from moses_feature.networks.files import CHECKPOINT, MEMORY, WEIGHTS
+from moses_feature.networks.known_words import KnownPairs
+from moses_feature.networks.phrases import Phrases
+from moses_feature.runtime.errors import FormatError, MosesFeatureError
+from moses_feature.sentences.memory import remembered_text
+from moses_feature.sentences.scorer import SentenceModel
+from moses_feature.sentences.settings import SentenceData
+from moses_feature.sentences.texts import MOST_TIMES_LONGEST, SentencePairs
+
+
+def add_memory(model: Path, data: SentenceData, directory: Path) -> tuple[int, int]:
+    """Write a model that remembers a text; return the pairs that it has, and those left out.
+
+    Args:
+        model: a model directory.
+        data: the text; only `source`, `target` and `longest` count.
+        directory: the new model directory, which is empty or new.
+
+    Raises:
+        MosesFeatureError: the directory holds files, or cannot be written, the text is of other
+            languages, or there is nothing in it.
+        FormatError: texts of different lengths, or a damaged model.
+    """
+    network = SentenceModel(model)
+    if (model / MEMORY).is_file():
+        raise MosesFeatureError(f"{model}: expected a network without a memory, found one with it")
+    if directory.exists() and any(directory.iterdir()):
+        raise MosesFeatureError(f"{directory}: expected a new or an empty directory")
+    source, target = network.direction.texts(data.source, data.target)
+    known = KnownPairs(f"{model}", (source, target), (network.source, network.target))
+    read = SentencePairs(replace(data, direction=network.direction))
+    found: dict[tuple[tuple[int, ...], ...], None] = {}
+    too_many_pieces = 0
+    for pair in read:
+        known.add(pair.source, pair.target)
+        ids = tuple(network.source.ids(pair.source)), tuple(network.target.ids(pair.target))
+        if max(map(len, ids)) > MOST_TIMES_LONGEST * data.longest:
+            too_many_pieces += 1
+        else:
+            found[ids] = None
+    known.check()
+    if not found:
+        expected = f"pairs of 1 to {data.longest} words"
+        raise FormatError(Path(data.source), expected, "none")
+    read_side, written_side = (Phrases.pack(side) for side in zip(*found, strict=True))
+    prefixes = ARCHITECTURES[network.architecture].load("prefixes")
+    text = remembered_text(read_side, written_side, prefixes, network.network, read.inputs)
+    _copy(model, directory)
+    text.save(directory / MEMORY)
+    return len(found), read.left_out + too_many_pieces
+
+
+def _copy(model: Path, directory: Path) -> None:
+    """Copy the files of a model, its weights last."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        files = [file for file in model.iterdir() if file.is_file() and file.name != CHECKPOINT]
+        for file in sorted(files, key=lambda file: file.name == WEIGHTS):
+            shutil.copyfile(file, directory / file.name)
+    except OSError as error:
+        raise MosesFeatureError(f"{directory}: {error.strerror}") from error

@@ -1,0 +1,212 @@
+"""Networks that remember a text: the equations, the command, and what goes wrong."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.equations import assert_scored_alone, transformer_features, transformer_output
+from helpers.models import SEARCH_SIZES, TRANSFORMER_SIZES, random_model, with_pieces
+
+from moses_feature.networks.direction import Direction
+from moses_feature.networks.files import MEMORY
+from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.recall import LEAST
+from moses_feature.networks.vocabulary import END
+from moses_feature.phrases.model import PhraseModel, save_model
+from moses_feature.runtime.errors import FormatError, MosesFeatureError
+from moses_feature.sentences import memory
+from moses_feature.sentences.add_memory import add_memory
+from moses_feature.sentences.decoder_feature import NetworkFeature, root_of
+from moses_feature.sentences.memory import RememberedText
+from moses_feature.sentences.scorer import SentenceModel
+from moses_feature.sentences.settings import SentenceData
+from moses_feature.sentences.similar import SimilarSentences
+from moses_feature.sentences.translate import translate, writer
+
+SOURCE = ["a b c", "the dog", "b b a", "c", "the dog one|N", "d", "a b c"]
+TARGET = ["A B", "le chien", "noir A", "C D C", "un chien noir", "D", "A B"]
+
+
+@pytest.fixture
+def texts(tmp_path, monkeypatch) -> SentenceData:
+    monkeypatch.chdir(tmp_path)
+    Path("s").write_text("".join(f"{line}\n" for line in SOURCE))
+    Path("t").write_text("".join(f"{line}\n" for line in TARGET))
+    return SentenceData("s", "t")
+
+
+def remembering(texts: SentenceData, model: PhraseModel, name: str = "m") -> SentenceModel:
+    save_model(Path(name), model)
+    assert add_memory(Path(name), texts, Path(f"{name}.memory")) == (6, 0)
+    return SentenceModel(Path(f"{name}.memory"))
+
+
+def test_similar_sentences():
+    """Against cosines of dense vectors; what has no word in common is not found."""
+    generator = np.random.default_rng(1)
+    texts = [generator.integers(2, 12, n).tolist() for n in generator.integers(1, 9, 40)]
+    asked = [generator.integers(2, 14, n).tolist() for n in generator.integers(0, 9, 20)]
+
+    def grams(text: list[int]) -> list[tuple[int, ...]]:
+        return [(word,) for word in text] + list(pairwise(text))
+
+    every = sorted({gram for text in texts for gram in grams(text)})
+    having = np.array([sum(gram in grams(text) for text in texts) for gram in every])
+
+    def vector(text: list[int]) -> np.ndarray:
+        counts = np.array([grams(text).count(gram) for gram in every])
+        weights = (1 + np.log(np.maximum(counts, 1))) * (1 + np.log(41 / (1 + having)))
+        return np.where(counts > 0, weights, 0.0)
+
+    def unit(text: list[int]) -> np.ndarray:
+        return vector(text) / np.linalg.norm(vector(text))
+
+    index = SimilarSentences(Phrases.pack(texts))
+    for text in asked:
+        cosines = np.array([vector(text) @ unit(other) for other in texts])
+        found = index.find(text, 5).tolist()
+        best = np.sort(cosines)[::-1][:5]
+        np.testing.assert_allclose(cosines[found], best[best > 0], atol=1e-5)
+    assert index.find([99], 5).tolist() == []
+
+
+def plain_log_probs(
+    model: PhraseModel, temperature: float, source: list[int], target: list[int]
+) -> np.ndarray:
+    """Log p of each word and END, in float64; every pair with a word in common is remembered."""
+    pairs = dict.fromkeys(zip(SOURCE, TARGET, strict=True))
+    ids = [
+        (model.source.ids(s.encode().split()), model.target.ids(t.encode().split()))
+        for s, t in pairs
+    ]
+    like = [(s, t) for s, t in ids if set(s) & set(source)]
+    states = np.concatenate([transformer_features(model, s, t)[0] for s, t in like])
+    words = np.concatenate([[*t, END] for _, t in like])
+    features, _ = transformer_features(model, source, target)
+    found = []
+    for row, log_probs, word in zip(
+        features, transformer_output(model, features), [*target, END], strict=True
+    ):
+        distances = np.maximum(((states - row) ** 2).sum(1), float(LEAST))
+        weights = np.exp((distances.min() - distances) / temperature)
+        of_memory = weights[words == word].sum() / weights.sum()
+        share = temperature / (temperature + distances.min())
+        found.append(np.log(share * of_memory + (1 - share) * np.exp(log_probs[word])))
+    return np.array(found)
+
+
+def test_the_equations(texts):
+    model = random_model(TRANSFORMER_SIZES)
+    found = remembering(texts, model)
+    temperature = RememberedText.load(Path("m.memory") / MEMORY).temperature
+    for source, target in (("a b", "A"), ("the dog", "le chien"), ("c c d", ""), ("c", "C D C")):
+        pair = found.ids(source.encode().split(), target.encode().split())
+        (log_probs,) = found.word_log_probs([pair])
+        np.testing.assert_allclose(log_probs, plain_log_probs(model, temperature, *pair), atol=1e-3)
+    nothing_like_it = found.ids([b"&apos;"], [b"A"])
+    expected = SentenceModel(Path("m")).word_log_probs([nothing_like_it])[0]
+    assert np.array_equal(found.word_log_probs([nothing_like_it])[0], expected)
+
+
+@pytest.mark.parametrize(
+    "direction", [Direction(), Direction(reverse=True), Direction(right_to_left=True)]
+)
+@pytest.mark.parametrize("pieces", [False, True])
+@pytest.mark.parametrize("sizes", [SEARCH_SIZES, TRANSFORMER_SIZES])
+def test_writing_scoring_and_searching_agree(texts, sizes, pieces, direction):
+    model = random_model(sizes, direction=direction)
+    if pieces:
+        model = with_pieces(model)
+    found = remembering(texts, model)
+    sides = [
+        direction.sides(s.encode().split(), t.encode().split())
+        for s, t in zip(SOURCE, TARGET, strict=True)
+    ]
+    pairs = [(model.source.ids(read), model.target.ids(written)) for read, written in sides]
+    assert_scored_alone(found, pairs * 4)
+    without = SentenceModel(Path("m"))
+    assert found.digest != without.digest
+    assert found.log_probs(pairs).sum() > without.log_probs(pairs).sum() + 5
+    _, empty = writer(Path("m.memory"))
+    sources = [read for read, _ in pairs[:4]]
+    for source, translations in zip(sources, translate(empty, sources, 3), strict=True):
+        for of in translations:
+            (expected,) = found.log_probs([(source, list(of.ids))])
+            assert of.log_prob == pytest.approx(expected, abs=1e-4)
+    if direction == Direction():
+        feature = NetworkFeature(Path("m.memory"))
+        feature.read([text.encode().split() for text in SOURCE])
+        words = feature.ids([b"le", b"chien"])
+        tree = np.array([[root_of(1), feature.end], [0, words[0]], [1, words[1]]], dtype=np.int32)
+        asked = feature.log_probs(tree, np.arange(3), np.array([*words, feature.end]))
+        assert asked.sum() == pytest.approx(found.log_probs(pairs[1:2])[0], abs=1e-4)
+
+
+def test_little_room(texts, monkeypatch):
+    """States that had to be forgotten are computed again, to the bit."""
+    found = remembering(texts, random_model(TRANSFORMER_SIZES))
+    pairs = [
+        found.ids(s.encode().split(), t.encode().split())
+        for s, t in zip(SOURCE, TARGET, strict=True)
+    ]
+    expected = found.log_probs(pairs)
+    monkeypatch.setattr(memory, "MOST_STATES", 4)
+    monkeypatch.setattr(memory, "TOGETHER", 2)
+    again = SentenceModel(Path("m.memory"))
+    for _ in range(2):
+        assert [again.log_probs([pair])[0] for pair in pairs] == expected.tolist()
+
+
+def test_the_command(texts, run):
+    assert texts
+    save_model(Path("m"), random_model(TRANSFORMER_SIZES))
+    told = run("model", "add-memory", "m", "s", "t", "new", "--longest", 2).stderr
+    assert "new remembers 2 different pairs; 5 were empty or too long" in told
+    described = run("model", "describe", "new").stdout.splitlines()
+    assert "remembered pairs       2" in described
+    assert "remembered             s (source, 7 lines)" in described
+    assert "memory" not in run("model", "describe", "m").stdout
+    text = b"the dog\n"
+    alone, found = (run("model", "translate", of, stdin=text).stdout for of in ("m", "new"))
+    assert found == "le chien\n" != alone
+    for words in (("score", "new", "--device", "cpu"), ("export-ctranslate2", "new", "x")):
+        refused = run("model", *words, stdin=b"a ||| A\n", exit_code=1).stderr
+        assert "new: expected a network without a memory for this use" in refused
+
+
+def test_what_goes_wrong(texts, run):
+    assert texts
+    save_model(Path("m"), random_model(TRANSFORMER_SIZES))
+    save_model(Path("phrases"), random_model())
+    run("model", "add-memory", "m", "s", "t", "new")
+    Path("one").write_text("a\n")
+    Path("full").mkdir()
+    Path("full/file").write_text("a\n")
+    Path("empty").write_text("\n")
+    for words, message in (
+        (("new", "s", "t", "newer"), "new: expected a network without a memory"),
+        (("m", "s", "t", "full"), "full: expected a new or an empty directory"),
+        (("m", "s", "one", "x"), "one"),
+        (("m", "empty", "empty", "x"), "expected pairs of 1 to 50 words, found none"),
+        (("phrases", "s", "t", "x"), "expected architecture rnnsearch or transformer"),
+    ):
+        assert message in run("model", "add-memory", *words, exit_code=1).stderr
+        assert not Path("x").exists()
+    path = Path("new") / MEMORY
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(FormatError, match="the memory of a network, found a damaged file"):
+        SentenceModel(Path("new"))
+    sides = Phrases.pack([[2]]), Phrases.pack([[99]])
+    RememberedText(*sides, 1.0, []).save(path)
+    with pytest.raises(FormatError, match="expected ids of 13 words, found 99"):
+        SentenceModel(Path("new"))
+    RememberedText(*sides, float("nan"), []).save(path)
+    with pytest.raises(MosesFeatureError, match="expected a temperature above 0"):
+        SentenceModel(Path("new"))
+    RememberedText(Phrases.pack([[2]]), Phrases.pack([[2], [3]]), 1.0, []).save(path)
+    with pytest.raises(MosesFeatureError, match="of pairs, found 1 and 2"):
+        SentenceModel(Path("new"))
