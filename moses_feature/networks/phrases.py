@@ -58,6 +58,10 @@ class Phrases:
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
         return Phrases(self.ids[places], offsets)
 
+    def lists(self) -> list[list[int]]:
+        """Return the phrases as `pack` takes them."""
+        return [phrase.tolist() for phrase in np.split(self.ids, self.offsets[1:-1])]
+
     def last_word_first(self) -> Phrases:
         """Return the phrases, each with its words in the opposite order."""
         lengths = np.diff(self.offsets)

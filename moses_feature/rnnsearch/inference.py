@@ -135,6 +135,26 @@ class SearchNetwork(WithMemory):
             states, _ = self.next_states(states, *before, read)
             state, last = state_of_next, step.word[grows]
 
+    def features(self, source: Phrases, target: Phrases) -> Floats32:
+        """Return the features (words, S) before each target word of pairs, and before each END."""
+        read = self.encode(source.lists())
+        words = self.products_of(target.ids)
+        lengths = np.diff(target.offsets)
+        first = target.offsets[:-1] + np.arange(len(target))
+        found = np.empty((len(target.ids) + len(target), self.softmax.units), dtype=np.float32)
+        living = state = np.arange(len(target))
+        last = np.full(len(target), END)
+        states, _ = self.first_states(read)
+        for place in range(int(lengths.max()) + 1):
+            found[first[living] + place] = features_of(states, state, words, last)
+            goes_on = lengths[living] > place
+            living = living[goes_on]
+            if len(living):
+                states, _ = self.next_states(states, state[goes_on], words, last[goes_on], read)
+                state = np.arange(len(living))
+                last = target.ids[target.offsets[living] + place].astype(np.int64)
+        return found
+
     def encode(self, sentences: Sequence[Ids]) -> EncodedSources:
         """Encode source sentences; common prefixes and suffixes are encoded once."""
         phrases = Phrases.pack(sentences)

@@ -6,12 +6,11 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from moses_feature.networks.architectures import ARCHITECTURES
 from moses_feature.networks.files import CHECKPOINT, MEMORY, WEIGHTS
 from moses_feature.networks.known_words import KnownPairs
 from moses_feature.networks.phrases import Phrases
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
-from moses_feature.sentences.memory import remembered_text
+from moses_feature.sentences.memory import RememberedText, temperature_of
 from moses_feature.sentences.scorer import SentenceModel
 from moses_feature.sentences.settings import SentenceData
 from moses_feature.sentences.texts import MOST_TIMES_LONGEST, SentencePairs
@@ -52,8 +51,8 @@ def add_memory(model: Path, data: SentenceData, directory: Path) -> tuple[int, i
         expected = f"pairs of 1 to {data.longest} words"
         raise FormatError(Path(data.source), expected, "none")
     read_side, written_side = (Phrases.pack(side) for side in zip(*found, strict=True))
-    prefixes = ARCHITECTURES[network.architecture].load("prefixes")
-    text = remembered_text(read_side, written_side, prefixes, network.network, read.inputs)
+    temperature = temperature_of(read_side, written_side, network.network)
+    text = RememberedText(read_side, written_side, temperature, read.inputs)
     _copy(model, directory)
     text.save(directory / MEMORY)
     return len(found), read.left_out + too_many_pieces

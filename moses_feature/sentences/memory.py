@@ -8,7 +8,7 @@ followed them, take part in each word's probability: see `networks.recall`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -104,13 +104,12 @@ class Memory:
 
     Args:
         text: the text.
-        prefixes: the network's class of prefixes.
         network: the network, without a memory.
     """
 
-    def __init__(self, text: RememberedText, prefixes: Any, network: Any) -> None:
+    def __init__(self, text: RememberedText, network: Any) -> None:
         self._text = text
-        self._prefixes, self._network = prefixes, network
+        self._network = network
         self._similar = SimilarSentences(text.source)
         self._known: dict[int, Floats32] = {}
         self._held = 0
@@ -136,8 +135,9 @@ class Memory:
         new: dict[int, Floats32] = {}
         for first in range(0, len(missing), TOGETHER):
             some = missing[first : first + TOGETHER]
-            pairs = self._text.source.some(some), self._text.target.some(some)
-            of_pairs = states_of(self._prefixes, self._network, *pairs)
+            source, target = self._text.source.some(some), self._text.target.some(some)
+            behind = target.offsets + np.arange(len(some) + 1)
+            of_pairs = np.split(self._network.features(source, target), behind[1:-1])
             new.update(zip(some.tolist(), of_pairs, strict=True))
         self._keep(new)
         return found | new
@@ -163,41 +163,8 @@ def with_ends(phrases: Phrases) -> Integers:
     return words
 
 
-def states_of(prefixes: Any, network: Any, source: Phrases, target: Phrases) -> list[Floats32]:
-    """Return the features (words + 1, D) before each word of some pairs, and before its END."""
-    sources = np.split(source.ids, source.offsets[1:-1])
-    lengths = np.diff(target.offsets)
-    offsets = target.offsets + np.arange(len(target) + 1)
-    found = np.empty((int(offsets[-1]), network.softmax.units), dtype=np.float32)
-    living, of = np.arange(len(target)), prefixes.empty(network, sources)
-    for place in range(int(lengths.max()) + 1):
-        found[offsets[living] + place] = of.features
-        going_on = np.flatnonzero(lengths[living] > place)
-        if len(going_on):
-            living = living[going_on]
-            of = of.grown(going_on, target.ids[target.offsets[living] + place].astype(np.int64))
-    return np.split(found, offsets[1:-1])
-
-
-def variance_of(states: Iterable[Floats32]) -> float:
-    """Return the mean squared distance of states from their mean."""
-    every = np.concatenate(list(states)).astype(np.float64)
-    return float(((every - every.mean(0)) ** 2).sum(1).mean())
-
-
-def remembered_text(
-    source: Phrases, target: Phrases, prefixes: Any, network: Any, inputs: list[Json]
-) -> RememberedText:
-    """Return a text to remember, with the temperature that is right for a network."""
+def temperature_of(source: Phrases, target: Phrases, network: Any) -> float:
+    """Return the temperature that is right for a network, from its states in some of the pairs."""
     rows = np.unique(np.linspace(0, len(source) - 1, PAIRS_FOR_VARIANCE).astype(np.int64))
-    states = [
-        of
-        for first in range(0, len(rows), TOGETHER)
-        for of in states_of(
-            prefixes,
-            network,
-            source.some(rows[first : first + TOGETHER]),
-            target.some(rows[first : first + TOGETHER]),
-        )
-    ]
-    return RememberedText(source, target, TEMPERATURE * variance_of(states), inputs)
+    states = network.features(source.some(rows), target.some(rows)).astype(np.float64)
+    return TEMPERATURE * float(((states - states.mean(0)) ** 2).sum(1).mean())

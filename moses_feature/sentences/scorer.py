@@ -84,9 +84,9 @@ class SentenceModel:
         self.normalised = not trained_self_normalised(self.training)
         self.network: Any = parts.load("inference")(sizes, files.weights, self.normalised)
         if (memory := directory / MEMORY).is_file():
-            self._remember(memory, parts.load("prefixes"))
+            self._remember(memory)
 
-    def _remember(self, path: Path, prefixes: Any) -> None:
+    def _remember(self, path: Path) -> None:
         """Give the network a memory."""
         text = RememberedText.load(path)
         for side, words in (text.source, self.source), (text.target, self.target):
@@ -94,7 +94,7 @@ class SentenceModel:
                 raise FormatError(path, f"ids of {len(words)} words", f"{largest}")
         without = self.network
         self.network = copy(without)
-        self.network.memory = Memory(text, prefixes, without)
+        self.network.memory = Memory(text, without)
         self.digest = hashlib.sha256(self.digest.encode() + path.read_bytes()).hexdigest()
 
     def ids(self, source: Sequence[bytes], target: Sequence[bytes]) -> tuple[list[int], list[int]]:

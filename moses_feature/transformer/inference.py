@@ -241,6 +241,18 @@ class TransformerNetwork(WithMemory):
             x += self.inner(begin, "norm3", x)
         return self.normal("decoder.norm", x)
 
+    def features(self, source: Phrases, target: Phrases) -> Floats32:
+        """Return the features (words, D) before each target word of pairs, and before each END."""
+        nodes = Nodes(self.sizes.decoder_layers, self.sizes.units)
+        counts = np.diff(target.offsets) + 1
+        first = np.repeat(np.cumsum(counts) - counts, counts)
+        own = nodes.make_room(int(counts.sum()))
+        path = np.minimum(first[:, None] + np.arange(int(counts.max())), own[:, None])
+        words = np.full(len(own), END)
+        words[own != first] = target.ids
+        pair, sources = np.repeat(np.arange(len(target)), counts), self.encode(source.lists())
+        return self.written(words, nodes, path, own - first + 1, pair, sources)
+
     def _placed(self, words: Integers, place: Integers, embedding: Floats32) -> Floats32:
         """Return the embeddings (n, D) of words, their places added."""
         needed = int(place.max(initial=0)) + 1
