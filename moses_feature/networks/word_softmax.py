@@ -6,9 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
+from moses_feature.networks.datastores import Datastores
 from moses_feature.networks.kernels import add_exps, logits_at
 from moses_feature.networks.products import Matrix
-from moses_feature.networks.recall import Recall
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 
 NO_LOGIT = -1e30
@@ -42,7 +42,11 @@ class WordSoftmax:
         return log_probs
 
     def at(
-        self, features: Floats32, row: Integers, word: Integers, recall: Recall | None = None
+        self,
+        features: Floats32,
+        row: Integers,
+        word: Integers,
+        datastores: Datastores | None = None,
     ) -> Floats:
         """Return log p (n,) of words, each of which follows a row of features (N, S)."""
         logits = np.empty(len(row), dtype=np.float32)
@@ -50,16 +54,16 @@ class WordSoftmax:
         log_probs: Floats = logits.astype(np.float64)
         if self._normalised:
             log_probs -= self._log_sums(features)[row]
-        if recall is not None:
-            recall.mix_at(features, row, word, log_probs)
+        if datastores is not None:
+            datastores.mix_at(features, row, word, log_probs)
         return log_probs
 
-    def all(self, features: Floats32, recall: Recall | None = None) -> Floats:
+    def all(self, features: Floats32, datastores: Datastores | None = None) -> Floats:
         """Return log p (N, V) of all words after features (N, S), always normalised."""
         log_probs = np.empty((len(features), len(self._weight)))
         log_probs -= self._log_sums(features, log_probs)[:, None]
-        if recall is not None:
-            recall.mix_all(features, log_probs)
+        if datastores is not None:
+            datastores.mix_all(features, log_probs)
         return log_probs
 
     def _log_sums(self, features: Floats32, all_logits: Floats | None = None) -> Floats:

@@ -119,7 +119,7 @@ def load_model(directory: Path, with_memory: bool = False) -> PhraseModel:
 
     Args:
         directory: the model directory.
-        with_memory: whether a network with a memory is read, too; it forgets the memory.
+        with_memory: accept a model that has a memory, and ignore the memory.
 
     Raises:
         MosesFeatureError: a file is missing, or of a newer version of this program.
@@ -134,7 +134,10 @@ def load_model(directory: Path, with_memory: bool = False) -> PhraseModel:
         raise FormatError(directory / CONFIG, expected, architecture)
     files = read_model_files(directory, architecture, keys, names)
     if not with_memory and (directory / MEMORY).is_file():
-        raise MosesFeatureError(f"{directory}: expected a network without a memory for this use")
+        raise MosesFeatureError(
+            f"{directory}: expected a network without a memory, found one with it: take "
+            "the one that it was made from"
+        )
     try:
         sizes = ARCHITECTURES[architecture].load("sizes")(**files.config["sizes"])
         words = WordOptions(**files.config["words"])

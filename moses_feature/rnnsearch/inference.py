@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from moses_feature.networks.datastores import WithMemory
 from moses_feature.networks.kernels import encoder_gates, encoder_state
 from moses_feature.networks.phrases import Phrases, Step, prefix_levels
 from moses_feature.networks.products import Matrix
-from moses_feature.networks.recall import WithMemory
 from moses_feature.networks.trees import NOT_KNOWN
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_softmax import WordSoftmax
@@ -122,12 +122,12 @@ class SearchNetwork(WithMemory):
     def score(self, sources: Sequence[Ids], steps: Sequence[Step]) -> None:
         """Write log p of the edges below some sources; see `values_along`."""
         words = self.products_of(np.concatenate([step.word for step in steps]))
-        read, recall = self.encode(sources), self.recall(sources)
+        read, datastores = self.encode(sources), self.datastores(sources)
         state, last = np.arange(len(sources)), np.full(len(sources), END)
         states, _ = self.first_states(read)
         for step in steps:
             features = features_of(states, state, words, last)
-            of_states = recall and recall.of(states.source[state])
+            of_states = datastores and datastores.of(states.source[state])
             step.found[:] = self.softmax.at(features, step.parent, step.word, of_states)
             grows = step.word != END
             going_on, state_of_next = np.unique(step.parent[grows], return_inverse=True)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from moses_feature.networks.recall import Recall
+from moses_feature.networks.datastores import Datastores
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.generation.prefixes import Prefixes
 from moses_feature.rnnsearch.decoder_step import EncodedSources, States, Words, features_of
@@ -24,7 +24,7 @@ class SearchPrefixes(Prefixes):
         states: the distinct states before the last words, and their alignments.
         state: (N,) the state of each prefix.
         last: (N,) the last words, END for an empty prefix.
-        recall: what is remembered for each sentence, if the network has a memory.
+        datastores: what is remembered for each sentence, if the network has a memory.
     """
 
     def __init__(
@@ -34,22 +34,22 @@ class SearchPrefixes(Prefixes):
         states: tuple[States, Floats32],
         state: Integers,
         last: Integers,
-        recall: Recall | None,
+        datastores: Datastores | None,
     ) -> None:
         self._network = network
         self._sources = sources
         self._states, self._alignments = states
         self._state = state
         self._last = last
-        self._recall = recall
+        self._datastores = datastores
 
     @classmethod
     def empty(cls, network: SearchNetwork, sentences: Sequence[Ids]) -> SearchPrefixes:
         """Return an empty prefix for each sentence, one at least."""
         sources, every = network.encode(sentences), np.arange(len(sentences))
         last = np.full(len(sentences), END)
-        states, recall = network.first_states(sources), network.recall(sentences)
-        return cls(network, sources, states, every, last, recall)
+        states, datastores = network.first_states(sources), network.datastores(sentences)
+        return cls(network, sources, states, every, last, datastores)
 
     @cached_property
     def _words(self) -> Words:
@@ -70,8 +70,8 @@ class SearchPrefixes(Prefixes):
 
     def log_probs(self) -> Floats:
         """Return log p (N, V) of each word, END included, after each prefix."""
-        recall = self._recall and self._recall.of(self._states.source[self._state])
-        return self._network.softmax.all(self.features, recall)
+        datastores = self._datastores and self._datastores.of(self._states.source[self._state])
+        return self._network.softmax.all(self.features, datastores)
 
     def grown(self, prefix: Integers, word: Integers) -> SearchPrefixes:
         """Return longer prefixes: the given ones of these, each with a word appended."""
@@ -79,4 +79,4 @@ class SearchPrefixes(Prefixes):
         states = self._network.next_states(
             self._states, self._state[going_on], self._words, self._last[going_on], self._sources
         )
-        return SearchPrefixes(self._network, self._sources, states, state, word, self._recall)
+        return SearchPrefixes(self._network, self._sources, states, state, word, self._datastores)

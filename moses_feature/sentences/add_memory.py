@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from moses_feature.networks.files import CHECKPOINT, MEMORY, WEIGHTS
 from moses_feature.networks.known_words import KnownPairs
 from moses_feature.networks.phrases import Phrases
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
+from moses_feature.runtime.files import whole_file
 from moses_feature.sentences.memory import RememberedText, temperature_of
 from moses_feature.sentences.scorer import SentenceModel
 from moses_feature.sentences.settings import SentenceData
@@ -32,7 +34,7 @@ def add_memory(model: Path, data: SentenceData, directory: Path) -> tuple[int, i
     network = SentenceModel(model)
     if (model / MEMORY).is_file():
         raise MosesFeatureError(f"{model}: expected a network without a memory, found one with it")
-    if directory.exists() and any(directory.iterdir()):
+    if directory.exists() and not (directory.is_dir() and not any(directory.iterdir())):
         raise MosesFeatureError(f"{directory}: expected a new or an empty directory")
     source, target = network.direction.texts(data.source, data.target)
     known = KnownPairs(f"{model}", (source, target), (network.source, network.target))
@@ -47,23 +49,30 @@ def add_memory(model: Path, data: SentenceData, directory: Path) -> tuple[int, i
         else:
             found[ids] = None
     known.check()
+    if read.escaped and not network.escaped:
+        raise MosesFeatureError(
+            f"{model}: expected a text without Moses' escapes (&apos;), as in training, found some"
+        )
     if not found:
         expected = f"pairs of 1 to {data.longest} words"
         raise FormatError(Path(data.source), expected, "none")
     read_side, written_side = (Phrases.pack(side) for side in zip(*found, strict=True))
     temperature = temperature_of(read_side, written_side, network.network)
-    text = RememberedText(read_side, written_side, temperature, read.inputs)
-    _copy(model, directory)
-    text.save(directory / MEMORY)
+    if not 0 < temperature < math.inf:
+        raise MosesFeatureError(f"{model}: expected different states of a network, found none")
+    given = read_side, written_side, temperature, network.digest, read.inputs
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        RememberedText(*given).save(directory / MEMORY)
+        _copy(model, directory)
+    except OSError as error:
+        raise MosesFeatureError(f"{directory}: {error.strerror}") from error
     return len(found), read.left_out + too_many_pieces
 
 
 def _copy(model: Path, directory: Path) -> None:
     """Copy the files of a model, its weights last."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        files = [file for file in model.iterdir() if file.is_file() and file.name != CHECKPOINT]
-        for file in sorted(files, key=lambda file: file.name == WEIGHTS):
-            shutil.copyfile(file, directory / file.name)
-    except OSError as error:
-        raise MosesFeatureError(f"{directory}: {error.strerror}") from error
+    files = [file for file in model.iterdir() if file.is_file() and file.name != CHECKPOINT]
+    for file in sorted(files, key=lambda file: file.name == WEIGHTS):
+        with whole_file(directory / file.name) as temporary:
+            shutil.copyfile(file, temporary)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from moses_feature.networks.architectures import ARCHITECTURES
+from moses_feature.networks.datastores import Datastores
 from moses_feature.networks.direction import FORWARD
-from moses_feature.networks.recall import Recall
 from moses_feature.networks.trees import Tree
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.table_words import TableWords
@@ -78,7 +78,7 @@ class NetworkFeature:
         self._network = scorer.network
         self._states = ARCHITECTURES[scorer.architecture].load("states")(scorer.network)
         self._sources: Any
-        self._recall: Recall | None
+        self._datastores: Datastores | None
         self.read([])
 
     def read(self, sentences: Sequence[Sequence[bytes]]) -> None:
@@ -137,8 +137,8 @@ class NetworkFeature:
         self._begin(tree, int(nodes[0]))
         before, pieces, owner = self._pieces.asked(tree, nodes, words)
         features, row = self._states.features(self._pieces.tree, before)
-        recall = self._recall and self._recall.of(np.full(len(features), self._place))
-        log_probs = self._network.softmax.at(features, row, pieces, recall)
+        datastores = self._datastores and self._datastores.of(np.full(len(features), self._place))
+        log_probs = self._network.softmax.at(features, row, pieces, datastores)
         return sum_by(owner, log_probs, len(words))
 
     def _begin(self, tree: Tree, node: int) -> None:
@@ -153,7 +153,10 @@ class NetworkFeature:
         if chunk != self._chunk:
             first = chunk * TOGETHER
             some = self._sentences[first : first + TOGETHER]
-            self._sources, self._recall = self._network.encode(some), self._network.recall(some)
+            self._sources, self._datastores = (
+                self._network.encode(some),
+                self._network.datastores(some),
+            )
             self._chunk = chunk
         self._pieces.begin()
         self._states.begin(self._sources.only(self._place))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
@@ -89,13 +88,15 @@ class SentenceModel:
     def _remember(self, path: Path) -> None:
         """Give the network a memory."""
         text = RememberedText.load(path)
+        if text.network != self.digest:
+            raise FormatError(path, "the memory of this network", "one of another")
         for side, words in (text.source, self.source), (text.target, self.target):
             if (largest := side.ids.max(initial=0)) >= len(words):
                 raise FormatError(path, f"ids of {len(words)} words", f"{largest}")
         without = self.network
         self.network = copy(without)
         self.network.memory = Memory(text, without)
-        self.digest = hashlib.sha256(self.digest.encode() + path.read_bytes()).hexdigest()
+        self.digest = text.digest()
 
     def ids(self, source: Sequence[bytes], target: Sequence[bytes]) -> tuple[list[int], list[int]]:
         """Return the ids of a pair as the network reads and writes it."""

@@ -1,4 +1,4 @@
-"""The sentences of a text that are most like another one: TF-IDF of words and pairs of words."""
+"""The sentences of a text that are most like another one: TF-IDF of (sub)words and their pairs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.vocabulary import UNKNOWN
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.compiled import exact
 
@@ -28,16 +29,20 @@ class SimilarSentences:
         grams, rows = _grams(sentences, self._stride)
         self._grams, number = np.unique(grams, return_inverse=True)
         postings, counts = np.unique(number * self._count + rows, return_counts=True)
-        of_gram, self._rows = np.divmod(postings, max(self._count, 1))
+        of_gram, rows = np.divmod(postings, self._count)
+        self._rows = rows.astype(np.int32)
         self._offsets = np.searchsorted(of_gram, np.arange(len(self._grams) + 1))
         having = np.diff(self._offsets)
         self._rarity = 1 + np.log((1 + self._count) / (1 + having))
         weights = (1 + np.log(counts)) * self._rarity[of_gram]
-        lengths = np.sqrt(np.bincount(self._rows, weights**2, self._count))
-        self._weights: Floats32 = (weights / lengths[self._rows]).astype(np.float32)
+        lengths = np.sqrt(np.bincount(rows, weights**2, self._count))
+        self._weights: Floats32 = (weights / lengths[rows]).astype(np.float32)
 
     def find(self, sentence: Sequence[int], count: int) -> Integers:
-        """Return the most similar sentences, `count` at most, the most similar one first."""
+        """Return the most similar sentences, `count` at most, the most similar one first.
+
+        Of equally similar ones the first in the text comes first.
+        """
         found, _ = _grams(Phrases.pack([sentence]), self._stride)
         grams, counts = np.unique(found, return_counts=True)
         place = np.searchsorted(self._grams, grams)
@@ -50,20 +55,22 @@ class SimilarSentences:
         add_weights(number, weights.astype(np.float32), *index, scores)
         some = np.flatnonzero(scores)
         if len(some) > count:
-            some = some[np.argpartition(-scores[some], count)[:count]]
-        return some[np.lexsort((some, -scores[some]))]
+            some = some[scores[some] >= np.partition(scores[some], -count)[-count]]
+        return some[np.argsort(-scores[some], kind="stable")][:count]
 
 
 def _grams(sentences: Phrases, stride: int) -> tuple[Integers, Integers]:
     """Return the words and the pairs of neighbours of sentences, as numbers, and whose they are.
 
-    A word is its id; a pair is (first + 1) * stride + second.
+    A word is its id; a pair is (first + 1) * stride + second. Unknown words are like no other.
     """
     ids = np.minimum(sentences.ids.astype(np.int64), stride - 1)
     row = np.repeat(np.arange(len(sentences)), np.diff(sentences.offsets))
-    neighbours = row[1:] == row[:-1]
+    known = ids != UNKNOWN
+    neighbours = (row[1:] == row[:-1]) & known[1:] & known[:-1]
     pairs = (ids[:-1] + 1) * stride + ids[1:]
-    return np.concatenate([ids, pairs[neighbours]]), np.concatenate([row, row[1:][neighbours]])
+    both = (ids[known], pairs[neighbours]), (row[known], row[1:][neighbours])
+    return np.concatenate(both[0]), np.concatenate(both[1])
 
 
 @exact

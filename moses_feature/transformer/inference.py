@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from moses_feature.networks.datastores import Datastores, WithMemory
 from moses_feature.networks.kernels import softmax, sum_of
 from moses_feature.networks.phrases import Phrases, Step
 from moses_feature.networks.products import Matrix
-from moses_feature.networks.recall import Recall, WithMemory
 from moses_feature.networks.trees import with_room
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_softmax import WordSoftmax
@@ -178,7 +178,7 @@ class TransformerNetwork(WithMemory):
         """Write log p of the edges below some sources; see `values_along`."""
         prefixes = TransformerPrefixes.empty(self, sources)
         for step in steps:
-            given = step.parent, step.word, prefixes.recall
+            given = step.parent, step.word, prefixes.datastores
             step.found[:] = self.softmax.at(prefixes.features, *given)
             grows = step.word != END
             prefixes = prefixes.grown(step.parent[grows], step.word[grows])
@@ -308,7 +308,7 @@ class TransformerPrefixes(Prefixes):
         nodes: keys and values, shared with shorter and longer prefixes.
         before: (N, words) the nodes on the way to the last word of each.
         word: (N,) the last words, END for an empty prefix.
-        recall: what is remembered for each, if the network has a memory.
+        datastores: what is remembered for each, if the network has a memory.
 
     Attributes:
         features: (N, D) the inputs of the output layer.
@@ -322,13 +322,13 @@ class TransformerPrefixes(Prefixes):
         nodes: Nodes,
         before: Integers,
         word: Integers,
-        recall: Recall | None,
+        datastores: Datastores | None,
     ) -> None:
         self._network = network
         self._sources = sources
         self._source = source
         self._nodes = nodes
-        self.recall = recall
+        self.datastores = datastores
         self._path = np.column_stack([before, nodes.make_room(len(word))])
         lengths = np.full(len(word), self._path.shape[1])
         self.features = network.written(word, nodes, self._path, lengths, source, sources)
@@ -339,15 +339,15 @@ class TransformerPrefixes(Prefixes):
         count, sizes = len(sentences), network.sizes
         nodes = Nodes(sizes.decoder_layers, sizes.units)
         before, word = np.empty((count, 0), dtype=np.int64), np.full(count, END)
-        sources, recall = network.encode(sentences), network.recall(sentences)
-        return cls(network, sources, np.arange(count), nodes, before, word, recall)
+        sources, datastores = network.encode(sentences), network.datastores(sentences)
+        return cls(network, sources, np.arange(count), nodes, before, word, datastores)
 
     def log_probs(self) -> Floats:
         """Return log p (N, V) of each word, END included, after each prefix."""
-        return self._network.softmax.all(self.features, self.recall)
+        return self._network.softmax.all(self.features, self.datastores)
 
     def grown(self, prefix: Integers, word: Integers) -> TransformerPrefixes:
         """Return longer prefixes: the given ones of these, each with a word appended."""
         given = self._source[prefix], self._nodes, self._path[prefix], word
-        recall = self.recall and self.recall.of(prefix)
-        return TransformerPrefixes(self._network, self._sources, *given, recall)
+        datastores = self.datastores and self.datastores.of(prefix)
+        return TransformerPrefixes(self._network, self._sources, *given, datastores)

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.equations import assert_scored_alone, transformer_features, transformer_output
+from helpers.equations import (
+    assert_scored_alone,
+    nearest_neighbours,
+    transformer_features,
+    transformer_output,
+)
 from helpers.models import SEARCH_SIZES, TRANSFORMER_SIZES, random_model, with_pieces
 
 from moses_feature.networks.direction import Direction
 from moses_feature.networks.files import MEMORY
 from moses_feature.networks.phrases import Phrases
-from moses_feature.networks.recall import LEAST
-from moses_feature.networks.vocabulary import END
+from moses_feature.networks.vocabulary import END, UNKNOWN
 from moses_feature.phrases.model import PhraseModel, save_model
-from moses_feature.runtime.errors import FormatError, MosesFeatureError
+from moses_feature.runtime.errors import FormatError
 from moses_feature.sentences import memory
 from moses_feature.sentences.add_memory import add_memory
 from moses_feature.sentences.decoder_feature import NetworkFeature, root_of
-from moses_feature.sentences.memory import RememberedText
+from moses_feature.sentences.memory import RememberedText, states_of
 from moses_feature.sentences.scorer import SentenceModel
 from moses_feature.sentences.settings import SentenceData
 from moses_feature.sentences.similar import SimilarSentences
-from moses_feature.sentences.translate import translate, writer
+from moses_feature.sentences.translate import ensemble, translate, writer
 
 SOURCE = ["a b c", "the dog", "b b a", "c", "the dog one|N", "d", "a b c"]
 TARGET = ["A B", "le chien", "noir A", "C D C", "un chien noir", "D", "A B"]
@@ -71,31 +77,27 @@ def test_similar_sentences():
         best = np.sort(cosines)[::-1][:5]
         np.testing.assert_allclose(cosines[found], best[best > 0], atol=1e-5)
     assert index.find([99], 5).tolist() == []
+    assert SimilarSentences(Phrases.pack([[2]] * 99)).find([2], 40).tolist() == list(range(40))
+    assert SimilarSentences(Phrases.pack([[UNKNOWN, 2]])).find([UNKNOWN], 1).tolist() == []
 
 
 def plain_log_probs(
     model: PhraseModel, temperature: float, source: list[int], target: list[int]
 ) -> np.ndarray:
     """Log p of each word and END, in float64; every pair with a word in common is remembered."""
-    pairs = dict.fromkeys(zip(SOURCE, TARGET, strict=True))
-    ids = [
-        (model.source.ids(s.encode().split()), model.target.ids(t.encode().split()))
-        for s, t in pairs
-    ]
-    like = [(s, t) for s, t in ids if set(s) & set(source)]
-    states = np.concatenate([transformer_features(model, s, t)[0] for s, t in like])
-    words = np.concatenate([[*t, END] for _, t in like])
+    ids = [model.source.ids(side.encode().split()) for side in SOURCE]
+    written = [model.target.ids(side.encode().split()) for side in TARGET]
+    like = [pair for pair in zip(ids, written, strict=True) if {*pair[0]} & {*source}]
+    like = [pair for place, pair in enumerate(like) if pair not in like[:place]]
+    states = np.concatenate([transformer_features(model, *pair)[0] for pair in like])
+    words = np.concatenate([[*pair[1], END] for pair in like])
     features, _ = transformer_features(model, source, target)
-    found = []
-    for row, log_probs, word in zip(
-        features, transformer_output(model, features), [*target, END], strict=True
-    ):
-        distances = np.maximum(((states - row) ** 2).sum(1), float(LEAST))
-        weights = np.exp((distances.min() - distances) / temperature)
-        of_memory = weights[words == word].sum() / weights.sum()
-        share = temperature / (temperature + distances.min())
-        found.append(np.log(share * of_memory + (1 - share) * np.exp(log_probs[word])))
-    return np.array(found)
+    of_network = transformer_output(model, features)
+    found = [
+        nearest_neighbours(row, states, words, temperature, log_probs)
+        for row, log_probs in zip(features, of_network, strict=True)
+    ]
+    return np.array(found)[np.arange(len(found)), [*target, END]]
 
 
 def test_the_equations(texts):
@@ -145,6 +147,38 @@ def test_writing_scoring_and_searching_agree(texts, sizes, pieces, direction):
         assert asked.sum() == pytest.approx(found.log_probs(pairs[1:2])[0], abs=1e-4)
 
 
+@pytest.mark.parametrize("sizes", [SEARCH_SIZES, TRANSFORMER_SIZES])
+def test_states_are_the_inputs_of_the_softmax(tmp_path, sizes):
+    """Of each pair, whatever is computed beside it, also of one without words."""
+    save_model(tmp_path / "m", random_model(sizes))
+    model = SentenceModel(tmp_path / "m")
+    pairs = [
+        model.ids(source.encode().split(), target.encode().split())
+        for source, target in zip([*SOURCE, "c"], [*TARGET, ""], strict=True)
+    ]
+    sides = (Phrases.pack(side) for side in zip(*pairs, strict=True))
+    states = states_of(model.network, *sides, np.arange(len(pairs)))
+    for of, (source, target), expected in zip(
+        states, pairs, model.word_log_probs(pairs), strict=True
+    ):
+        found = model.network.softmax.at(of, np.arange(len(of)), np.array([*target, END]))
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        alone = model.network.features(Phrases.pack([source]), Phrases.pack([target]))
+        assert np.array_equal(alone, of)
+
+
+def test_together_with_another_network(texts):
+    """An ensemble of a network with a memory and one without."""
+    found = remembering(texts, random_model(TRANSFORMER_SIZES))
+    without = SentenceModel(Path("m"))
+    _, empty = ensemble([Path("m"), Path("m.memory")])
+    source = [found.source.ids(b"the dog".split())]
+    for of in translate(empty, source, 4)[0]:
+        of_each = [m.word_log_probs([(source[0], list(of.ids))])[0] for m in (found, without)]
+        expected = np.log(np.exp(of_each).mean(0)).sum()
+        assert of.log_prob == pytest.approx(expected, abs=1e-4)
+
+
 def test_little_room(texts, monkeypatch):
     """States that had to be forgotten are computed again, to the bit."""
     found = remembering(texts, random_model(TRANSFORMER_SIZES))
@@ -156,8 +190,10 @@ def test_little_room(texts, monkeypatch):
     monkeypatch.setattr(memory, "MOST_STATES", 4)
     monkeypatch.setattr(memory, "TOGETHER", 2)
     again = SentenceModel(Path("m.memory"))
-    for _ in range(2):
-        assert [again.log_probs([pair])[0] for pair in pairs] == expected.tolist()
+    with ThreadPoolExecutor(2) as threads:
+        for _ in range(3):
+            scores = threads.map(lambda pair: again.log_probs([pair])[0], pairs)
+            assert list(scores) == expected.tolist()
 
 
 def test_the_command(texts, run):
@@ -174,13 +210,16 @@ def test_the_command(texts, run):
     assert found == "le chien\n" != alone
     for words in (("score", "new", "--device", "cpu"), ("export-ctranslate2", "new", "x")):
         refused = run("model", *words, stdin=b"a ||| A\n", exit_code=1).stderr
-        assert "new: expected a network without a memory for this use" in refused
+        assert "new: expected a network without a memory, found one with it" in refused
 
 
 def test_what_goes_wrong(texts, run):
     assert texts
     save_model(Path("m"), random_model(TRANSFORMER_SIZES))
     save_model(Path("phrases"), random_model())
+    save_model(Path("plain"), replace(random_model(TRANSFORMER_SIZES), escaped=False))
+    save_model(Path("other"), random_model(TRANSFORMER_SIZES, 2))
+    Path("escaped").write_text("&apos;\n" * len(TARGET))
     run("model", "add-memory", "m", "s", "t", "new")
     Path("one").write_text("a\n")
     Path("full").mkdir()
@@ -189,6 +228,8 @@ def test_what_goes_wrong(texts, run):
     for words, message in (
         (("new", "s", "t", "newer"), "new: expected a network without a memory"),
         (("m", "s", "t", "full"), "full: expected a new or an empty directory"),
+        (("m", "s", "t", "one"), "one: expected a new or an empty directory"),
+        (("plain", "s", "escaped", "x"), "expected a text without Moses' escapes"),
         (("m", "s", "one", "x"), "one"),
         (("m", "empty", "empty", "x"), "expected pairs of 1 to 50 words, found none"),
         (("phrases", "s", "t", "x"), "expected architecture rnnsearch or transformer"),
@@ -200,13 +241,19 @@ def test_what_goes_wrong(texts, run):
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(FormatError, match="the memory of a network, found a damaged file"):
         SentenceModel(Path("new"))
-    sides = Phrases.pack([[2]]), Phrases.pack([[99]])
-    RememberedText(*sides, 1.0, []).save(path)
-    with pytest.raises(FormatError, match="expected ids of 13 words, found 99"):
-        SentenceModel(Path("new"))
-    RememberedText(*sides, float("nan"), []).save(path)
-    with pytest.raises(MosesFeatureError, match="expected a temperature above 0"):
-        SentenceModel(Path("new"))
-    RememberedText(Phrases.pack([[2]]), Phrases.pack([[2], [3]]), 1.0, []).save(path)
-    with pytest.raises(MosesFeatureError, match="of pairs, found 1 and 2"):
-        SentenceModel(Path("new"))
+    digest = SentenceModel(Path("m")).digest
+    one, two, large = (Phrases.pack(side) for side in ([[2]], [[2], [3]], [[99]]))
+    floats = Phrases(one.ids.astype(np.float32), one.offsets)
+    for text, message in (
+        (RememberedText(one, large, 1.0, digest, []), "expected ids of 13 words, found 99"),
+        (RememberedText(one, one, float("nan"), digest, []), "expected a temperature above 0"),
+        (RememberedText(one, two, 1.0, digest, []), "of pairs, found 1 and 2"),
+        (RememberedText(one, floats, 1.0, digest, []), "bad ids or offsets of the target"),
+        (
+            RememberedText(one, one, 1.0, "x", []),
+            "the memory of this network, found one of another",
+        ),
+    ):
+        text.save(path)
+        with pytest.raises(FormatError, match=message):
+            SentenceModel(Path("new"))

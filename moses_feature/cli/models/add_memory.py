@@ -27,9 +27,9 @@ def add_memory_command(model: str, source: str, target: str, directory: str, lon
     """Let a sentence network remember a text and its translation.
 
     DIRECTORY becomes a copy of MODEL, an RNNsearch or a Transformer, with the text. For each
-    sentence that it translates or scores, it looks at the 32 most similar ones of the text, and
-    what their translations say in a like place takes part in each word's probability. Nothing is
-    trained. The text may be the one that MODEL was trained on, or any other, tokenised in the same
+    sentence that it translates or scores, it looks at the 32 most similar ones of the text: words
+    that followed similar states in their translations become more probable. Nothing is trained. The
+    text may be the one that MODEL was trained on, or any other, tokenised and escaped in the same
     way; SOURCE and TARGET are in the same order as in training.
 
     \b
