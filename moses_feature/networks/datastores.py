@@ -41,6 +41,7 @@ class Datastore:
     """
 
     def __init__(self, states: Floats32, words: Integers, temperature: float) -> None:
+        self.states = states
         self.words = words
         self.temperature = F(temperature)
         self.matrix = Matrix(np.ascontiguousarray(states.T))
@@ -88,7 +89,8 @@ class Datastores:
             rows = np.flatnonzero(self.source == source)
             some = features[rows]
             shares, own = datastore.matrix.product(some), np.empty(len(rows), dtype=np.float32)
-            weigh(shares, squares(some), datastore.squares, datastore.temperature, own)
+            of_states = datastore.states, datastore.squares, datastore.temperature
+            weigh(some, shares, *of_states, own)
             yield source, rows, datastore, shares, own
 
 
@@ -126,32 +128,39 @@ def squares(x: Floats32) -> Floats32:
 
 @exact
 def weigh(
+    features: Floats32,
     products: Floats32,
-    row_squares: Floats32,
+    states: Floats32,
     state_squares: Floats32,
     temperature: np.float32,
     own: Floats32,
 ) -> None:
     """Turn products of rows and states into the states' shares of p; see above.
 
+    The distance of the nearest state is computed from the differences: that of large vectors, from
+    squares and a product, is good to some 0.001 only.
+
     Args:
+        features: (N, D) the rows.
         products: (N, K) overwritten by the shares.
-        row_squares: (N,).
+        states: (K, D).
         state_squares: (K,).
         temperature: T.
         own: (N,) overwritten by the network's share.
     """
     for row in range(len(products)):
-        distances = products[row]
-        least = F(np.inf)
+        distances = products[row]  # but for the row's own square
+        nearest = 0
         for k in range(len(distances)):
-            distance = row_squares[row] - F(2.0) * distances[k] + state_squares[k]
-            distances[k] = max(distance, LEAST * temperature)
-            least = min(least, distances[k])
-        total = 0.0
+            distances[k] = state_squares[k] - F(2.0) * distances[k]
+            if distances[k] < distances[nearest]:
+                nearest = k
+        first, total = distances[nearest], 0.0
         for k in range(len(distances)):
-            distances[k] = exp((least - distances[k]) / temperature)
+            distances[k] = exp((first - distances[k]) / temperature)
             total += distances[k]
+        differences = features[row] - states[nearest]
+        least = max(sum_of(differences * differences), LEAST * temperature)
         factor = F(temperature / (temperature + least) / total)
         for k in range(len(distances)):
             distances[k] *= factor

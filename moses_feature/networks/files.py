@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,7 +137,7 @@ def file_identity(path: str | Path) -> list[int]:
     files = [path]
     if is_model_directory(path):
         files = [path / WEIGHTS, path / CONFIG]
-        files += [path / MEMORY] * (path / MEMORY).is_file()
+        files += [path / MEMORY] * has_memory(path)
     elif path.is_dir():
         files = sorted(file for file in path.iterdir() if file.is_file())
     return [n for file in files for n in (file.stat().st_size, file.stat().st_mtime_ns)]
@@ -145,6 +146,11 @@ def file_identity(path: str | Path) -> list[int]:
 def is_model_directory(directory: Path) -> bool:
     """Return whether a directory holds one network."""
     return (directory / CONFIG).is_file() and (directory / WEIGHTS).is_file()
+
+
+def has_memory(directory: Path) -> bool:
+    """Return whether a model has a memory, which may be damaged."""
+    return os.path.lexists(directory / MEMORY)
 
 
 def is_cross_fitted(directory: Path) -> bool:

@@ -14,11 +14,11 @@ from moses_feature.networks.architectures import ARCHITECTURES, ENCODER_DECODER,
 from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.networks.files import (
     CONFIG,
-    MEMORY,
     WEIGHTS,
     ModelFiles,
     architecture_of,
     check_weights,
+    has_memory,
     is_model_directory,
     read_model_files,
     trained_self_normalised,
@@ -133,7 +133,7 @@ def load_model(directory: Path, with_memory: bool = False) -> PhraseModel:
         expected = f"architecture {' or '.join(ARCHITECTURES)}"
         raise FormatError(directory / CONFIG, expected, architecture)
     files = read_model_files(directory, architecture, keys, names)
-    if not with_memory and (directory / MEMORY).is_file():
+    if not with_memory and has_memory(directory):
         raise MosesFeatureError(
             f"{directory}: expected a network without a memory, found one with it: take "
             "the one that it was made from"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from moses_feature.networks.files import CHECKPOINT, MEMORY, WEIGHTS
+from moses_feature.networks.files import CHECKPOINT, MEMORY, WEIGHTS, has_memory
 from moses_feature.networks.known_words import KnownPairs
 from moses_feature.networks.phrases import Phrases
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
-from moses_feature.runtime.files import whole_file
-from moses_feature.sentences.memory import RememberedText, temperature_of
+from moses_feature.runtime.files import locked_directory, whole_file
+from moses_feature.sentences.memory import LEAST_TEMPERATURE, RememberedText, temperature_of
 from moses_feature.sentences.scorer import SentenceModel
-from moses_feature.sentences.settings import SentenceData
+from moses_feature.sentences.settings import MOST_PIECES, SentenceData
 from moses_feature.sentences.texts import MOST_TIMES_LONGEST, SentencePairs
 
 
@@ -27,15 +26,23 @@ def add_memory(model: Path, data: SentenceData, directory: Path) -> tuple[int, i
         directory: the new model directory, which is empty or new.
 
     Raises:
-        MosesFeatureError: the directory holds files, or cannot be written, the text is of other
-            languages, or there is nothing in it.
-        FormatError: texts of different lengths, or a damaged model.
+        MosesFeatureError: the directory holds files, or cannot be written, or the text is of other
+            languages.
+        FormatError: texts of different lengths, or without pairs, or a damaged model.
     """
     network = SentenceModel(model)
-    if (model / MEMORY).is_file():
+    if has_memory(model):
         raise MosesFeatureError(f"{model}: expected a network without a memory, found one with it")
-    if directory.exists() and not (directory.is_dir() and not any(directory.iterdir())):
-        raise MosesFeatureError(f"{directory}: expected a new or an empty directory")
+    with locked_directory(directory, "adding a memory"):
+        if any(directory.iterdir()):
+            raise MosesFeatureError(f"{directory}: expected a new or an empty directory")
+        return _add(network, model, data, directory)
+
+
+def _add(
+    network: SentenceModel, model: Path, data: SentenceData, directory: Path
+) -> tuple[int, int]:
+    longest = min(MOST_TIMES_LONGEST * data.longest, MOST_PIECES)
     source, target = network.direction.texts(data.source, data.target)
     known = KnownPairs(f"{model}", (source, target), (network.source, network.target))
     read = SentencePairs(replace(data, direction=network.direction))
@@ -44,7 +51,7 @@ def add_memory(model: Path, data: SentenceData, directory: Path) -> tuple[int, i
     for pair in read:
         known.add(pair.source, pair.target)
         ids = tuple(network.source.ids(pair.source)), tuple(network.target.ids(pair.target))
-        if max(map(len, ids)) > MOST_TIMES_LONGEST * data.longest:
+        if max(map(len, ids)) > longest:
             too_many_pieces += 1
         else:
             found[ids] = None
@@ -58,15 +65,11 @@ def add_memory(model: Path, data: SentenceData, directory: Path) -> tuple[int, i
         raise FormatError(Path(data.source), expected, "none")
     read_side, written_side = (Phrases.pack(side) for side in zip(*found, strict=True))
     temperature = temperature_of(read_side, written_side, network.network)
-    if not 0 < temperature < math.inf:
+    if not temperature >= LEAST_TEMPERATURE:
         raise MosesFeatureError(f"{model}: expected different states of a network, found none")
     given = read_side, written_side, temperature, network.digest, read.inputs
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        RememberedText(*given).save(directory / MEMORY)
-        _copy(model, directory)
-    except OSError as error:
-        raise MosesFeatureError(f"{directory}: {error.strerror}") from error
+    RememberedText(*given).save(directory / MEMORY)
+    _copy(model, directory)
     return len(found), read.left_out + too_many_pieces
 
 

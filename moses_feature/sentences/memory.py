@@ -33,6 +33,8 @@ SENTENCES = 32
 """Similar sentences that take part; 64 are better by 0.01 nats a word on laws, and cost twice."""
 TEMPERATURE = 0.11
 """T in units of the variance of the states: best on captions, and on laws."""
+LEAST_TEMPERATURE = 1e-20
+"""It and its inverse are numbers in float32, far from what networks have."""
 PAIRS_FOR_VARIANCE = 256
 """Of the text, from which the variance is estimated."""
 TOGETHER = 16
@@ -96,7 +98,7 @@ class RememberedText:
         if len(source) != len(target) or not len(source):
             raise FormatError(path, f"{WHAT}, of pairs", f"{len(source)} and {len(target)}")
         temperature = member(facts, "temperature", float, path, WHAT)
-        if not 0 < temperature < np.inf:
+        if not LEAST_TEMPERATURE <= temperature <= 1 / LEAST_TEMPERATURE:
             raise FormatError(path, "a temperature above 0", f"{temperature}")
         network = member(facts, "network", str, path, WHAT)
         inputs = member(facts, "inputs", list[Json], path, WHAT)
@@ -107,7 +109,7 @@ def _side(file: Any, name: str) -> Phrases:
     ids, offsets = file.get_tensor(name), file.get_tensor(f"{name}_offsets")
     good = ids.dtype == np.uint32 and offsets.dtype == np.int64 and ids.ndim == offsets.ndim == 1
     good = good and len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(ids)
-    if not good or (np.diff(offsets) < 0).any():
+    if not good or (np.diff(offsets) < 1).any():
         raise ValueError(f"bad ids or offsets of the {name}")
     return Phrases(ids, offsets)
 

@@ -18,6 +18,7 @@ from moses_feature.networks.files import (
     WEIGHTS,
     architecture_of,
     check_weights,
+    has_memory,
     read_model_files,
     trained_self_normalised,
 )
@@ -82,8 +83,8 @@ class SentenceModel:
         self.digest = files.pair_digest()
         self.normalised = not trained_self_normalised(self.training)
         self.network: Any = parts.load("inference")(sizes, files.weights, self.normalised)
-        if (memory := directory / MEMORY).is_file():
-            self._remember(memory)
+        if has_memory(directory):
+            self._remember(directory / MEMORY)
 
     def _remember(self, path: Path) -> None:
         """Give the network a memory."""

@@ -22,7 +22,8 @@ from moses_feature.networks.files import MEMORY
 from moses_feature.networks.phrases import Phrases
 from moses_feature.networks.vocabulary import END, UNKNOWN
 from moses_feature.phrases.model import PhraseModel, save_model
-from moses_feature.runtime.errors import FormatError
+from moses_feature.runtime.errors import FormatError, LockedError
+from moses_feature.runtime.files import locked_directory
 from moses_feature.sentences import memory
 from moses_feature.sentences.add_memory import add_memory
 from moses_feature.sentences.decoder_feature import NetworkFeature, root_of
@@ -228,7 +229,7 @@ def test_what_goes_wrong(texts, run):
     for words, message in (
         (("new", "s", "t", "newer"), "new: expected a network without a memory"),
         (("m", "s", "t", "full"), "full: expected a new or an empty directory"),
-        (("m", "s", "t", "one"), "one: expected a new or an empty directory"),
+        (("m", "s", "t", "one"), "one: expected a directory"),
         (("plain", "s", "escaped", "x"), "expected a text without Moses' escapes"),
         (("m", "s", "one", "x"), "one"),
         (("m", "empty", "empty", "x"), "expected pairs of 1 to 50 words, found none"),
@@ -247,7 +248,9 @@ def test_what_goes_wrong(texts, run):
     for text, message in (
         (RememberedText(one, large, 1.0, digest, []), "expected ids of 13 words, found 99"),
         (RememberedText(one, one, float("nan"), digest, []), "expected a temperature above 0"),
+        (RememberedText(one, one, 10**400, digest, []), "expected a temperature above 0"),
         (RememberedText(one, two, 1.0, digest, []), "of pairs, found 1 and 2"),
+        (RememberedText(one, Phrases.pack([[]]), 1.0, digest, []), "bad ids or offsets"),
         (RememberedText(one, floats, 1.0, digest, []), "bad ids or offsets of the target"),
         (
             RememberedText(one, one, 1.0, "x", []),
@@ -257,3 +260,13 @@ def test_what_goes_wrong(texts, run):
         text.save(path)
         with pytest.raises(FormatError, match=message):
             SentenceModel(Path("new"))
+    path.unlink()
+    path.symlink_to("nowhere")
+    with pytest.raises(FormatError, match="a damaged file"):
+        SentenceModel(Path("new"))
+
+
+def test_one_run_at_a_time(texts):
+    save_model(Path("m"), random_model(TRANSFORMER_SIZES))
+    with locked_directory(Path("new"), "adding a memory"), pytest.raises(LockedError):
+        add_memory(Path("m"), texts, Path("new"))

@@ -14,7 +14,13 @@ from moses_feature.cli.common.command import Command, debug_option
 from moses_feature.cli.common.paths import READ_MODEL
 from moses_feature.cslm.settings import LM_ARCHITECTURE, LmSizes
 from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointSizes
-from moses_feature.networks.files import CONFIG, MEMORY, architecture_of, trained_self_normalised
+from moses_feature.networks.files import (
+    CONFIG,
+    MEMORY,
+    architecture_of,
+    has_memory,
+    trained_self_normalised,
+)
 from moses_feature.runtime.files import Json
 
 if TYPE_CHECKING:
@@ -63,7 +69,7 @@ def describe_command(model: str) -> None:
         lines = _lm_description(joint, joint.sizes, words)
     else:
         lines = _description(load_any_model(directory, with_memory=True))
-    for name, value in chain(lines, _of_memory(directory / MEMORY)):
+    for name, value in chain(lines, _of_memory(directory)):
         click.echo(f"{name:<22} {value}")
 
 
@@ -114,13 +120,13 @@ def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, A
     yield from _provenance(model.training, "pairs")
 
 
-def _of_memory(path: Path) -> Iterator[tuple[str, Any]]:
+def _of_memory(directory: Path) -> Iterator[tuple[str, Any]]:
     """Yield what a sentence network remembers, if it has a memory."""
-    if not path.is_file():
+    if not has_memory(directory):
         return
     from moses_feature.sentences.memory import RememberedText
 
-    text = RememberedText.load(path)
+    text = RememberedText.load(directory / MEMORY)
     yield "remembered pairs", f"{len(text.source):,}"
     yield from _inputs("remembered", text.inputs)
 
