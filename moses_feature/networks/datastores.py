@@ -28,7 +28,7 @@ from moses_feature.runtime.compiled import exact
 
 F = np.float32
 LEAST = F(4e-4)
-"""The least d_k, in units of T: the network keeps a part of p, however near a state is."""
+"""The least d, in units of T: the network keeps a part of p, however near a state is."""
 
 
 class Datastore:

@@ -216,10 +216,10 @@ def nearest_neighbours(
     log_probs: np.ndarray,
 ) -> np.ndarray:
     """Return log p (V,) after features (D,), given that of the network; see `datastores`."""
-    distances = ((states - features) ** 2).sum(1).clip(float(LEAST) * temperature)
+    distances = ((states - features) ** 2).sum(1)
     weights = np.exp(-(distances - distances.min()) / temperature)
     of_words = np.array([weights[words == word].sum() for word in range(len(log_probs))])
-    share = temperature / (temperature + distances.min())
+    share = temperature / (temperature + max(distances.min(), float(LEAST) * temperature))
     with np.errstate(divide="ignore"):
         of_datastore = np.log(share * of_words / weights.sum())
     return np.logaddexp(of_datastore, np.log1p(-share) + log_probs)
