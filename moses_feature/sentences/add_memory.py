@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,8 @@ from moses_feature.sentences.scorer import SentenceModel
 from moses_feature.sentences.settings import MOST_PIECES, SentenceData
 from moses_feature.sentences.texts import MOST_TIMES_LONGEST, SentencePairs
 
+logger = logging.getLogger(__name__)
+
 
 def add_memory(model: Path, data: SentenceData, directory: Path) -> tuple[int, int]:
     """Write a model that remembers a text; return the pairs that it has, and those left out.
@@ -27,12 +30,16 @@ def add_memory(model: Path, data: SentenceData, directory: Path) -> tuple[int, i
 
     Raises:
         MosesFeatureError: the directory holds files, or cannot be written, or the text is of other
-            languages.
+            languages, or is escaped and that of the training was not.
+        LockedError: another run adds a memory there.
         FormatError: texts of different lengths, or without pairs, or a damaged model.
     """
     network = SentenceModel(model)
     if has_memory(model):
-        raise MosesFeatureError(f"{model}: expected a network without a memory, found one with it")
+        raise MosesFeatureError(
+            f"{model}: expected a network without a memory, found one with it: "
+            "take the one that it was made from"
+        )
     with locked_directory(directory, "adding a memory"):
         if any(directory.iterdir()):
             raise MosesFeatureError(f"{directory}: expected a new or an empty directory")
@@ -42,6 +49,7 @@ def add_memory(model: Path, data: SentenceData, directory: Path) -> tuple[int, i
 def _add(
     network: SentenceModel, model: Path, data: SentenceData, directory: Path
 ) -> tuple[int, int]:
+    """Write the model into an empty directory; see `add_memory`."""
     longest = min(MOST_TIMES_LONGEST * data.longest, MOST_PIECES)
     source, target = network.direction.texts(data.source, data.target)
     known = KnownPairs(f"{model}", (source, target), (network.source, network.target))
@@ -59,6 +67,13 @@ def _add(
     if read.escaped and not network.escaped:
         raise MosesFeatureError(
             f"{model}: expected a text without Moses' escapes (&apos;), as in training, found some"
+        )
+    if network.escaped and not read.escaped:
+        logger.warning(
+            "%s and %s have no word that is escaped (&apos;), as the text of the training had: %s",
+            data.source,
+            data.target,
+            "a text that is not escaped is seldom found similar",
         )
     if not found:
         expected = f"pairs of 1 to {data.longest} words"

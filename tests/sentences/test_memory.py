@@ -202,6 +202,7 @@ def test_the_command(texts, run):
     save_model(Path("m"), random_model(TRANSFORMER_SIZES))
     told = run("model", "add-memory", "m", "s", "t", "new", "--longest", 2).stderr
     assert "new remembers 2 different pairs; 5 were empty or too long" in told
+    assert "s and t have no word that is escaped" in told
     described = run("model", "describe", "new").stdout.splitlines()
     assert "remembered pairs       2" in described
     assert "remembered             s (source, 7 lines)" in described
