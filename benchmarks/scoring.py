@@ -1,6 +1,7 @@
 """Scoring speed: against a naive twin, and against what the machine can do.
 
     python benchmarks/scoring.py TABLE [--lines 100000] [--presets paper small] [--model DIR]
+        [--device cuda]
 
 Without a model, weights are random (that does not change the time). All sides are measured in one
 run on the first lines of the table; the ratios are what counts, absolute figures depend on the
@@ -30,7 +31,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import nn
-from twin import BATCH, padded, twin_log_probs
+from twin import BATCH, padded, processor, twin_log_probs
 from xopen import xopen
 
 from moses_feature.moses.lines import LineReader
@@ -44,13 +45,13 @@ from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.model import PhraseModel, load_model, save_model
 from moses_feature.phrases.packing import Packed, WordPair
 from moses_feature.phrases.pairs import PairCollection, read_pairs
-from moses_feature.phrases.scorer import Scorer, scorer_of
+from moses_feature.phrases.scorer import Scorer, packer_of, scorer_of
 from moses_feature.phrases.settings import PRESETS, FeedForwardSizes, Sizes
 from moses_feature.tables.augment import LINES_PER_PART
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns
 from moses_feature.tables.shards import PartReader
+from moses_feature.training.objective import choose_device
 
-CPU = torch.device("cpu")
 MIB = 1 << 20
 
 
@@ -65,9 +66,11 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=100_000)
     parser.add_argument("--presets", nargs="+", choices=PRESETS, default=["paper", "small"])
     parser.add_argument("--model", type=Path, help="in place of random weights")
+    parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
     torch.manual_seed(1)
-    print(f"{arguments.table}, {torch.get_num_threads()} threads, torch {torch.__version__}")
+    device = choose_device(arguments.device)
+    print(f"{arguments.table}, {processor(device)}, torch {torch.__version__}")
     with tempfile.TemporaryDirectory() as scratch:
         table = Table(arguments.table, arguments.lines, Path(scratch))
         gc.freeze()  # the pairs stay; looking at them again and again would slow both sides
@@ -80,7 +83,7 @@ def main() -> None:
                 else table.random_model(PRESETS[name])
             )
             print(f"\n{name}")
-            measure(model, table, Path(scratch))
+            measure(model, table, Path(scratch), device)
 
 
 class Table:
@@ -112,17 +115,17 @@ class Table:
         return PhraseModel(network, source, target, WordOptions(), {}, direction=direction)
 
 
-def measure(model: PhraseModel, table: Table, scratch: Path) -> None:
+def measure(model: PhraseModel, table: Table, scratch: Path, device: torch.device) -> None:
     """Print everything about one model."""
     pairs = table.pairs
     operations = Operations.of(model, pairs)
-    twin_seconds, twin = time_twin(model, pairs)
+    twin_seconds, twin = time_twin(model, pairs, device)
     row("naive twin, float32", f"{len(pairs) / twin_seconds:10,.0f} pairs/s")
     directory = scratch / f"{model.network.sizes.hidden}.model"
     save_model(directory, model)
     exact = None
     for dtype in ("float32", "bfloat16"):
-        scorer = scorer_of(model, CPU, dtype)
+        scorer = scorer_of(model, device, dtype)
         seconds, scores = time_scorer(scorer, pairs)
         row(
             f"scoring alone, {dtype}",
@@ -140,19 +143,19 @@ def measure(model: PhraseModel, table: Table, scratch: Path) -> None:
                     f"{rank_correlation(pairs, exact, scores, least):10.5f}",
                 )
         logits_alone, _ = time_scorer(
-            scorer_of(replace(model, training=SELF_NORMALISED), CPU, dtype), pairs
+            scorer_of(replace(model, training=SELF_NORMALISED), device, dtype), pairs
         )
         row(
             f"self-normalised, {dtype}",
             f"{len(pairs) / logits_alone:10,.0f} pairs/s, {seconds / logits_alone:.2f} times "
             "the speed with log Z",
         )
-        limit = operations.seconds(dtype)
+        limit = operations.seconds(dtype, device)
         row(
             "  machine limit, products",
             f"{len(pairs) / limit:10,.0f} pairs/s; share reached {limit / seconds:.0%}",
         )
-        whole, memory = run_augment(table.head, directory, scratch, dtype)
+        whole, memory = run_augment(table.head, directory, scratch, device, dtype)
         gz = gz_seconds(table.head, scratch / "out.gz")
         row(
             f"from gz to gz, {dtype}",
@@ -166,14 +169,14 @@ def measure(model: PhraseModel, table: Table, scratch: Path) -> None:
         row("  peak memory", f"{memory / MIB:10,.0f} MiB")
         del scorer
     packing(model, table)
-    other_networks(model.network.sizes, table)
-    scaling(table, directory, scratch)
-    many_targets(model, pairs)
+    other_networks(model.network.sizes, table, device)
+    scaling(table, directory, scratch, device)
+    many_targets(model, pairs, device)
 
 
 def packing(model: PhraseModel, table: Table) -> None:
     """Print the time of packing lines in compiled code, and of packing their words one by one."""
-    packer = scorer_of(model, CPU).packer
+    packer = packer_of(model)
     of_model = ColumnsOfModel(("p",), packer, WordOptions())
     with LineReader(table.head) as reader:
         lines = list(PartReader(reader, LINES_PER_PART, None, None))
@@ -190,7 +193,7 @@ def packing(model: PhraseModel, table: Table) -> None:
     row("  tokens made into words one by one", f"{plain:10.1f} us a line")
 
 
-def other_networks(sizes: Sizes, table: Table) -> None:
+def other_networks(sizes: Sizes, table: Table, device: torch.device) -> None:
     """Print the speed of other networks of the same sizes, with that of the network itself."""
     feed_forward = FeedForwardSizes(sizes.hidden, sizes.embedding, sizes.rank)
     others = {
@@ -204,7 +207,7 @@ def other_networks(sizes: Sizes, table: Table) -> None:
     }
     first = None
     for name, model in others.items():
-        seconds, _ = time_scorer(scorer_of(model, CPU), table.pairs)
+        seconds, _ = time_scorer(scorer_of(model, device), table.pairs)
         first = first or seconds
         speed = f"{len(table.pairs) / seconds:10,.0f} pairs/s"
         row(f"random weights, {name}", f"{speed}, {first / seconds:.2f} times the first")
@@ -215,8 +218,11 @@ def row(name: str, value: str) -> None:
     print(f"  {name:<38} {value}", flush=True)
 
 
-def time_twin(model: PhraseModel, pairs: list[WordPair]) -> tuple[float, np.ndarray]:
+def time_twin(
+    model: PhraseModel, pairs: list[WordPair], device: torch.device
+) -> tuple[float, np.ndarray]:
     """Return the twin's time and scores."""
+    network = model.network.to(device)
 
     def score(pairs: list[WordPair]) -> np.ndarray:
         scores = []
@@ -224,14 +230,16 @@ def time_twin(model: PhraseModel, pairs: list[WordPair]) -> tuple[float, np.ndar
             batch = pairs[start : start + BATCH]
             x = padded([model.source.ids(source) for source, _ in batch])
             y = padded([model.target.ids(target) for _, target in batch])
-            scores.append(twin_log_probs(model.network, x, y))
-        return torch.cat(scores).numpy()
+            scores.append(twin_log_probs(network, x.to(device), y.to(device)))
+        return torch.cat(scores).cpu().numpy()
 
     with torch.inference_mode():
         score(pairs[: 2 * BATCH])
         start = time.perf_counter()
         scores = score(pairs)
-        return time.perf_counter() - start, scores
+        seconds = time.perf_counter() - start
+    network.cpu()
+    return seconds, scores
 
 
 def time_scorer(scorer: Scorer, pairs: list[WordPair]) -> tuple[float, np.ndarray]:
@@ -272,7 +280,7 @@ class Operations:
     @classmethod
     def of(cls, model: PhraseModel, pairs: list[WordPair]) -> Operations:
         """Count the distinct prefixes, part by part."""
-        packer = scorer_of(model, CPU).packer
+        packer = packer_of(model)
         rows: dict[tuple[int, int], int] = defaultdict(int)
         for batch in parts(pairs):
             for shape, count in shapes(model.network.sizes, len(model.target), packer.pack(batch)):
@@ -283,10 +291,10 @@ class Operations:
         """Return their floating-point operations."""
         return sum(2.0 * rows * inner * width for (inner, width), rows in self.rows.items())
 
-    def seconds(self, dtype: str) -> float:
+    def seconds(self, dtype: str, device: torch.device) -> float:
         """Return the time that they take at the fastest rate of their shapes."""
         return sum(
-            2.0 * rows * inner * width / best_rate(inner, width, getattr(torch, dtype))
+            2.0 * rows * inner * width / best_rate(inner, width, getattr(torch, dtype), device)
             for (inner, width), rows in self.rows.items()
         )
 
@@ -306,30 +314,35 @@ def shapes(sizes: Sizes, words: int, packed: Packed) -> Iterator[tuple[tuple[int
     yield (sizes.rank, words), decoded
 
 
-def best_rate(inner: int, width: int, dtype: torch.dtype) -> float:
-    """Return the operations per second of the product, on all cores, at its best.
+def best_rate(inner: int, width: int, dtype: torch.dtype, device: torch.device) -> float:
+    """Return the operations per second of the product at its best.
 
-    A product by all threads together, or one for each thread; of many or few words at once.
+    On a CPU by all threads together, or one for each thread; of many or few words at once.
     """
     threads = torch.get_num_threads()
     rates = []
-    for rows in (ROWS, 4096):
-        columns = min(width, WORDS_TOGETHER) if inner < width // 8 else width
-        weight = torch.randn(inner, columns, dtype=dtype)
+    on_cpu = device.type == "cpu"
+    for rows in (ROWS, 4096) if on_cpu else (4096, 65_536):
+        columns = min(width, WORDS_TOGETHER) if on_cpu and inner < width // 8 else width
+        weight = torch.randn(inner, columns, dtype=dtype, device=device)
 
         def multiply(rows: int = rows, weight: torch.Tensor = weight) -> float:
-            left = torch.randn(rows, len(weight), dtype=dtype)
-            result = torch.empty(rows, weight.shape[1], dtype=dtype)
+            left = torch.randn(rows, len(weight), dtype=dtype, device=device)
+            result = left.new_empty(rows, weight.shape[1])
             times = []
             for _ in range(12):
                 start = time.perf_counter()
                 for _ in range(4):
                     torch.mm(left, weight, out=result)
+                if not on_cpu:
+                    torch.cuda.synchronize()
                 times.append((time.perf_counter() - start) / 4)
             return min(times)
 
         flops = 2.0 * rows * inner * columns
         rates.append(flops / multiply())
+        if not on_cpu:
+            continue
         with ThreadPoolExecutor(
             threads, initializer=torch.set_num_threads, initargs=(1,)
         ) as executor:
@@ -353,7 +366,11 @@ def gz_seconds(table: Path, output: Path) -> float:
 
 
 def run_augment(
-    table: Path | str, model: Path, scratch: Path, dtype: str = "float32"
+    table: Path | str,
+    model: Path,
+    scratch: Path,
+    device: torch.device,
+    dtype: str = "float32",
 ) -> tuple[float, int]:
     """Run the command; return the seconds that it reports, and its peak memory in bytes.
 
@@ -381,6 +398,8 @@ def run_augment(
             str(model),
             "--scoring-dtype",
             dtype,
+            "--device",
+            str(device),
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -412,7 +431,7 @@ def tree_memory(pid: int) -> int:
     return total
 
 
-def scaling(table: Table, directory: Path, scratch: Path) -> None:
+def scaling(table: Table, directory: Path, scratch: Path, device: torch.device) -> None:
     """Print the time per line of a tenth of the lines, of the lines and of the whole table."""
     tenth = scratch / "tenth.gz"
     with LineReader(table.head) as reader, gzip.open(tenth, "wb", compresslevel=6) as file:
@@ -422,14 +441,14 @@ def scaling(table: Table, directory: Path, scratch: Path) -> None:
         (table.head, len(table.pairs)),
         (table.path, table.lines),
     ):
-        seconds, memory = run_augment(path, directory, scratch)
+        seconds, memory = run_augment(path, directory, scratch, device)
         row(
             f"from gz to gz, {lines:,} lines",
             f"{1e6 * seconds / lines:10.1f} us a line, {memory / MIB:,.0f} MiB",
         )
 
 
-def many_targets(model: PhraseModel, pairs: list[WordPair]) -> None:
+def many_targets(model: PhraseModel, pairs: list[WordPair], device: torch.device) -> None:
     """Print what sharing prefixes saves: 2,000 sources with 50 sampled targets each."""
     generator = np.random.default_rng(1)
     sources = list(dict.fromkeys(tuple(source) for source, _ in pairs))[:2000]
@@ -440,7 +459,7 @@ def many_targets(model: PhraseModel, pairs: list[WordPair]) -> None:
     ]
     together = [pair for of_source in sampled for pair in of_source]
     apart = [[of_source[n] for of_source in sampled] for n in range(50)]
-    scorer = scorer_of(model, CPU)
+    scorer = scorer_of(model, device)
     shared, _ = time_scorer(scorer, together)
     start = time.perf_counter()
     for batch in apart:  # each source once in a batch: nothing to share but source prefixes

@@ -1,6 +1,7 @@
 """Training speed against the naive twin with the same batches, and loss curves of two models.
 
     python benchmarks/training.py TABLE [--lines 100000] [--presets paper small] [--updates 60]
+        [--device cuda]
     python benchmarks/training.py --curves MODEL MODEL --svg curves.svg
 
 Both sides take turns in one run, with Adam and the same clipping; the ratio is what counts.
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from twin import padded, twin_log_probs
+from twin import padded, processor, twin_log_probs
 
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
@@ -32,9 +33,9 @@ from moses_feature.phrases.encoder_decoder import EncoderDecoder
 from moses_feature.phrases.objective import BatchSampler, PhraseData, PhraseObjective
 from moses_feature.phrases.pairs import PairCollection, PhrasePairs, read_pairs
 from moses_feature.phrases.settings import PRESETS, FeedForwardSizes, TrainingSettings
+from moses_feature.training.objective import choose_device
 from moses_feature.training.trainer import Trainer
 
-CPU = torch.device("cpu")
 WARM_UP = 5
 COLOURS = ("#1f77b4", "#d62728")
 
@@ -48,6 +49,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=60)
     parser.add_argument("--curves", nargs="+", type=Path)
     parser.add_argument("--svg", type=Path)
+    parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
     if arguments.curves:
         arguments.svg.write_text(curves(arguments.curves))
@@ -59,13 +61,19 @@ def main() -> None:
     counts = collection.source_counts(), collection.target_counts()
     source, target = (Vocabulary.most_frequent(side, 15_000) for side in counts)
     pairs = collection.pairs(source, target, 0.01, 1000, 1)
-    print(f"{arguments.table}, {torch.get_num_threads()} threads, torch {torch.__version__}")
+    device = choose_device(arguments.device)
+    print(f"{arguments.table}, {processor(device)}, torch {torch.__version__}")
     for preset in arguments.presets:
-        measure(preset, pairs, source, target, arguments.updates)
+        measure(preset, pairs, source, target, arguments.updates, device)
 
 
 def measure(
-    preset: str, pairs: PhrasePairs, source: Vocabulary, target: Vocabulary, updates: int
+    preset: str,
+    pairs: PhrasePairs,
+    source: Vocabulary,
+    target: Vocabulary,
+    updates: int,
+    device: torch.device,
 ) -> None:
     """Print pairs and target words per second of the twin and of the trainer."""
     settings = TrainingSettings(sizes=PRESETS[preset], updates=updates)
@@ -79,11 +87,12 @@ def measure(
 
     network = EncoderDecoder(PRESETS[preset], len(source), len(target))
     network.initialise(torch.Generator().manual_seed(1))
+    network.to(device)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
 
     def twin_update(update: int) -> None:
         rows = batches[update]
-        x, y = (padded(phrases(side, rows)) for side in (pairs.source, pairs.target))
+        x, y = (padded(phrases(side, rows)).to(device) for side in (pairs.source, pairs.target))
         loss = -twin_log_probs(network, x, y).sum() / len(rows)
         optimizer.zero_grad()
         loss.backward()
@@ -107,9 +116,9 @@ def measure(
         settings = TrainingSettings(sizes=sizes, updates=updates, **changed)
         with tempfile.TemporaryDirectory() as scratch:
             objective = PhraseObjective(
-                PhraseData(pairs, source, target, WordOptions()), settings, CPU
+                PhraseData(pairs, source, target, WordOptions()), settings, device
             )
-            trainer = Trainer(objective, settings, Path(scratch), CPU, {"inputs": []})
+            trainer = Trainer(objective, settings, Path(scratch), device, {"inputs": []})
             ours = seconds(lambda _, trainer=trainer: trainer._update(), updates)
         print(
             f"  {name:<22} {size / ours:8,.0f} pairs/s  {words / ours:8,.0f} words/s"

@@ -13,6 +13,13 @@ from moses_feature.phrases.encoder_decoder import EncoderDecoder
 BATCH = 256
 
 
+def processor(device: torch.device) -> str:
+    """Return what computes, in words."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{torch.get_num_threads()} threads"
+
+
 def padded(phrases: list[list[int]]) -> Tensor:
     """Return phrases (B, longest + 1) with END after each and -1 behind it."""
     ended = [torch.tensor([*phrase, END]) for phrase in phrases]
@@ -21,15 +28,15 @@ def padded(phrases: list[list[int]]) -> Tensor:
 
 def twin_log_probs(network: EncoderDecoder, x: Tensor, y: Tensor) -> Tensor:
     """Return log p(y | x), (B,), of padded phrases."""
-    state = torch.zeros(len(x), network.sizes.hidden)
+    state = torch.zeros(len(x), network.sizes.hidden, device=x.device)
     for t in range(x.shape[1]):
         word = network.source_embedding(x[:, t].clamp(min=0))
         new = encoder_cell(network, word, state)
         state = torch.where((x[:, t] >= 0)[:, None], new, state)
     c = torch.tanh(network.summary(state))
     state = torch.tanh(network.decoder_start(c))
-    total = torch.zeros(len(x))
-    previous = torch.full((len(x),), END)
+    total = torch.zeros(len(x), device=x.device)
+    previous = torch.full((len(x),), END, device=x.device)
     for t in range(y.shape[1]):
         word = network.target_embedding(previous)
         state = decoder_cell(network, word, state, c)

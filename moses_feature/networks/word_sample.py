@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from moses_feature.networks.vocabulary import END
 from moses_feature.runtime.arrays import Floats, Integers
@@ -98,8 +99,9 @@ def sampled_log_probs(
     """
     wide = torch.promote_types(features.dtype, torch.float32)
     needed, sizes = torch.cat([sample.words, words]), [len(sample.words), len(words)]
-    rows, own_rows = torch.split(weight.index_select(0, needed), sizes)  # one gradient for both
-    biases, own_biases = torch.split(bias.index_select(0, needed), sizes)
+    # One gradient for both; that of index_select adds in any order on a GPU.
+    rows, own_rows = torch.split(functional.embedding(needed, weight), sizes)
+    biases, own_biases = torch.split(functional.embedding(needed, bias[:, None])[:, 0], sizes)
     own = (features.to(wide) * own_rows).sum(1) + own_biases
     with torch.autocast(features.device.type, enabled=False):
         logits = torch.mm(features, rows.to(features.dtype).t()).to(wide)

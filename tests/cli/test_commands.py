@@ -22,17 +22,20 @@ TINY = ["--hidden", 7, "--embedding", 5, "--maxout", 3, "--rank", 2]
 
 
 def test_score(run, model_directory):
+    on_cpu = "--device", "cpu"  # a GPU's last digit depends on what is scored together
     stdin = b"a b\tA B\nthe dog\tle chien\r\n\tA\n"
-    lines = run("model", "score", model_directory, stdin=stdin).stdout.splitlines()
+    lines = run("model", "score", model_directory, *on_cpu, stdin=stdin).stdout.splitlines()
     assert len(lines) == 3
-    per_word = run("model", "score", model_directory, "--per-word", stdin=stdin).stdout.splitlines()
+    per_word = run(
+        "model", "score", model_directory, *on_cpu, "--per-word", stdin=stdin
+    ).stdout.splitlines()
     for line, words in zip(lines, per_word, strict=True):
         total, scores = words.split("\t")
         assert total == line
         assert sum(map(float, scores.split())) == pytest.approx(float(total), abs=1e-5)
     assert [len(line.split("\t")[1].split()) for line in per_word] == [3, 3, 2]
     batched = run(
-        "model", "score", model_directory, "--batch-size", 1, stdin=stdin
+        "model", "score", model_directory, *on_cpu, "--batch-size", 1, stdin=stdin
     ).stdout.splitlines()
     assert batched == lines
 

@@ -161,7 +161,7 @@ class ExpectedBleu:
         translation = torch.from_numpy(np.repeat(np.arange(len(begin)), end - begin))
         of_phrases = log_probs[torch.from_numpy(of_place).to(self._device)]
         empty = torch.zeros(len(begin), dtype=torch.float64, device=self._device)
-        return empty.index_add(0, translation.to(self._device), of_phrases)
+        return empty.index_put((translation.to(self._device),), of_phrases, accumulate=True)
 
     def _log_probs(self, network: nn.Module, pairs: Integers) -> Tensor:
         """Return log p (pairs,) of phrase pairs, natural logs, float64."""
@@ -178,7 +178,7 @@ class ExpectedBleu:
             words, _ = network(*tensors)
             pair = torch.arange(len(rows), device=self._device).repeat_interleave(tensors[3] + 1)
             empty = torch.zeros(len(rows), dtype=torch.float64, device=self._device)
-            parts.append(empty.index_add(0, pair, words.double()))
+            parts.append(empty.index_put((pair,), words.double(), accumulate=True))
         back = torch.from_numpy(np.argsort(order)).to(self._device)
         return torch.cat(parts)[back]
 
