@@ -238,6 +238,8 @@ def test_what_goes_wrong(texts, run):
     ):
         assert message in run("model", "add-memory", *words, exit_code=1).stderr
         assert not Path("x").exists()
+    refused = run("model", "add-memory", "m", "s", "t", "new", exit_code=2).stderr
+    assert "new is a model directory: write to another one" in refused
     path = Path("new") / MEMORY
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])

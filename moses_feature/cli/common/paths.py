@@ -252,7 +252,8 @@ def _check_folder(value: str, kind: OutputPath) -> None:
 
 def _check_no_model(value: str, folder: Path) -> None:
     if is_model_directory(folder) or is_cross_fitted(folder):
-        raise UsageError(f"{value} is in {folder}, a model directory: write to another one")
+        where = "is" if folder == Path(value).absolute() else f"is in {folder},"
+        raise UsageError(f"{value} {where} a model directory: write to another one")
 
 
 def _all_values(context: click.Context) -> Iterator[tuple[str, click.ParamType[Any], str]]:
