@@ -7,10 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file
 
+from moses_feature.cli.models.train_sentences import SentenceOptions, train_command
 from moses_feature.networks.pieces import PieceVocabulary
+from moses_feature.rnnsearch.settings import SEARCH_PRESETS
 from moses_feature.sentences.scorer import SentenceModel
+from moses_feature.transformer.settings import TRANSFORMER_PRESETS
 
 WORDS = "one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 SMALL = ("--units", 24, "--heads", 2, "--inner", 32, "--encoder-layers", 1, "--decoder-layers", 1)
@@ -137,6 +141,20 @@ def test_the_recipe_is_the_default_of_a_transformer(run):
     described = run("model", "describe", "m").stdout
     assert "source subwords        300" in described
     assert "nats per subword" in described
+
+
+@pytest.mark.parametrize(
+    ("options", "preset"),
+    [
+        (["--architecture", "transformer"], TRANSFORMER_PRESETS["small"]),
+        ([], SEARCH_PRESETS["paper"]),
+    ],
+)
+def test_the_sizes_on_a_gpu(options, preset):
+    arguments = ["source", "target", "m", *options]
+    with train_command.make_context("train-sentences", arguments) as context:
+        given = SentenceOptions.from_options(dict(context.params))
+        assert given.settings(torch.device("cuda")).sizes == preset
 
 
 def test_a_run_without_a_budget_may_get_one(run):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 DEFAULTS = SentenceSettings()
 RECIPE = {
+    "preset": "small",
     "subwords": 8000,
     "subwords_from": "both",
     "batch_size": 128,
@@ -241,4 +242,5 @@ OF_A_TRANSFORMER = RECIPE | {"cooldown": f"{COOLDOWN['cooldown']} with a budget"
 for parameter in train_command.params:
     if isinstance(parameter, click.Option) and parameter.name in OF_A_TRANSFORMER:
         other = OF_A_TRANSFORMER[parameter.name]
-        parameter.show_default = f"{parameter.default}; of a Transformer {other}"
+        shown = "" if parameter.name == "preset" else f"{parameter.default}; "
+        parameter.show_default = f"{shown}of a Transformer {other}"
