@@ -196,7 +196,7 @@ def test_what_an_ini_names_is_not_overwritten(run, tmp_path, model_directory):
         ),
         (
             ("table", "report", "in.gz", "x", "--exports", "networks"),
-            "networks is in",
+            "networks is a model directory",
         ),
         (
             ("model", "train-sentences", "in.gz", "lm", "networks", "--updates", "1"),
