@@ -89,8 +89,8 @@ class SentenceObjective(PhraseObjective):
         return Terms(log_probs, log_norms if self.norm_penalty else None, penalty)
 
     def parts(self, rows: Rows) -> list[Rows]:
-        """Return halves of halves, until none has more than `MOST_PADDED` words on a CPU."""
-        if len(rows) < 2 or self.device.type != "cpu":
+        """Return halves of halves, until none has more than `MOST_PADDED` words."""
+        if len(rows) < 2:
             return [rows]
         sides = super().words(rows, None)
         longest = sum(np.diff(side.offsets).max() + 1 for side in sides)
