@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mert.cli.estimate import seconds_of_decoding, told
+from mert.cli.estimate import seconds_of_tuning
 from mert.cli.options import TUNING, DecodingProgress, decoder_options, force_option, tuning_options
 from mert.settings import DecoderSettings, TuningSettings
 from moses_feature import __version__
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 )
 @option(
     "rescore",
-    "Add a model to the n-best lists of a system, whose name and a colon stand before it: a "
-    "sentence network (several of one name are averaged), or a neural language model; own: before "
-    "a network compares with what it says itself. Repeatable.",
+    "Add a model to the n-best lists of a system, whose name and a colon stand before it, such as "
+    "all:T=en-fr.transformer: a sentence network (several of one name are averaged), or a neural "
+    "language model; own: before a network compares with what it says itself. Repeatable.",
     many=True,
 )
 @decoder_options
@@ -147,11 +147,11 @@ def _estimate(
     total = 0.0
     for candidate in candidates:
         settings = replace(decoder, rescoring=candidate.rescoring)
-        times = seconds_of_decoding(candidate.ini, dev, settings, tuning.list_size)
-        click.echo(f"{candidate.name}: {told(*times, tuning.max_iterations)}")
-        reading, decoding = times
-        of_test = reading + decoding * len(test) / len(dev)
-        total += seeds * (reading + tuning.max_iterations * decoding + of_test)
+        seconds = seconds_of_tuning(candidate.ini, dev, settings, tuning.list_size)
+        click.echo(f"{candidate.name}: {seconds.told(tuning.max_iterations)}")
+        once = seconds.rescored or seconds.decoding
+        of_test = seconds.reading + once * len(test) / len(dev)
+        total += seeds * (seconds.of_run(tuning.max_iterations) + of_test)
     click.echo(
         f"{seeds} runs of each, and the test text with the weights of each: {duration(total)} at "
         "most, less where tuning settles earlier or runs share what they begin with"
@@ -174,7 +174,8 @@ def _rescoring(text: str) -> tuple[str, str, str]:
 
     system, colon, feature = text.partition(":")
     if not colon or "=" in system:
-        raise UsageError(f"{text}: expected SYSTEM:NAME=MODEL, such as cslm:CSLM0=french.cslm")
+        expected = "expected the name of a system before it, such as all:CSLM0=french.cslm"
+        raise UsageError(f"--rescore {text}: {expected}")
     return system, *named_model(feature)
 
 

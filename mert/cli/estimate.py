@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,16 +20,49 @@ if TYPE_CHECKING:
 SENTENCES = 60
 
 
-def seconds_of_decoding(
+@dataclass(frozen=True)
+class Seconds:
+    """What tuning on a text takes.
+
+    Attributes:
+        reading: the models, once.
+        decoding: the text, once.
+        rescored: decoding it and scoring the lists, once; 0 if nothing rescores them.
+    """
+
+    reading: float
+    decoding: float
+    rescored: float
+
+    def of_run(self, iterations: int) -> float:
+        """Return the seconds of a run: lists are rescored when their search has been tuned."""
+        return self.reading + iterations * self.decoding + self.rescored
+
+    def told(self, iterations: int) -> str:
+        """Return the time of a run in words."""
+        lists = f"lists of the tuned search {duration(self.rescored)}; " if self.rescored else ""
+        return (
+            f"reading {duration(self.reading)}, decoding {duration(self.decoding)} an iteration; "
+            f"{lists}{iterations} iterations at most: {duration(self.of_run(iterations))}, and "
+            "some seconds more an iteration for the optimiser"
+        )
+
+
+def seconds_of_tuning(
     ini: MosesIni, corpus: Corpus, settings: DecoderSettings, list_size: int
-) -> tuple[float, float]:
-    """Return the seconds that reading the models takes, and decoding a text once."""
+) -> Seconds:
+    """Decode some sentences, and return what the whole text takes."""
     step = max(1, len(corpus) // SENTENCES)
     some = corpus.sentences[::step]
     if settings.decoder == "embedded":
         _decode(ini, some[:1], settings, list_size)  # compiles, after an installation
-    reading, decoding = _decode(ini, some, settings, list_size)
-    return reading, decoding * len(corpus) / len(some)
+    searched = replace(settings, rescoring=())
+    reading, decoding = _decode(ini, some, searched, list_size)
+    rescored = 0.0
+    if settings.rescoring:
+        reading, rescored = _decode(ini, some, settings, list_size)
+    parts = len(corpus) / len(some)
+    return Seconds(reading, decoding * parts, rescored * parts)
 
 
 def _decode(
@@ -46,12 +80,3 @@ def _decode(
         return ready - begun, time.monotonic() - ready
     finally:
         decoder.close()
-
-
-def told(reading: float, decoding: float, iterations: int) -> str:
-    """Return the time of a tuning run in words."""
-    return (
-        f"reading {duration(reading)}, decoding {duration(decoding)} an iteration; "
-        f"{iterations} iterations at most: {duration(reading + iterations * decoding)}, and some "
-        "seconds more an iteration for the optimiser"
-    )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from mert.cli.estimate import seconds_of_decoding, told
+from mert.cli.estimate import seconds_of_tuning
 from mert.cli.options import TUNING, DecodingProgress, decoder_options, force_option, tuning_options
 from mert.settings import DecoderSettings, TuningSettings
 from moses_feature import __version__
@@ -73,8 +73,8 @@ def mert_tune(
     decoder_choice = replace(decoder_choice, rescoring=rescoring)
     check_chain(system, corpus, decoder_choice)
     if estimate:
-        times = seconds_of_decoding(system, corpus, decoder_choice, tuning.list_size)
-        click.echo(told(*times, tuning.max_iterations))
+        seconds = seconds_of_tuning(system, corpus, decoder_choice, tuning.list_size)
+        click.echo(seconds.told(tuning.max_iterations))
         return
     identity = {**identity_of(system, corpus), "decoder": decoder_identity(decoder_choice)}
     decoder = make_decoder(decoder_choice, system, corpus.sentences)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +14,9 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import Hypothesis, format_nbest, read_nbest, reranked
 from moses_feature.rescoring.nbest import (
     FEWEST_RESCORED,
-    TOGETHER,
     BadTranslationError,
     SentenceScorer,
+    in_groups,
 )
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
@@ -93,8 +92,11 @@ class RescoredDecoder:
                 self._search,
                 self._sentences,
             )
-            for sentence, rescored in enumerate(self._all_rescored(lists, weights)):
-                file.write(format_nbest(sentence, rescored[:count], features))
+            rescored = partial(self._rescored, weights=weights)
+            for sentence, best in enumerate(in_groups(rescored, enumerate(lists), self._threads)):
+                file.write(format_nbest(sentence, best[:count], features))
+            for scorer in self._scorers:
+                scorer.finish()
 
     def _searched(self, count: int, path: Path, report: Callable[[int], None]) -> Path:
         """Return the lists of the search; they change only with the weights of the search."""
@@ -113,19 +115,6 @@ class RescoredDecoder:
     def search_errors(self, features: FeatureSet, count: int) -> None:  # noqa: ARG002
         """Return None: errors of the search were counted when it was tuned."""
         return
-
-    def _all_rescored(
-        self, lists: Iterable[list[Hypothesis]], weights: np.ndarray
-    ) -> Iterator[list[Hypothesis]]:
-        """Yield the lists with more features, in order, several at a time."""
-        numbered = enumerate(lists)
-        with ThreadPoolExecutor(self._threads) as pool:
-            while some := list(islice(numbered, TOGETHER * self._threads)):
-                parts = [some[first : first + TOGETHER] for first in range(0, len(some), TOGETHER)]
-                for of_part in pool.map(lambda part: self._rescored(part, weights), parts):
-                    yield from of_part
-        for scorer in self._scorers:
-            scorer.finish()
 
     def _rescored(
         self, lists: Sequence[tuple[int, list[Hypothesis]]], weights: np.ndarray

@@ -51,7 +51,7 @@ def mira(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
         of_epochs.append(candidates.quality(average))
         if of_epochs[-1] > best_quality:
             best, best_quality, best_epoch = average, of_epochs[-1], epoch
-    reason = f"{EPOCHS} epochs done, the best is number {best_epoch}"
+    reason = f"{EPOCHS} passes of mira, the best is number {best_epoch}"
     return Optimum(best, best_quality, start_quality, reason, of_epochs)
 
 

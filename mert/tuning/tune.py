@@ -198,7 +198,7 @@ class _Run:
         if new == 0:
             state.stopped = "no new hypotheses"
         elif number >= settings.max_iterations:
-            state.stopped = f"{number} iterations done"
+            state.stopped = f"{number} iteration{'s' if number > 1 else ''} done"
         else:
             self._optimise(number, iteration)
         iteration.seconds = (round(decoded - began, 2), round(time.monotonic() - decoded, 2))
@@ -260,7 +260,7 @@ class _Run:
 
     def _log(self, number: int, iteration: Iteration) -> None:
         logger.info(
-            "iteration %d: %s %.2f; %d new hypotheses of %d; decoded in %.1f s",
+            "iteration %d: %s %.2f; %d new hypotheses of %d; the lists took %.1f s",
             number,
             self._metric.label,
             self._metric.shown(iteration.quality),
@@ -285,8 +285,8 @@ class _Run:
             share = errors.found / errors.sentences
             logger.log(
                 logging.WARNING if share > MANY_SEARCH_ERRORS else logging.INFO,
-                "a search twice as wide finds a better translation of %d of the first %d "
-                "sentences%s",
+                "a search twice as wide finds a translation of a higher total for %d of the first "
+                "%d sentences%s",
                 errors.found,
                 errors.sentences,
                 " (--pops and --stack set its limits)" if share > MANY_SEARCH_ERRORS else "",
@@ -297,10 +297,10 @@ class _Run:
         state, best = self.state, self.state.best
         number = state.iterations.index(best) + 1
         logger.info(
-            "tuning ended: %s; the best of %d iterations is number %d, %s %.2f",
+            "tuning ended: %s; the best iteration is number %d of %d, %s %.2f",
             state.stopped,
-            len(state.iterations),
             number,
+            len(state.iterations),
             self._metric.label,
             self._metric.shown(best.quality),
         )

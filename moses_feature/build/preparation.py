@@ -73,7 +73,7 @@ def check_available() -> None:
     """
     if find_spec("sacremoses") is None:
         raise MosesFeatureError(
-            f"raw text needs a package: {install('build')} (or tokenise the text before)"
+            f"raw text needs a package: {install('build')} (or give text that is tokenised already)"
         )
 
 

@@ -36,6 +36,7 @@ MEMORY = "memory.safetensors"
 FOLDS = "folds.json"
 """The file that marks a directory of cross-fitted networks."""
 CONFIG = "config.json"
+CTRANSLATE2_WEIGHTS = "model.bin"
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,29 @@ def read_model_files(
         if not isinstance(config.get(key), dict):
             found = f"{config.get(key)}"
             raise FormatError(directory / CONFIG, f"{', '.join(keys)}: objects", found)
-    read = {name: load_vocabulary(directory / name) for name in vocabularies}
+    read = _read_vocabularies(directory, config, vocabularies)
+    return ModelFiles(config, read, _read_weights(directory / WEIGHTS))
+
+
+def check_complete(directory: Path) -> None:
+    """Check that a model has its files, and the words that it was trained with.
+
+    Raises:
+        MosesFeatureError: one is missing.
+        FormatError: one is damaged.
+    """
+    for name in (CONFIG, WEIGHTS):
+        _check_file(directory, name)
+    config = _read_config(directory / CONFIG)
+    names = config.get("vocabularies")
+    _read_vocabularies(directory, config, list(names) if isinstance(names, dict) else [])
+
+
+def _read_vocabularies(
+    directory: Path, config: Json, names: Sequence[str]
+) -> dict[str, Vocabulary]:
+    """Read vocabularies, and check them by their digests, which the config loses."""
+    read = {name: load_vocabulary(directory / name) for name in names}
     digests = config.pop("vocabularies", {})
     if not isinstance(digests, dict):
         raise FormatError(directory / CONFIG, "vocabularies: an object", f"{digests}")
@@ -125,7 +148,7 @@ def read_model_files(
             raise FormatError(
                 directory / name, "the words that the network was trained with", "others"
             )
-    return ModelFiles(config, read, _read_weights(directory / WEIGHTS))
+    return read
 
 
 def file_identity(path: str | Path) -> list[int]:
@@ -146,6 +169,11 @@ def file_identity(path: str | Path) -> list[int]:
 def is_model_directory(directory: Path) -> bool:
     """Return whether a directory holds one network."""
     return (directory / CONFIG).is_file() and (directory / WEIGHTS).is_file()
+
+
+def is_ctranslate2(directory: str | Path) -> bool:
+    """Return whether a directory is a model of CTranslate2."""
+    return (Path(directory) / CTRANSLATE2_WEIGHTS).is_file()
 
 
 def has_memory(directory: Path) -> bool:
@@ -210,7 +238,9 @@ def trained_self_normalised(training: Json) -> bool:
 
 def _check_file(directory: Path, name: str) -> None:
     if not (directory / name).is_file():
-        if (directory / CHECKPOINT).is_file() and not (directory / CONFIG).is_file():
+        if (directory / CHECKPOINT).is_file() and not any(
+            (directory / of_model).is_file() for of_model in (CONFIG, WEIGHTS)
+        ):
             raise MosesFeatureError(
                 f"{directory}: no model yet, only the checkpoint of a training: --resume goes on"
             )
@@ -218,6 +248,8 @@ def _check_file(directory: Path, name: str) -> None:
 
 
 def _read_config(path: Path) -> Json:
+    if is_ctranslate2(path.parent):
+        raise FormatError(path.parent, "a network of this program", "a model of CTranslate2")
     config = read_json(path, "a JSON object")
     version = config.get("format_version")
     if type(version) is not int or version < 1:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from threading import Lock
+from typing import Protocol
 
-from moses_feature.networks.pieces import PieceVocabulary
-from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.runtime.errors import MosesFeatureError
 
 LEAST_KNOWN = 0.5
 """The least share of known running words; shortlists have 0.9 or more in their own language."""
-FEWEST_TO_JUDGE = 1000
-"""With fewer subwords, many words of their own language are spelt in many: it may know half."""
 MORE_KNOWN = 0.1
 """A model is refused if its other side knows a share of the words larger by this much.
 
@@ -21,6 +18,17 @@ numbers, punctuation and quotations.
 """
 FEWEST, ENOUGH = 50, 500
 """The fewest words to judge a text by, at its end and before its end."""
+
+
+class Words(Protocol):
+    """The words of a language that a model has."""
+
+    def knows(self, word: bytes) -> bool:
+        """Return whether it has a word."""
+
+    @property
+    def can_tell(self) -> bool:
+        """Whether it knows most words of its own language."""
 
 
 class KnownWords:
@@ -34,7 +42,7 @@ class KnownWords:
     """
 
     def __init__(
-        self, model: str, text: str, vocabulary: Vocabulary, other: Vocabulary | None = None
+        self, model: str, text: str, vocabulary: Words, other: Words | None = None
     ) -> None:
         self._model = model
         self._text = text
@@ -81,10 +89,7 @@ class KnownWords:
                 f", and {self._known_to_other:,} of them as words of its other language: it is of "
                 "these two the other way round"
             )
-        few_pieces = isinstance(self._vocabulary, PieceVocabulary) and (
-            len(self._vocabulary) < FEWEST_TO_JUDGE
-        )
-        if self.share < LEAST_KNOWN and not few_pieces:
+        if self.share < LEAST_KNOWN and self._vocabulary.can_tell:
             raise MosesFeatureError(
                 f"{self._model}: expected a model of the language of {self._text}, found that it "
                 f"{found}"
@@ -101,7 +106,7 @@ class KnownPairs:
     """
 
     def __init__(
-        self, model: str, texts: tuple[str, str], vocabularies: tuple[Vocabulary, Vocabulary]
+        self, model: str, texts: tuple[str, str], vocabularies: tuple[Words, Words]
     ) -> None:
         source, target = vocabularies
         self._sides = (

@@ -26,6 +26,7 @@ PIECES = ".pieces"
 """The suffix of sentencepiece's model beside a vocabulary, in place of its own."""
 MARK = "▁"
 FIRST_BYTE, BYTES = len(SYMBOLS), 256
+_BYTES = tuple(b"<0x%02X>" % byte for byte in range(BYTES))
 NEVER = frozenset(range(33)) | {127, ord("|")}
 """Bytes that no word has: control characters, the blank, the bar of Moses' formats."""
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
@@ -34,6 +35,8 @@ _AS_BLANKS = str.maketrans({MARK: " ", "\u2585": " "})
 MOST_BYTES = 1 << 30
 """Of a line to learn from; the default of sentencepiece leaves out what is longer than 4,192."""
 FEWEST_PIECES = 300
+FEWEST_TO_TELL = 1000
+"""With fewer pieces, many words of their own language are spelt in many."""
 SENTENCES = 2_000_000
 """The most sentences to learn from; of a larger text, a sample of so many."""
 
@@ -121,6 +124,11 @@ class PieceVocabulary(Vocabulary):
         """Return whether a word is spelt in few pieces, as words of its language are."""
         return len(self.pieces(word)) <= max(1, len(word) // 3)
 
+    @property
+    def can_tell(self) -> bool:
+        """Whether there are so many pieces that few words of the language have many."""
+        return len(self) >= FEWEST_TO_TELL
+
     def save(self, path: Path) -> None:
         """Write the pieces, one a line, and sentencepiece's model beside them."""
         super().save(path)
@@ -145,12 +153,17 @@ def learn_pieces(words: Iterable[bytes], count: int, path: str) -> PieceVocabula
     if count < FEWEST_PIECES:
         raise UsageError(f"--subwords {count}: expected 0, or {FEWEST_PIECES} at least")
     model, bad = io.BytesIO(), 0
+    unreadable: MosesFeatureError | None = None
 
     def decoded() -> Iterator[str]:
-        nonlocal bad
-        for text in words:
-            bad += not is_utf8(text)
-            yield text.decode(errors="ignore").translate(_AS_BLANKS)
+        nonlocal bad, unreadable
+        try:
+            for text in words:
+                bad += not is_utf8(text)
+                yield text.decode(errors="ignore").translate(_AS_BLANKS)
+        except MosesFeatureError as error:  # sentencepiece makes another error of it
+            unreadable = error
+            raise
 
     try:
         SentencePieceTrainer.train(
@@ -171,6 +184,8 @@ def learn_pieces(words: Iterable[bytes], count: int, path: str) -> PieceVocabula
             minloglevel=2,
         )
     except RuntimeError as error:
+        if unreadable is not None:
+            raise unreadable from None
         reason = _reason(f"{error}")
         raise MosesFeatureError(
             f"{path}: expected a text with enough words for --subwords {count}: {reason}"
@@ -264,8 +279,8 @@ def of_model(model: bytes) -> PieceVocabulary:
     processor = SentencePieceProcessor(model_proto=model)
     count = processor.get_piece_size()
     pieces = [processor.id_to_piece(number).encode() for number in range(count)]
-    first = [*SYMBOLS, *(b"<0x%02X>" % byte for byte in range(BYTES))]
-    if pieces[: len(first)] != first or MARK.encode() not in pieces:
+    first = *SYMBOLS, *_BYTES
+    if tuple(pieces[: len(first)]) != first or MARK.encode() not in pieces:
         raise RuntimeError("it was not learnt by this program")
     return PieceVocabulary(tuple(pieces[len(SYMBOLS) :]), model)
 
@@ -279,6 +294,8 @@ def load_vocabulary(path: Path) -> Vocabulary:
     """
     plain, beside = Vocabulary.load(path), path.with_suffix(PIECES)
     if not beside.exists():
+        if plain.shortlist[:BYTES] == _BYTES:
+            raise MosesFeatureError(f"{beside}: expected sentencepiece's model, found no such file")
         return plain
     try:
         content = beside.read_bytes()

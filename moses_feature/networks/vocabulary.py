@@ -61,6 +61,11 @@ class Vocabulary:
         """Return whether a word is in the shortlist."""
         return word in self.index
 
+    @property
+    def can_tell(self) -> bool:
+        """Whether a text of its language is told from others by the words that it knows."""
+        return True
+
     @classmethod
     def most_frequent(cls, counts: Mapping[bytes, float], size: int) -> Vocabulary:
         """Make the shortlist of the `size` words with the highest counts, ties in byte order."""

@@ -10,17 +10,22 @@ of sentencepiece beside it and a file that says how its text is made of tokens:
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from sentencepiece import SentencePieceProcessor
 
+from moses_feature.networks.files import CONFIG, CTRANSLATE2_WEIGHTS
+from moses_feature.networks.known_words import KnownPairs
+from moses_feature.networks.pieces import FEWEST_TO_TELL
 from moses_feature.phrases.generation.prefixes import longest_translation
-from moses_feature.rescoring.nbest import BadTranslationError, Lists
+from moses_feature.rescoring.nbest import TRANSLATIONS, BadTranslationError, Lists
 from moses_feature.rescoring.own_source import OwnSource
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, install
@@ -28,12 +33,13 @@ from moses_feature.runtime.json_files import read_json, record
 from moses_feature.sentences.settings import MOST_PIECES
 
 CTRANSLATE2 = "ctranslate2"
-WEIGHTS, TEXT = "model.bin", "moses-feature.json"
+TEXT = "moses-feature.json"
 WHAT = "how text is made for a model of CTranslate2"
-CONFIG = "config.json"
 PIECES_TOGETHER = 4096
 """Pieces of a batch, padding included."""
 BEAM = 5
+LEAST_PIECES = 0.5
+"""The least share of pieces that the model's vocabulary has."""
 _NEVER_IN_TEXT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _NEVER_IN_TOKENS = re.compile("[\x00-\x1f\x7f|]")
 
@@ -50,6 +56,7 @@ class TextOptions:
             `</s>`.
         target_prefix: pieces before a target sentence, such as its language; they are not scored.
         compute_type: of the products, such as float32 or int8.
+        sha256: digests of the model's files, by name; none of other programs' models.
     """
 
     source_pieces: str
@@ -60,11 +67,13 @@ class TextOptions:
     source_suffix: tuple[str, ...] = ()
     target_prefix: tuple[str, ...] = ()
     compute_type: str = "float32"
+    sha256: Mapping[str, str] = field(default_factory=dict)
 
 
-def is_ctranslate2(path: str | Path) -> bool:
-    """Return whether a directory is a model of CTranslate2."""
-    return (Path(path) / WEIGHTS).is_file()
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class TooManyPiecesError(Exception):
@@ -111,26 +120,30 @@ class CTranslate2Model:
             )
         try:
             self._options = record(TextOptions, read_json(path, WHAT), path, WHAT)
-        except TypeError as error:
+            json.dumps(asdict(self._options), ensure_ascii=False).encode()
+        except (TypeError, UnicodeEncodeError) as error:
             raise FormatError(path, WHAT, f"{error}") from None
-        for name in (WEIGHTS, CONFIG):
+        options = self._options
+        for name in (CTRANSLATE2_WEIGHTS, CONFIG, *options.sha256):
             if not (directory / name).is_file():
                 raise MosesFeatureError(
                     f"{directory / name}: expected a file of CTranslate2's model"
                 )
-        options = self._options
-        self._source = _Side(directory, options.source_pieces, options.source_language)
-        self._target = _Side(directory, options.target_pieces, options.target_language)
+        for name, digest in options.sha256.items():
+            if sha256_of(directory / name) != digest:
+                raise FormatError(directory / name, "the file that was exported", "another one")
+        self.source = _Side(directory, "source", options.source_pieces, options.source_language)
+        self.target = _Side(directory, "target", options.target_pieces, options.target_language)
         try:
             self._translator: Any = Translator(
                 str(directory), intra_threads=threads, compute_type=options.compute_type
             )
         except (RuntimeError, ValueError) as error:
-            raise FormatError(directory / WEIGHTS, "a model of CTranslate2", f"{error}") from error
+            raise FormatError(directory, "a model of CTranslate2", f"{error}") from error
 
     def _read(self, words: Sequence[bytes]) -> list[str]:
         options = self._options
-        pieces = self._source.pieces(words)
+        pieces = self.source.pieces(words)
         return [*options.source_prefix, *pieces, *options.source_suffix]
 
     def log_probs(self, pairs: Sequence[tuple[Sequence[bytes], Sequence[bytes]]]) -> list[float]:
@@ -140,7 +153,7 @@ class CTranslate2Model:
             TooManyPiecesError: a sentence has too many pieces.
         """
         prefix = list(self._options.target_prefix)
-        split = [(tuple(self._read(of)), tuple(self._target.pieces(words))) for of, words in pairs]
+        split = [(tuple(self._read(of)), tuple(self.target.pieces(words))) for of, words in pairs]
         for number, sides in enumerate(split):
             if (found := max(map(len, sides))) > MOST_PIECES:
                 raise TooManyPiecesError(number, found)
@@ -181,7 +194,7 @@ class CTranslate2Model:
             max_input_length=0,
             max_decoding_length=longest_translation(max(map(len, read), default=0)),
         )
-        texts = [self._target.text(of.hypotheses[0][len(prefix) :]) for of in found]
+        texts = [self.target.text(of.hypotheses[0][len(prefix) :]) for of in found]
         return [text if words else "" for text, words in zip(texts, sentences, strict=True)]
 
     def _done_by(self, work: Callable[..., Any], *given: Any, **options: Any) -> Any:
@@ -197,9 +210,9 @@ class CTranslate2Model:
 
 
 class _Side:
-    """The pieces of one side."""
+    """The pieces of one side, source or target."""
 
-    def __init__(self, directory: Path, name: str, language: str | None) -> None:
+    def __init__(self, directory: Path, side: str, name: str, language: str | None) -> None:
         path = directory / name
         if not path.is_file():
             raise MosesFeatureError(f"{path}: expected a model of sentencepiece, found none")
@@ -207,7 +220,42 @@ class _Side:
             self._processor = SentencePieceProcessor(model_file=str(path))
         except (RuntimeError, ValueError) as error:
             raise FormatError(path, "a model of sentencepiece", f"{error}") from error
+        self._check_pieces(directory, side, path)
         self._language = language
+
+    def _check_pieces(self, directory: Path, side: str, path: Path) -> None:
+        """Check that most pieces are in the vocabulary of CTranslate2's model.
+
+        Raises:
+            FormatError: they are not: the model of sentencepiece is that of another one.
+        """
+        names = (f"{side}_vocabulary.json", "shared_vocabulary.json")
+        vocabulary = next((directory / name for name in names if (directory / name).exists()), None)
+        if vocabulary is None:  # an older model has another file
+            return
+        try:
+            known = set(json.loads(vocabulary.read_bytes()))
+        except (ValueError, TypeError):  # CTranslate2 will refuse it
+            return
+        of = self._processor
+        pieces = [
+            of.id_to_piece(number)
+            for number in range(of.get_piece_size())
+            if not (of.is_control(number) or of.is_unknown(number) or of.is_byte(number))
+        ]
+        there = sum(piece in known for piece in pieces)
+        if there < LEAST_PIECES * len(pieces):
+            expected = f"a model of sentencepiece with the pieces of {vocabulary.name}"
+            raise FormatError(path, expected, f"{there:,} of its {len(pieces):,} pieces there")
+
+    @property
+    def can_tell(self) -> bool:
+        """Whether there are so many pieces that few words of the language have many."""
+        return bool(self._processor.get_piece_size() >= FEWEST_TO_TELL)
+
+    def knows(self, word: bytes) -> bool:
+        """Return whether a word is spelt in few pieces, as words of its language are."""
+        return len(self.pieces([word])) <= max(1, len(word) // 3)
 
     @cached_property
     def _detokenizer(self) -> Any:
@@ -247,12 +295,15 @@ class CTranslate2Feature:
         self._model = CTranslate2Model(Path(directory))
         self._source = source
         self._own = OwnSource(name, source.name)
+        texts, sides = (source.name, TRANSLATIONS), (self._model.source, self._model.target)
+        self._known = KnownPairs(directory, texts, sides)
 
     def scores(self, lists: Lists) -> list[float]:
         """Return log p of each translation.
 
         Raises:
             BadTranslationError: one has too many pieces, or a word alignment that does not fit.
+            MosesFeatureError: the model knows too few words.
         """
         pairs, firsts = self._source.pairs(lists)
         try:
@@ -261,12 +312,14 @@ class CTranslate2Feature:
             raise BadTranslationError(pairs[error.number][1], *error.args) from None
         for sentence, first in firsts:
             words, beside = pairs[first][1].words, self._source.beside(sentence)
+            self._known.add(pairs[first][0].split(), words)
             if words and not self._own.is_done and beside is not None:
                 (other,) = self._model.log_probs([(beside.split(), words)])
                 self._own.add(found[first], other)
         return found
 
     def finish(self) -> None:
-        """Check that the lists and the source belong together."""
+        """Check that lists, source and model belong together."""
         self._source.finish()
+        self._known.check()
         self._own.finish()

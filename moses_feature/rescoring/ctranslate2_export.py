@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,10 @@ import numpy as np
 
 from moses_feature.networks.pieces import PieceVocabulary
 from moses_feature.networks.vocabulary import SYMBOLS
-from moses_feature.rescoring.ctranslate2 import TEXT, TextOptions
+from moses_feature.rescoring.ctranslate2 import TEXT, TextOptions, sha256_of
 from moses_feature.runtime.arrays import Floats32
-from moses_feature.runtime.errors import MosesFeatureError, UsageError, install
-from moses_feature.runtime.files import write_json, write_whole
+from moses_feature.runtime.errors import UsageError, install
+from moses_feature.runtime.files import whole_directory, write_json, write_whole
 from moses_feature.transformer.settings import TransformerSizes, waves
 
 PLACES = 2048
@@ -39,18 +39,12 @@ def export_ctranslate2(
 
     Raises:
         UsageError: CTranslate2 is not installed.
-        MosesFeatureError: the directory holds files, or cannot be written.
+        OutputError: the directory holds files, or cannot be written.
     """
     try:
         from ctranslate2.specs import TransformerSpec
     except ImportError:
         raise UsageError(f"this needs CTranslate2: {install('ctranslate2')}") from None
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        if any(directory.iterdir()):
-            raise MosesFeatureError(f"{directory}: expected a new or an empty directory")
-    except OSError as error:
-        raise MosesFeatureError(f"{directory}: {error.strerror}") from error
     layers = sizes.encoder_layers, sizes.decoder_layers
     spec = TransformerSpec.from_config(layers, sizes.heads, pre_norm=True)
     _fill(spec, sizes, weights)
@@ -63,11 +57,13 @@ def export_ctranslate2(
     ):
         register([word.decode() for word in (*SYMBOLS, *of.shortlist)])
     spec.validate()
-    spec.save(str(directory))
     options = TextOptions("source.spm", "target.spm")
-    write_whole(directory / options.source_pieces, source.model)
-    write_whole(directory / options.target_pieces, target.model)
-    write_json(directory / TEXT, asdict(options))
+    with whole_directory(directory) as whole:
+        spec.save(str(whole))
+        write_whole(whole / options.source_pieces, source.model)
+        write_whole(whole / options.target_pieces, target.model)
+        sha256 = {file.name: sha256_of(file) for file in sorted(whole.iterdir())}
+        write_json(whole / TEXT, asdict(replace(options, sha256=sha256)))
 
 
 def _fill(spec: Any, sizes: TransformerSizes, weights: Mapping[str, Floats32]) -> None:

@@ -17,11 +17,11 @@ from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.nbest_lists import OWN, named
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.networks import architectures
-from moses_feature.networks.files import CONFIG, architecture_of
+from moses_feature.networks.files import CONFIG, architecture_of, is_ctranslate2
 from moses_feature.networks.known_words import KnownPairs
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.rescoring.agreement import Agreement
-from moses_feature.rescoring.ctranslate2 import CTRANSLATE2, CTranslate2Feature, is_ctranslate2
+from moses_feature.rescoring.ctranslate2 import CTRANSLATE2, CTranslate2Feature
 from moses_feature.rescoring.nbest import (
     TRANSLATIONS,
     AnyTranslation,

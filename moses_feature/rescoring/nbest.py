@@ -7,10 +7,12 @@ weights are the totals computed again and the translations of a sentence sorted 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -37,6 +39,8 @@ TRANSLATIONS = "the translations"
 """The content of lists, for error messages."""
 
 Weights = Mapping[str, Sequence[float]]
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 class AnyTranslation(Protocol):
@@ -172,8 +176,24 @@ def _is_ini(lines: Iterable[bytes]) -> bool:
     return next((line for line in said if line and line[:1] != b"#"), b"").startswith(b"[")
 
 
+def in_groups(
+    compute: Callable[[list[T]], Iterable[U]], lists: Iterable[T], threads: int
+) -> Iterator[U]:
+    """Yield what a function makes of lists, `TOGETHER` at a time in each thread, in their order."""
+    left = iter(lists)
+    groups = iter(lambda: list(islice(left, TOGETHER)), [])
+    with ThreadPoolExecutor(threads) as pool:
+        run = map if threads == 1 else pool.map
+        while some := list(islice(groups, threads)):
+            for found in run(compute, some):
+                yield from found
+
+
 def rescore(
-    reader: NbestReader, scorers: Sequence[SentenceScorer], weights: Weights | None = None
+    reader: NbestReader,
+    scorers: Sequence[SentenceScorer],
+    weights: Weights | None = None,
+    threads: int = 1,
 ) -> Iterator[list[RescoredLine]]:
     """Yield n-best lists with more features, a sentence at a time.
 
@@ -181,6 +201,7 @@ def rescore(
         reader: the reader of the lists; the lines of a sentence stand together.
         scorers: the scorers of the new features, in order.
         weights: the weights of all features by name, to rerank each list; None keeps the order.
+        threads: threads that score, each some sentences at a time.
 
     Raises:
         FormatError: a line that is not of an n-best list, has one of the features already, or
@@ -189,27 +210,25 @@ def rescore(
     is_empty = True
     by_sentence = groupby(_lines(reader), key=lambda line: line.sentence)
     read = ((sentence, list(lines)) for sentence, lines in by_sentence)
-    while lists := list(islice(read, TOGETHER)):
+    for of_sentence in in_groups(partial(_appended, scorers=scorers), read, threads):
         is_empty = False
-        _append(lists, scorers)
-        for _, of_sentence in lists:
-            for place, line in enumerate(of_sentence):
-                line.place = place
-                if weights is not None:
-                    line.weigh(weights)
+        for place, line in enumerate(of_sentence):
+            line.place = place
             if weights is not None:
-                of_sentence.sort(key=lambda line: -line.total)  # stable
-            yield of_sentence
+                line.weigh(weights)
+        if weights is not None:
+            of_sentence.sort(key=lambda line: -line.total)  # stable
+        yield of_sentence
     if is_empty:
         raise FormatError(reader.path, "n-best lists", "an empty file")
     for scorer in scorers:
         scorer.finish()
 
 
-def _append(
+def _appended(
     lists: Sequence[tuple[int, list[RescoredLine]]], scorers: Iterable[SentenceScorer]
-) -> None:
-    """Append the features of all scorers to the lines of some lists."""
+) -> list[list[RescoredLine]]:
+    """Append the features of all scorers to the lines of some lists, and return these."""
     lines = [line for _, of_sentence in lists for line in of_sentence]
     for scorer in scorers:
         try:
@@ -221,6 +240,7 @@ def _append(
             if not math.isfinite(value):
                 raise line.error(f"a finite score of {scorer.name}", f"{value:g}")
             line.append(scorer.name, value)
+    return [of_sentence for _, of_sentence in lists]
 
 
 class RescoredLine(NbestLine):
@@ -248,7 +268,9 @@ class RescoredLine(NbestLine):
             if here and not there:
                 raise self.error(f"a weight of {name}", "none in those of --weights")
             if not here and name not in UNTUNEABLE:
-                raise self.error(f"a value of {name}, of which there are weights", "none")
+                raise self.error(
+                    f"a value of {name}, which has a weight (--model {name}=…?)", "none"
+                )
             if here and here != there:
                 raise self.error(f"as many values of {name} as it has weights, {there}", f"{here}")
         self.total = sum(

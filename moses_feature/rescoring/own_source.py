@@ -55,8 +55,8 @@ class OwnSource:
             feature, source = self._names
             logger.warning(
                 "%s: only %d of %d translations are likelier given their own sentence than given "
-                "the one beside it, of a good network nearly all are. Do the lists belong to %s, "
-                "and the network to these languages?",
+                "the one beside it; with a good network nearly all are. Has it learnt enough, do "
+                "the lists belong to %s, and the network to these languages?",
                 feature,
                 self._better,
                 self._tried,

@@ -54,8 +54,8 @@ class SourceText:
         """
         if not 0 <= number < len(self.sentences):
             raise MosesFeatureError(
-                f"{self.name}: expected a sentence {number} (from 0), found "
-                f"{len(self.sentences)} lines"
+                f"{self.name}: expected a sentence {number} (from 0), which the lists have, found "
+                f"{len(self.sentences)} lines: is it the text that was translated?"
             )
         self._asked.add(number)
         return self.sentences[number]

@@ -134,7 +134,7 @@ def _keep_code(dispatcher: Any, source: Path) -> None:
 
 @cache
 def _say_that_code_is_made() -> None:
-    logger.info("compiling a part of the program, once after an installation; up to a minute")
+    logger.info("compiling this part of the program, once after an installation: up to a minute")
 
 
 @cache

@@ -7,24 +7,27 @@ import os
 import sys
 from pathlib import Path
 
-QUIET_THREADS = {
+VARIABLES = {
     # torch's threads spin while they wait for work, so long that two busy processes on the same
     # cores slow each other down many times over.
     "GOMP_SPINCOUNT": "1000",
     # numpy's products here are too small to be divided among threads, which would only wait for
     # each other.
     "OPENBLAS_NUM_THREADS": "1",
+    # oneDNN, which multiplies bfloat16 numbers for torch, keeps compiled code for the sizes of each
+    # product, 1,024 of them: gigabytes, where batches have many lengths.
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128",
 }
 
 
-def quiet_threads() -> None:
+def set_variables() -> None:
     """Set the variables, unless the user has set them, so that busy processes share cores well."""
     os.environ.update(of_workers())
 
 
 def of_workers() -> dict[str, str]:
     """Return the same settings, for processes that are started on other machines."""
-    return {name: os.environ.get(name, value) for name, value in QUIET_THREADS.items()}
+    return {name: os.environ.get(name, value) for name, value in VARIABLES.items()}
 
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's `malloc.h`

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -88,6 +89,30 @@ def whole_file(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # in a missing folder there is nothing to remove
             temporary.unlink()
+
+
+@contextmanager
+def whole_directory(directory: Path) -> Iterator[Path]:
+    """Yield a new directory beside `directory`; it takes its place if the block succeeds.
+
+    Raises:
+        OutputError: there is a file of that name, or a directory that holds something, or it cannot
+            be written.
+    """
+    target = target_of(directory.absolute())
+    if os.path.lexists(target) and not (target.is_dir() and not any(target.iterdir())):
+        raise OutputError(f"{directory}: expected a new or an empty directory")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        temporary.mkdir(parents=True)
+        yield temporary
+        temporary.rename(target)
+    except OSError as error:
+        raise OutputError(f"{directory}: cannot be written: {error.strerror}") from error
+    except OutputError as error:
+        raise OutputError(f"{error}".replace(f"{temporary}", f"{directory}")) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from moses_feature.networks.files import CHECKPOINT, MEMORY, WEIGHTS, has_memory
 from moses_feature.networks.known_words import KnownPairs
 from moses_feature.networks.phrases import Phrases
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
-from moses_feature.runtime.files import locked_directory, whole_file
+from moses_feature.runtime.files import whole_directory, whole_file
 from moses_feature.sentences.memory import LEAST_TEMPERATURE, RememberedText, temperature_of
 from moses_feature.sentences.scorer import SentenceModel
 from moses_feature.sentences.settings import MOST_PIECES, SentenceData
@@ -31,7 +31,6 @@ def add_memory(model: Path, data: SentenceData, directory: Path) -> tuple[int, i
     Raises:
         MosesFeatureError: the directory holds files, or cannot be written, or the text is of other
             languages, or is escaped and that of the training was not.
-        LockedError: another run adds a memory there.
         FormatError: texts of different lengths, or without pairs, or a damaged model.
     """
     network = SentenceModel(model)
@@ -40,10 +39,8 @@ def add_memory(model: Path, data: SentenceData, directory: Path) -> tuple[int, i
             f"{model}: expected a network without a memory, found one with it: "
             "take the one that it was made from"
         )
-    with locked_directory(directory, "adding a memory"):
-        if any(directory.iterdir()):
-            raise MosesFeatureError(f"{directory}: expected a new or an empty directory")
-        return _add(network, model, data, directory)
+    with whole_directory(directory) as whole:
+        return _add(network, model, data, whole)
 
 
 def _add(
@@ -68,6 +65,9 @@ def _add(
         raise MosesFeatureError(
             f"{model}: expected a text without Moses' escapes (&apos;), as in training, found some"
         )
+    if not found:
+        expected = f"pairs of 1 to {data.longest} words"
+        raise FormatError(Path(data.source), expected, "none")
     if network.escaped and not read.escaped:
         logger.warning(
             "%s and %s have no word that is escaped (&apos;), as the text of the training had: %s",
@@ -75,9 +75,6 @@ def _add(
             data.target,
             "a text that is not escaped is seldom found similar",
         )
-    if not found:
-        expected = f"pairs of 1 to {data.longest} words"
-        raise FormatError(Path(data.source), expected, "none")
     read_side, written_side = (Phrases.pack(side) for side in zip(*found, strict=True))
     temperature = temperature_of(read_side, written_side, network.network)
     if not temperature >= LEAST_TEMPERATURE:

@@ -12,6 +12,8 @@ from moses_feature.runtime.errors import UsageError
 
 LEARNING_RATES = {"adam": 1e-3, "adadelta": 1.0}
 ANNEALING = {"adam": 0.5, "adadelta": 1.0}
+MORE_THAN_WARMUP = "give more, or a smaller --warmup"
+"""Advice for a budget that ends before the warm-up."""
 
 
 @dataclass(frozen=True, kw_only=True)

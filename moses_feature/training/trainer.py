@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from moses_feature import __version__
-from moses_feature.networks.files import CHECKPOINT, CONFIG, WEIGHTS
+from moses_feature.networks.files import CHECKPOINT, CONFIG, check_complete
 from moses_feature.networks.phrases import phrase_hash
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
@@ -26,7 +26,7 @@ from moses_feature.training.checkpoint import (
 )
 from moses_feature.training.objective import Objective, Rows, Terms
 from moses_feature.training.ranks import ALONE, Ranks
-from moses_feature.training.settings import ANNEALING, RunSettings
+from moses_feature.training.settings import ANNEALING, MORE_THAN_WARMUP, RunSettings
 
 logger = logging.getLogger(__name__)
 
@@ -127,16 +127,20 @@ class Trainer:
                 data or settings.
         """
         self._ranks.from_first(self._resume_if_begun)
+        budget, warmup = self._settings.updates, self._settings.warmup
+        told = budget is not None and budget < warmup
+        if told:
+            logger.warning(
+                "%d updates end within the warm-up of %d: %s", budget, warmup, MORE_THAN_WARMUP
+            )
         reason, objective, best = self._train(), self._objective, self.state.best_held_out_loss
         what = "best held-out loss " if objective.sign > 0 else "best of held-out sentences "
         gained = f"; {what}{objective.sign * best:.4f}{objective.unit}" if best < math.inf else ""
         logger.info("training ended: %s%s", reason, gained)
-        done, warmup = self.state.update, self._settings.warmup
-        if done < warmup and reason != INTERRUPTED:
+        done = self.state.update
+        if done < warmup and reason != INTERRUPTED and not told:
             logger.warning(
-                "that was in the warm-up, %d of its %d updates: give more, or a smaller --warmup",
-                done,
-                warmup,
+                "%d updates were within the warm-up of %d: %s", done, warmup, MORE_THAN_WARMUP
             )
         return reason
 
@@ -152,11 +156,10 @@ class Trainer:
             TrainingState, saved, self._directory / CHECKPOINT, "the state of a training run"
         )
         if self.state.best_held_out_loss < math.inf:
-            for name in (CONFIG, WEIGHTS):
-                if not (self._directory / name).is_file():
-                    raise MosesFeatureError(
-                        f"{self._directory}: expected the best model of the run, {name} is missing"
-                    )
+            try:
+                check_complete(self._directory)
+            except MosesFeatureError as error:
+                raise MosesFeatureError(f"{error} (--resume needs the best model)") from None
         logger.info("resumed at update %d", self.state.update)
 
     def _train(self) -> str:

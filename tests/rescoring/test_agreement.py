@@ -20,7 +20,7 @@ from moses_feature.networks.direction import Direction
 from moses_feature.networks.files import write_model_files
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import save_model
-from moses_feature.rescoring import agreement
+from moses_feature.rescoring import agreement, nbest
 from moses_feature.rescoring.agreement import Agreement
 from moses_feature.rescoring.source import SourceText
 from moses_feature.sentences.translate import translate, words_of, writer
@@ -152,10 +152,10 @@ def test_lists_of_another_text_are_noticed(networks, caplog):
         ]
         found.scores(lists)
         found.finish()
-        assert ("Do the lists belong to source" in caplog.text) == told
+        assert ("do the lists belong to source" in caplog.text) == told
 
 
-def test_lists_are_rescored(run, networks):
+def test_lists_are_rescored(run, networks, monkeypatch):
     Path("source").write_bytes(b"".join(of + b"\n" for of in SOURCES))
     with Path("lists").open("wb") as lists:
         for number, translations in LISTS:
@@ -168,6 +168,11 @@ def test_lists_are_rescored(run, networks):
     found = [float(line.split("A= ")[1].split()[0]) for line in lines]
     assert found == pytest.approx(feature(networks).scores(LISTS), abs=1e-4)
     assert all("T= " in line for line in lines)
+    monkeypatch.setattr(nbest, "TOGETHER", 1)
+    for threads in (1, 3):
+        by = "--source", "source", "--threads", threads
+        run("list", "rescore", "lists", f"by-{threads}", *given, *by)
+    assert Path("by-1").read_bytes() == Path("by-3").read_bytes()
 
 
 def test_tuned_systems_keep_the_mark(tmp_path, networks):

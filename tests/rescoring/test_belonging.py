@@ -151,7 +151,7 @@ def test_lists_of_another_text_are_noticed(tmp_path, monkeypatch, caplog, shift,
     feature.finish()
     messages = [record.getMessage() for record in caplog.records]
     assert len(messages) == warned
-    assert all("Do the lists belong to source" in message for message in messages)
+    assert all("do the lists belong to source" in message for message in messages)
 
 
 @pytest.mark.parametrize(("tried", "better", "said"), [(19, 0, 0), (20, 13, 1), (20, 14, 0)])

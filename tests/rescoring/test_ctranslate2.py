@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from errno import ENOSPC
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +12,12 @@ import pytest
 from helpers.models import random_model
 
 from moses_feature.moses.words import WordOptions
+from moses_feature.networks.files import is_ctranslate2
 from moses_feature.networks.pair_network import network_of
 from moses_feature.networks.pieces import learn_pieces
 from moses_feature.phrases.model import PhraseModel, save_model
 from moses_feature.rescoring import ctranslate2 as module
-from moses_feature.rescoring.ctranslate2 import CTranslate2Model, TooManyPiecesError, is_ctranslate2
+from moses_feature.rescoring.ctranslate2 import CTranslate2Model, TooManyPiecesError
 from moses_feature.rescoring.features import named_model, scorers_of
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
@@ -122,8 +125,10 @@ def test_pieces_around_sentences(model, converted):
 
 def test_what_goes_wrong(model, converted, run, tmp_path, monkeypatch):
     assert model
-    refused = run("model", "export-ctranslate2", tmp_path / "m", converted, exit_code=1).stderr
-    assert "expected a new or an empty directory" in refused
+    Path("full").mkdir()
+    Path("full/x").touch()
+    refused = run("model", "export-ctranslate2", tmp_path / "m", "full", exit_code=1).stderr
+    assert "full: expected a new or an empty directory" in refused
     monkeypatch.setattr(module, "MOST_PIECES", 4)
     with pytest.raises(TooManyPiecesError, match="4 pieces at most"):
         CTranslate2Model(converted).log_probs([([b"a"], words("un homme marche dans"))])
@@ -141,6 +146,8 @@ def test_what_goes_wrong(model, converted, run, tmp_path, monkeypatch):
         ({"source_pieces": 3}, "source_pieces"),
         ({"else": 3}, "else"),
         ({"compute_type": "int3"}, "int3"),
+        ({"source_prefix": ["\ud800"]}, "surrogates not allowed"),
+        ({"sha256": {"nothing": "0"}}, "nothing: expected a file"),
     ):
         before = (converted / "moses-feature.json").read_text()
         rewrite(converted, **changes)
@@ -151,10 +158,61 @@ def test_what_goes_wrong(model, converted, run, tmp_path, monkeypatch):
     with pytest.raises(MosesFeatureError, match=r'such as \{"source_language": "en"'):
         CTranslate2Model(converted)
     (converted / "moses-feature.json").write_text(before)
-    for vocabulary in converted.glob("*vocabulary.json"):
-        vocabulary.write_text("[]")
+    rewrite(converted, sha256={})
+    for side in ("source", "target"):
+        vocabulary = converted / f"{side}_vocabulary.json"
+        vocabulary.write_text(json.dumps((of := json.loads(vocabulary.read_text()))[:2] + of[258:]))
     with pytest.raises(MosesFeatureError, match="Invalid token ID"):
         CTranslate2Model(converted).translate([words("a man")])
     (converted / "model.bin").write_bytes(b"damaged")
     with pytest.raises(FormatError, match="expected a model of CTranslate2"):
         CTranslate2Model(converted)
+
+
+def test_pieces_of_another_text(model, converted, monkeypatch):
+    """Of a model that was exported any, of another program's model those that it does not have."""
+    assert model
+    source, target = converted / "source.spm", converted / "target.spm"
+    shutil.copyfile(target, source)
+    with pytest.raises(FormatError, match=r"source\.spm: expected the file that was exported"):
+        CTranslate2Model(converted)
+    rewrite(converted, sha256={})
+    monkeypatch.setattr(module, "LEAST_PIECES", 0.9)
+    with pytest.raises(
+        FormatError, match=r"with the pieces of source_vocabulary\.json, found \d+ of"
+    ):
+        CTranslate2Model(converted)
+
+
+def test_the_other_direction_is_noticed(converted, run, monkeypatch):
+    monkeypatch.setattr("moses_feature.networks.known_words.FEWEST", 8)
+    text = "\n".join(TARGET[:3]).encode() + b"\n"
+    refused = run("model", "translate", converted, stdin=text, exit_code=1).stderr
+    assert "two the other way round" in refused
+    Path("source").write_bytes(text)
+    Path("lists").write_text("".join(f"{n} ||| a man ||| LM0= -1 ||| -1\n" for n in range(3)))
+    options = "--source", "source", "--model", converted
+    refused = run("list", "rescore", "lists", "out", *options, exit_code=1).stderr
+    assert "two the other way round" in refused
+
+
+def test_it_is_a_model_to_other_commands(model, converted, run):
+    assert model
+    Path("lists").write_text("0 ||| un ||| LM0= -1 ||| -1\n")
+    to = converted / "model.bin"
+    refused = run("list", "rescore", "lists", to, "--format", "moses", exit_code=2).stderr
+    assert "a model directory: write to another one" in refused
+    refused = run("model", "score", converted, stdin=b"", exit_code=1).stderr
+    assert "expected a network of this program, found a model of CTranslate2" in refused
+
+
+def test_a_full_disk_leaves_nothing(model, run, tmp_path, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    assert model
+    monkeypatch.setattr("moses_feature.rescoring.ctranslate2_export.write_whole", full)
+    to = tmp_path / "ct2"
+    refused = run("model", "export-ctranslate2", tmp_path / "m", to, exit_code=1).stderr
+    assert f"{to}: cannot be written: No space left on device" in refused
+    assert not list(tmp_path.glob("*ct2*"))

@@ -147,7 +147,9 @@ def test_the_best_translations(tmp_path, run):
         exit_code=2,
     )
     assert not (tmp_path / "again").exists()
-    run("list", "rescore", "lists", "out", "--weights", "weights", "--device", "cpu", exit_code=2)
+    options = "--weights", "weights", "--device", "cpu"
+    refused = run("list", "rescore", "lists", "out", *options, exit_code=2).stderr
+    assert "--device is for networks for phrases" in refused
     (tmp_path / "lists").write_bytes(b"".join(reversed(LISTS.splitlines(keepends=True))))
     refused = run(
         "list", "rescore", "lists", "again", "--weights", "weights", "--one-best", "b", exit_code=1
@@ -197,7 +199,7 @@ def test_the_command(tmp_path, run, model_directory):
         "source",
         exit_code=1,
     )
-    assert "expected a sentence 2 (from 0), found 1 lines" in result.stderr
+    assert "expected a sentence 2 (from 0), which the lists have, found 1 lines" in result.stderr
     assert not (tmp_path / "x").exists()
     (tmp_path / "source").write_bytes(b"a b\nc\nthe dog\n\n")
     run("list", "rescore", "lists", "y", "--model", model_directory, "--source", "source")

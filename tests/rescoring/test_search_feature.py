@@ -150,7 +150,11 @@ def test_what_does_not_fit_is_refused(tmp_path, run, models):
             ("--model", "X=one", "--model", "X=left"),
             "expected networks of one direction",
         ),
-        (1, ("--model", "one"), "expected a sentence 2 (from 0), found 1 lines"),
+        (
+            1,
+            ("--model", "one"),
+            "expected a sentence 2 (from 0), which the lists have, found 1 lines",
+        ),
     ):
         source = ("--source", "source") if "expected --source" not in message else ()
         result = run("list", "rescore", "lists", "x", *options, *source, exit_code=exit_code)

@@ -53,9 +53,9 @@ def test_what_cannot_be_is_refused(run, tmp_path, table):
     wrong = run(
         "model", "train", table, "m", "--architecture", "rnnsearch", "--rank", 3, exit_code=2
     )
-    assert "--rank: this network has none" in wrong.stderr
+    assert "--rank: the network of this --architecture has no such size" in wrong.stderr
     wrong = run("model", "train", table, "m", "--alignment-units", 3, exit_code=2)
-    assert "--alignment-units: this network has none" in wrong.stderr
+    assert "--alignment-units: the network of this --architecture has no such size" in wrong.stderr
     options = ("--architecture", "rnnsearch", "--preset", "supplement")
     wrong = run("model", "train", table, "m", *options, exit_code=2)
     assert "expected paper or small for this network" in wrong.stderr

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from errno import ENOSPC
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,12 +20,11 @@ from helpers.equations import (
 from helpers.models import SEARCH_SIZES, TRANSFORMER_SIZES, random_model, with_pieces
 
 from moses_feature.networks.direction import Direction
-from moses_feature.networks.files import MEMORY
+from moses_feature.networks.files import MEMORY, has_memory
 from moses_feature.networks.phrases import Phrases
 from moses_feature.networks.vocabulary import END, UNKNOWN
 from moses_feature.phrases.model import PhraseModel, save_model
-from moses_feature.runtime.errors import FormatError, LockedError
-from moses_feature.runtime.files import locked_directory
+from moses_feature.runtime.errors import FormatError, OutputError
 from moses_feature.sentences import memory
 from moses_feature.sentences.add_memory import add_memory
 from moses_feature.sentences.decoder_feature import NetworkFeature, root_of
@@ -230,7 +231,7 @@ def test_what_goes_wrong(texts, run):
     for words, message in (
         (("new", "s", "t", "newer"), "new: expected a network without a memory"),
         (("m", "s", "t", "full"), "full: expected a new or an empty directory"),
-        (("m", "s", "t", "one"), "one: expected a directory"),
+        (("m", "s", "t", "one"), "one: expected a new or an empty directory"),
         (("plain", "s", "escaped", "x"), "expected a text without Moses' escapes"),
         (("m", "s", "one", "x"), "one"),
         (("m", "empty", "empty", "x"), "expected pairs of 1 to 50 words, found none"),
@@ -269,7 +270,16 @@ def test_what_goes_wrong(texts, run):
         SentenceModel(Path("new"))
 
 
-def test_one_run_at_a_time(texts):
+def test_a_full_disk_leaves_nothing(texts, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
     save_model(Path("m"), random_model(TRANSFORMER_SIZES))
-    with locked_directory(Path("new"), "adding a memory"), pytest.raises(LockedError):
-        add_memory(Path("m"), texts, Path("new"))
+    before = set(Path().iterdir())
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "copyfile", full)
+        with pytest.raises(OutputError, match=r"^new/[a-z.]*: cannot be written: No space left"):
+            add_memory(Path("m"), texts, Path("new"))
+    assert set(Path().iterdir()) == before
+    add_memory(Path("m"), texts, Path("new"))
+    assert has_memory(Path("new"))

@@ -91,9 +91,9 @@ def test_nothing_to_score(run, tmp_path, table, options):
 
 def test_what_cannot_be_is_refused(run, table):
     wrong = run("model", "train", table, "m", *FEED_FORWARD, "--unit", "lstm", exit_code=2)
-    assert "--unit: this network has none" in wrong.stderr
+    assert "--unit: the network of this --architecture has no such size" in wrong.stderr
     wrong = run("model", "train", table, "m", *GRU, "--positions", 4, exit_code=2)
-    assert "--positions: this network has none" in wrong.stderr
+    assert "--positions: the network of this --architecture has no such size" in wrong.stderr
     wrong = run("model", "train", table, "m", *GRU, "--unit", "relu", exit_code=2)
     assert "leaky-25" in wrong.stderr
     wrong = run("model", "train", table, "m", *GRU, "--sampled-words", 0, exit_code=2)

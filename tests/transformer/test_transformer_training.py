@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -222,7 +223,9 @@ def test_guided_by_links(run):
 
 def test_a_training_that_ends_in_its_warm_up_says_so(run):
     warned = train(run, "m", *TRANSFORMER, "--updates", 2).stderr
-    assert "in the warm-up, 2 of its 600 updates" in warned
+    assert "2 updates end within the warm-up of 600" in warned.splitlines()[1]
+    warned = train(run, "e", *TRANSFORMER, "--epochs", 0.1).stderr
+    assert "updates were within the warm-up of 600" in warned.splitlines()[-1]
     assert "warm-up" not in train(run, "n", *TRANSFORMER, "--updates", 2, "--warmup", 2).stderr
 
 
@@ -236,9 +239,15 @@ def test_the_lines_before_one_that_is_too_long_are_translated(run):
 
 def test_a_run_whose_best_model_is_lost_does_not_go_on(run, tmp_path):
     train(run, "m", *TRANSFORMER, "--updates", 2)
-    (tmp_path / "m" / "model.safetensors").unlink()
-    lost = train(run, "m", *TRANSFORMER, "--updates", 2, "--resume", exit_code=1).stderr
-    assert "m: expected the best model of the run, model.safetensors is missing" in lost
+    shutil.copytree("m", "whole")
+    for name, message in (
+        ("model.safetensors", "m: not a model directory, model.safetensors is missing (--resume"),
+        ("source.pieces", "m/source.pieces: expected sentencepiece's model, found no such file"),
+    ):
+        (tmp_path / "m" / name).unlink()
+        lost = train(run, "m", *TRANSFORMER, "--updates", 2, "--resume", exit_code=1).stderr
+        assert message in lost
+        shutil.copyfile(tmp_path / "whole" / name, tmp_path / "m" / name)
 
 
 def test_only_a_checkpoint(run, tmp_path):
@@ -246,12 +255,15 @@ def test_only_a_checkpoint(run, tmp_path):
     assert "m: nothing to resume, training begins" in begun
     (tmp_path / "m" / "config.json").unlink()
     refused = run("model", "translate", "m", stdin=b"one\n", exit_code=1).stderr
+    assert "m: not a model directory, config.json is missing" in refused
+    (tmp_path / "m" / "model.safetensors").unlink()
+    refused = run("model", "translate", "m", stdin=b"one\n", exit_code=1).stderr
     assert "m: no model yet, only the checkpoint of a training" in refused
 
 
 def test_what_does_not_go_together(run):
     for options, message in (
-        (("--hidden", 5), "--hidden: this network has none"),
+        (("--hidden", 5), "--hidden: the network of this --architecture has no such size"),
         (("--shortlist", 25), "--shortlist is for whole words: give --subwords 0"),
         (("--units", 25), "units: expected a multiple of 2 x 2 heads"),
         (("--subwords", 20), "--subwords 20: expected 0, or 300 at least"),
@@ -259,3 +271,20 @@ def test_what_does_not_go_together(run):
         assert message in train(run, "m", *TRANSFORMER, *options, exit_code=2).stderr
     too_many = train(run, "m", *TRANSFORMER, "--subwords", 9000, exit_code=1).stderr
     assert "source, target: expected a text with enough words for --subwords 9000: 462" in too_many
+
+
+def test_a_text_that_cannot_be_read_is_named(run):
+    """By the reader's error, not by that of sentencepiece, which learns from the text."""
+    Path("nul").write_bytes(Path("source").read_bytes() + b"a\0b\n")
+    words = "model", "train-sentences", "nul", "target", "m", *TRANSFORMER
+    refused = run(*words, "--updates", 2, exit_code=1).stderr
+    assert refused.splitlines()[-1].startswith("Error: nul at line ")
+    assert refused.count("found a NUL byte") == 1
+    assert not Path("m").exists()
+
+
+def test_scores_of_too_many_subwords_are_refused(run):
+    train(run, "m", *TRANSFORMER, "--updates", 2)
+    text = b"one\tone\none\t" + b"\xf3\xa0\x80\x80" * 300 + b"\n"
+    refused = run("model", "score", "m", stdin=text, exit_code=1).stderr
+    assert "standard input at line 2: expected 1000 words or subwords at most, found" in refused

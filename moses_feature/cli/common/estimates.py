@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from moses_feature.cli.common.progress import duration
-from moses_feature.training.settings import RunSettings
+from moses_feature.training.settings import MORE_THAN_WARMUP, RunSettings
 
 if TYPE_CHECKING:
     import torch
@@ -55,7 +55,8 @@ def try_training(
     """Train for some seconds in a new directory."""
     from moses_feature.training.trainer import RunControl
 
-    short = replace(settings, updates=None, epochs=None, minutes=SECONDS / 60, evaluate_every=10**9)
+    short = replace(settings, updates=None, epochs=None, minutes=SECONDS / 60, warmup=0)
+    short = replace(short, evaluate_every=10**9)
     states: list[tuple[int, float]] = []
     epoch = 0
 
@@ -102,6 +103,8 @@ def rate(trial: Trial, settings: RunSettings, epoch: float, examples: str) -> st
         whole = f"in all {duration(min(budgets))} at most"
         updates = min(budgets) * trial.a_second / settings.batch_size
         whole += f" ({updates:,.0f} updates)" if math.isfinite(updates) else ""
+        if updates < settings.warmup:
+            whole += f", within the warm-up of {settings.warmup}: {MORE_THAN_WARMUP}"
     return f"{trial.a_second:,.0f} {examples}/s, an epoch {duration(seconds)}; {whole}"
 
 

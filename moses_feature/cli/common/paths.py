@@ -16,7 +16,12 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import NAME, OWN
 from moses_feature.moses.old_ini import converted
 from moses_feature.moses.system_directory import INI, SYSTEM_FILES
-from moses_feature.networks.files import is_cross_fitted, is_model_directory
+from moses_feature.networks.files import (
+    CONFIG,
+    is_cross_fitted,
+    is_ctranslate2,
+    is_model_directory,
+)
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, is_compressed, with_or_without_gz
 from moses_feature.tables.features_json import features_json
@@ -251,7 +256,8 @@ def _check_folder(value: str, kind: OutputPath) -> None:
 
 
 def _check_no_model(value: str, folder: Path) -> None:
-    if is_model_directory(folder) or is_cross_fitted(folder):
+    converted = is_ctranslate2(folder) and (folder / CONFIG).is_file()
+    if converted or is_model_directory(folder) or is_cross_fitted(folder):
         where = "is" if folder == Path(value).absolute() else f"is in {folder},"
         raise UsageError(f"{value} {where} a model directory: write to another one")
 

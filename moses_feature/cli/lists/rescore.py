@@ -21,6 +21,7 @@ from moses_feature.moses.nbest_lists import OWN
 from moses_feature.networks.architectures import ENCODER_DECODER, FEED_FORWARD
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, open_output
+from moses_feature.runtime.processes import cores
 
 if TYPE_CHECKING:
     from moses_feature.rescoring.nbest import RescoredLine
@@ -101,21 +102,22 @@ def rescore_command(
             if source is not None
             else "expected --source, the text that the models read"
         )
-    if not kinds & {ENCODER_DECODER, FEED_FORWARD}:
-        for name in device_options.given():
-            raise UsageError(f"--{name} is for networks for phrases: others take one core")
+    of_phrases = bool(kinds & {ENCODER_DECODER, FEED_FORWARD})
+    if "device" in device_options.given() and not of_phrases:
+        raise UsageError("--device is for networks for phrases: others are computed on the CPU")
     of_file = read_weights(weights) if weights is not None else None
     text = SourceText.read(source) if source is not None else SourceText([], "")
     scorers = scorers_of(named_models, text, makers_for(text, device.prepare))
     first = None
     if one_best is not None or references:
         first = OneBest(references, lists, len(text) if source is not None else None)
+    threads = 1 if of_phrases else device.threads or cores()
     with NbestReader(lists, form) as reader:
-        rescored = rescore(reader, scorers, of_file)
+        rescored = rescore(reader, scorers, of_file, threads)
         lines = _write(reader, rescored, output, one_best, first)
-    what = "a new order" if weights else f"Moses' format of {form} lists"
+    what = "a new order" if weights else f"lines in Moses' format, from {form}"
     names = ", ".join(scorer.name for scorer in scorers) or what
-    click.echo(f"{output}: {names} of {lines:,} translations", err=True)
+    click.echo(f"{output}: {lines:,} translations, now with {names}", err=True)
     if unasked := text.unasked():
         where = f"{source} at line {unasked[0] + 1}"
         click.echo(f"{where}: the first of {len(unasked):,} sentences without a list", err=True)

@@ -22,11 +22,13 @@ from moses_feature.networks.vocabulary import UNKNOWN
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import FormatError, UsageError, shown
 from moses_feature.runtime.files import STANDARD_STREAM
+from moses_feature.sentences.settings import MOST_PIECES
 
 if TYPE_CHECKING:
     import numpy as np
 
     from moses_feature.cslm.scorer import NeuralLM
+    from moses_feature.networks.vocabulary import Vocabulary
 
 SENTENCES_TOGETHER = 256
 
@@ -105,12 +107,25 @@ def _score_pairs(
         lines = iter(reader)
         while batch := list(islice(lines, batch_size)):
             first = reader.line_number - len(batch) + 1
-            scores = scorer.score(
-                [_tab_separated_words(line, pair_words, n) for n, line in enumerate(batch, first)]
-            )
+            pairs = [
+                _tab_separated_words(line, pair_words, n) for n, line in enumerate(batch, first)
+            ]
+            _refuse_too_long(pairs, (model.source, model.target), first)
+            scores = scorer.score(pairs)
             for row, log_prob in enumerate(scores.log_probs.tolist()):
                 of_words = scores.word_log_probs[scores.offsets[row] : scores.offsets[row + 1]]
                 _print_scores(log_prob, of_words, per_word)
+
+
+def _refuse_too_long(
+    pairs: list[tuple[list[bytes], list[bytes]]], sides: tuple[Vocabulary, Vocabulary], first: int
+) -> None:
+    """Refuse a pair with a side of too many subwords; `first` is the line of the first pair."""
+    for number, pair in enumerate(pairs, first):
+        for words, of_side in zip(pair, sides, strict=True):
+            if (found := sum(of_side.lengths(words))) > MOST_PIECES:
+                expected = f"{MOST_PIECES} words or subwords at most"
+                raise FormatError("standard input", expected, f"{found}", number)
 
 
 def _print_scores(log_prob: float, of_words: np.ndarray, per_word: bool) -> None:

@@ -237,10 +237,10 @@ def train_command(
     )
 
 
-OF_A_TRANSFORMER = RECIPE | {"cooldown": f"{COOLDOWN['cooldown']} with a budget"}
+OF_A_TRANSFORMER = RECIPE | {"cooldown": f"{COOLDOWN['cooldown']}, with a budget"}
 """What the help shows beside RNNsearch's defaults, which are those of click."""
 for parameter in train_command.params:
     if isinstance(parameter, click.Option) and parameter.name in OF_A_TRANSFORMER:
         other = OF_A_TRANSFORMER[parameter.name]
         shown = "" if parameter.name == "preset" else f"{parameter.default}; "
-        parameter.show_default = f"{shown}of a Transformer {other}"
+        parameter.show_default = f"{shown}Transformer: {other}"

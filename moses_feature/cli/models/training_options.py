@@ -123,7 +123,9 @@ def _budget_options(defaults: RunSettings, examples: str, epoch: str) -> Decorat
 
 
 resume_option = option(
-    "resume", "Go on with a run that was interrupted or killed; all options as before."
+    "resume",
+    "Go on with a run that was interrupted or killed; all options as before, but for a larger "
+    "budget.",
 )
 
 
@@ -243,7 +245,7 @@ class SizeOptions:
         }
         if unknown := sorted(sizes.keys() - vars(presets[name]).keys()):
             option = _option_of(unknown[0]).replace("_", "-")
-            raise UsageError(f"--{option}: this network has none, another --architecture has")
+            raise UsageError(f"--{option}: the network of this --architecture has no such size")
         try:
             return replace(presets[name], **sizes)
         except ValueError as error:

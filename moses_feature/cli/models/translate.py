@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SENTENCES_TOGETHER, LARGE_BATCH = 16, 512
 """Sentences that are translated together, by our networks and by CTranslate2."""
 LARGEST_BEAM = 1000
+TEXT = "the text to translate"
 
 
 @click.command("translate", cls=Command, no_args_is_help=True)
@@ -51,7 +52,8 @@ def translate_command(models: tuple[str, ...], beam: int, alignment_out: str | N
     Example:
       moses-feature model translate en-fr.search < test.en > test.out
     """
-    from moses_feature.rescoring.ctranslate2 import CTranslate2Model, is_ctranslate2
+    from moses_feature.networks.files import is_ctranslate2
+    from moses_feature.rescoring.ctranslate2 import CTranslate2Model
 
     if model := next(filter(is_ctranslate2, models), None):
         if len(models) > 1:
@@ -59,9 +61,13 @@ def translate_command(models: tuple[str, ...], beam: int, alignment_out: str | N
         if alignment_out is not None:
             raise UsageError(f"--alignment-out is for RNNsearch of whole words: found {model}")
         converted = CTranslate2Model(Path(model), cores())
+        known = KnownWords(model, TEXT, converted.source, converted.target)
         for some in _sentences(LARGE_BATCH, converted.length):
+            for words in some:
+                known.add(words)
             for text in converted.translate(some, beam):
                 click.echo(text)
+        known.check()
     else:
         _translate(models, beam, alignment_out)
 
@@ -77,7 +83,7 @@ def _translate(models: Sequence[str], beam: int, alignment_out: str | None) -> N
     ):
         names = ", ".join(models)
         raise UsageError(f"--alignment-out is for RNNsearch of whole words: found {names}")
-    known = KnownWords(models[0], "the text to translate", scorer.source, scorer.target)
+    known = KnownWords(models[0], TEXT, scorer.source, scorer.target)
     with ExitStack() as stack:
         file = None
         if alignment_out is not None:

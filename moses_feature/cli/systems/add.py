@@ -110,7 +110,7 @@ def report_ini(output: str, weights: list[float], binary: Path | None = None) ->
 def say_how_to_tune(ini: str, options: str = "") -> None:
     """Print how to tune: start weights are only a beginning."""
     click.echo(
-        "start weights translate worse than before until all weights are tuned together:\n"
+        "start weights translate badly until all weights are tuned together:\n"
         f"  mert-tune {ini} --dev TEXT --dev-reference TRANSLATION --work-dir DIRECTORY"
         f"{options}",
         err=True,

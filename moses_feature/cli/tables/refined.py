@@ -118,7 +118,7 @@ def estimate_lists(options: TextOptions, ini: str | None) -> None:
         options: the text.
         ini: a system like that of the rest of the text; None for that of `options`.
     """
-    from mert.cli.estimate import seconds_of_decoding
+    from mert.cli.estimate import seconds_of_tuning
     from mert.settings import DecoderSettings, TuningSettings
     from mert.tuning.corpus import Corpus
     from moses_feature.moses.ini import MosesIni
@@ -130,13 +130,13 @@ def estimate_lists(options: TextOptions, ini: str | None) -> None:
         return
     corpus = Corpus.read(text.files.source, [text.files.target])
     choice, size = DecoderSettings(), TuningSettings.list_size
-    reading, decoding = seconds_of_decoding(MosesIni.read(path), corpus, choice, size)
+    seconds = seconds_of_tuning(MosesIni.read(path), corpus, choice, size)
     part = min(round(HELD_OUT * len(corpus)), MOST_HELD_OUT)
-    each = decoding / len(corpus)
-    tuning = reading + ITERATIONS * min(part, TUNED_ON) * each
+    each = seconds.decoding / len(corpus)
+    tuning = seconds.reading + ITERATIONS * min(part, TUNED_ON) * each
     click.echo(
         f"tuning on {min(part, TUNED_ON):,} held-out sentences: {duration(tuning)} at most; lists "
-        f"of {part:,}: {duration(reading + part * each)}; refining: what --minutes leaves, "
+        f"of {part:,}: {duration(seconds.reading + part * each)}; refining: what --minutes leaves, "
         f"{REFINING.epochs:g} epochs at most"
     )
 
