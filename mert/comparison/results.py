@@ -170,9 +170,11 @@ def notes_on_weights(runs: tuple[Run, ...], known: set[str]) -> list[str]:
         if feature in known:
             continue
         weights = np.array([run.weights[feature] for run in runs])
-        text = f"{feature}: weights {', '.join(f'{weight:.4f}' for weight in weights)}"
+        name = feature.removesuffix("_0")
+        name = feature if f"{name}_1" in runs[0].weights else name
+        text = f"{name}: weights {', '.join(f'{weight:.4f}' for weight in weights)}"
         if any(feature in run.constants for run in runs):
-            notes.append(f"{feature}: the same for all translations, its weight does nothing")
+            notes.append(f"{name}: the same for all translations, its weight does nothing")
         elif np.all(np.abs(weights) < NEAR_ZERO):
             notes.append(f"{text}, near zero: it hardly takes part")
         elif weights.min() < 0 < weights.max():

@@ -716,7 +716,7 @@ def test_notes_on_the_weights_of_new_features():
         )
 
     for runs, note in (
-        ((run(0.9, 0.1), run(0.8, 0.2)), "N_0: weights 0.1000, 0.2000"),
+        ((run(0.9, 0.1), run(0.8, 0.2)), "N: weights 0.1000, 0.2000"),
         ((run(0.999, 0.001), run(0.998, -0.002)), "near zero"),
         ((run(0.9, 0.1), run(0.8, -0.2)), "of both signs"),
         ((run(0.9, 0.1, ("N_0",)), run(0.8, 0.2, ("N_0",))), "its weight does nothing"),

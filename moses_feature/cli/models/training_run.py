@@ -65,13 +65,13 @@ def train_and_show(
         examples: the name of the examples of an update.
         estimate: only say what a run on texts would take.
     """
+    keep_freed_memory()
     if estimate:
         estimate_training(train, data, settings, device, examples)
         return
     from moses_feature.training.ranks import joined
     from moses_feature.training.trainer import RunControl
 
-    keep_freed_memory()
     with joined(device) as ranks:
         control = RunControl(resume, command_line(), ranks=ranks)
         if not ranks.first:
