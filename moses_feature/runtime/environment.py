@@ -14,8 +14,8 @@ VARIABLES = {
     # numpy's products here are too small to be divided among threads, which would only wait for
     # each other.
     "OPENBLAS_NUM_THREADS": "1",
-    # oneDNN, which multiplies bfloat16 numbers for torch, keeps compiled code for the sizes of each
-    # product, 1,024 of them: gigabytes, where batches have many lengths.
+    # oneDNN, which multiplies bfloat16 numbers for torch, keeps compiled code for each size of its
+    # products, 1,024 of them by default: hundreds of megabytes, where batches have many lengths.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128",
 }
 
