@@ -122,7 +122,7 @@ class PieceVocabulary(Vocabulary):
 
     def knows(self, word: bytes) -> bool:
         """Return whether a word is spelt in few pieces, as words of its language are."""
-        return len(self.pieces(word)) <= max(1, len(word) // 3)
+        return is_known(word, len(self.pieces(word)))
 
     @property
     def can_tell(self) -> bool:
@@ -137,6 +137,11 @@ class PieceVocabulary(Vocabulary):
     def content(self) -> bytes:
         """Return the pieces, and the rules by which words are split."""
         return super().content() + self.model
+
+
+def is_known(word: bytes, pieces: int) -> bool:
+    """Return whether so few pieces spell a word as do those of its language."""
+    return pieces <= max(1, len(word) // 3)
 
 
 def learn_pieces(words: Iterable[bytes], count: int, path: str) -> PieceVocabulary:

@@ -23,7 +23,7 @@ from sentencepiece import SentencePieceProcessor
 
 from moses_feature.networks.files import CONFIG, CTRANSLATE2_WEIGHTS
 from moses_feature.networks.known_words import KnownPairs
-from moses_feature.networks.pieces import FEWEST_TO_TELL
+from moses_feature.networks.pieces import FEWEST_TO_TELL, is_known
 from moses_feature.phrases.generation.prefixes import longest_translation
 from moses_feature.rescoring.nbest import TRANSLATIONS, BadTranslationError, Lists
 from moses_feature.rescoring.own_source import OwnSource
@@ -120,7 +120,7 @@ class CTranslate2Model:
             )
         try:
             self._options = record(TextOptions, read_json(path, WHAT), path, WHAT)
-            json.dumps(asdict(self._options), ensure_ascii=False).encode()
+            json.dumps(asdict(self._options), ensure_ascii=False).encode()  # not half a character
         except (TypeError, UnicodeEncodeError) as error:
             raise FormatError(path, WHAT, f"{error}") from None
         options = self._options
@@ -255,7 +255,7 @@ class _Side:
 
     def knows(self, word: bytes) -> bool:
         """Return whether a word is spelt in few pieces, as words of its language are."""
-        return len(self.pieces([word])) <= max(1, len(word) // 3)
+        return is_known(word, len(self.pieces([word])))
 
     @cached_property
     def _detokenizer(self) -> Any:

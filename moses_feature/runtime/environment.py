@@ -21,7 +21,7 @@ VARIABLES = {
 
 
 def set_variables() -> None:
-    """Set the variables, unless the user has set them, so that busy processes share cores well."""
+    """Set the variables, unless the user has set them."""
     os.environ.update(of_workers())
 
 

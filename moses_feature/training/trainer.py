@@ -128,21 +128,20 @@ class Trainer:
         """
         self._ranks.from_first(self._resume_if_begun)
         budget, warmup = self._settings.updates, self._settings.warmup
-        told = budget is not None and budget < warmup
-        if told:
-            logger.warning(
-                "%d updates end within the warm-up of %d: %s", budget, warmup, MORE_THAN_WARMUP
-            )
+        ends_in_warmup = budget is not None and budget < warmup
+        if ends_in_warmup:  # said before the time is spent
+            self._advise_on_warmup(f"{budget} updates end")
         reason, objective, best = self._train(), self._objective, self.state.best_held_out_loss
         what = "best held-out loss " if objective.sign > 0 else "best of held-out sentences "
         gained = f"; {what}{objective.sign * best:.4f}{objective.unit}" if best < math.inf else ""
         logger.info("training ended: %s%s", reason, gained)
-        done = self.state.update
-        if done < warmup and reason != INTERRUPTED and not told:
-            logger.warning(
-                "%d updates were within the warm-up of %d: %s", done, warmup, MORE_THAN_WARMUP
-            )
+        if not ends_in_warmup and self.state.update < warmup and reason != INTERRUPTED:
+            self._advise_on_warmup(f"{self.state.update} updates were")
         return reason
+
+    def _advise_on_warmup(self, what: str) -> None:
+        warmup = self._settings.warmup
+        logger.warning("%s within the warm-up of %d: %s", what, warmup, MORE_THAN_WARMUP)
 
     def _resume_if_begun(self) -> None:
         if holds_model(self._directory):
