@@ -3,24 +3,26 @@
 # make test-all: the slow tests and the documentation, too.
 # make fuzz: damaged files and interrupts, for an hour or two.
 # make docs: the documentation, in docs/_build/html.
+# make constraints: the newest versions of everything, in constraints.txt.
 # make bench TABLE=phrase-table.gz: scoring and training, against a naive twin and the machine.
-# All set up a virtual environment first; PYTHON chooses the interpreter (3.11 or 3.12).
+# All set up a virtual environment first; PYTHON chooses the interpreter (3.11 to 3.14).
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CONSTRAINTS ?= constraints.txt
 RUN := examples/quickstart/run
 TABLE ?= $(RUN)/system/phrase-table.gz
 
-.PHONY: demo test test-all fuzz lint docs bench clean
+.PHONY: demo test test-all fuzz lint docs constraints bench clean
 
 $(VENV)/package: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[build,maps,serve]'
+	$(BIN)/pip install --quiet --constraint $(CONSTRAINTS) --editable '.[build,maps,serve]'
 	touch $@
 
 $(VENV)/installed: $(VENV)/package
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip install --quiet --constraint $(CONSTRAINTS) --editable '.[dev]'
 	touch $@
 
 demo: $(VENV)/package
@@ -44,6 +46,10 @@ docs: $(VENV)/installed
 fuzz: $(VENV)/installed
 	$(BIN)/python tests/fuzz/readers.py --examples 100000
 	$(BIN)/python tests/fuzz/interrupts.py --interrupts 100
+
+# With Python 3.11, the oldest: what it resolves to is there for newer ones, too. torch stays.
+constraints:
+	bash .ci/renew-constraints $(PYTHON)
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/scoring.py $(TABLE)

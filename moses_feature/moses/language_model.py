@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import kenlm
 
+from moses_feature.moses.lines import LineReader
 from moses_feature.runtime.errors import DataError, MosesFeatureError
 
 BINARY = b"mmap lm http://kheafield.com/code"
 """The first bytes of a binary model."""
 LOG_10 = math.log(10.0)
 """KenLM's scores are logs to the base 10."""
-_REASON = re.compile(r"\(\S+:[0-9]+ in .* threw \w+(?: because `[^']*')?\.\s(.*)\)", re.DOTALL)
-"""Captures the message of a KenLM error, without the place in its source."""
 _TRIAL = """
 import kenlm, sys
 config = kenlm.Config()
@@ -29,7 +30,7 @@ kenlm.Model(sys.argv[1], config).score("a b c d e f g")
 
 
 def load_kenlm(path: str | Path, *, lazy: bool = False) -> Any:
-    """Read a model, ARPA or binary.
+    """Read a model: binary, or ARPA, compressed or not.
 
     A binary file is mapped into memory unchecked, and a damaged one can crash the process, so it
     is first loaded in another process.
@@ -53,22 +54,31 @@ def load_kenlm(path: str | Path, *, lazy: bool = False) -> Any:
     config.arpa_complain = kenlm.ARPALoadComplain.NONE
     if lazy:
         config.load_method = kenlm.LoadMethod.LAZY
-    try:
-        return kenlm.Model(str(path), config)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise MosesFeatureError(
-            f"{path}: expected a language model for KenLM: {_reason(error)}"
-        ) from None
+    with _decompressed(path) as plain:
+        try:
+            return kenlm.Model(str(plain), config)
+        except (OSError, RuntimeError, ValueError) as error:
+            reason = " ".join(f"{error}".split()).replace(f"{plain}", f"{path}")[:500]
+            raise MosesFeatureError(
+                f"{path}: expected a language model for KenLM: {reason}"
+            ) from None
 
 
-def _reason(error: Exception) -> str:
-    """Return KenLM's error message, in one line."""
-    text = str(error)
-    if isinstance(error, UnicodeDecodeError):  # its message would quote the file
-        text = f"({error.object.decode(errors='replace')})"
-    if said := _REASON.search(text):
-        text = said[1]
-    return " ".join(text.split())[:300]
+@contextmanager
+def _decompressed(path: Path) -> Iterator[Path]:
+    """Yield the path of a file, or of a temporary copy without its compression.
+
+    The wheels of KenLM are built without its decompression.
+    """
+    with LineReader(path) as reader:
+        if not reader.compressed:
+            yield path
+            return
+        with NamedTemporaryFile(prefix="arpa-") as copy:
+            for block in reader.blocks():
+                copy.write(block)
+            copy.flush()
+            yield Path(copy.name)
 
 
 def is_binary(path: Path) -> bool:

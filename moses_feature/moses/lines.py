@@ -34,7 +34,7 @@ class LineReader:
     Only a line feed ends a line. The compression is recognised by content, else by suffix; `-`
     is the standard input. `line_number` is that of the last line read (1-based), `digest()` the
     SHA-256 of the uncompressed lines read so far, `fraction()` the share of the file's bytes
-    consumed.
+    consumed, `compressed` whether the content is compressed.
 
     Raises:
         DataError: while lines are read, the file is damaged or ends too early.
@@ -77,9 +77,11 @@ class LineReader:
         start = self._raw.peek(6)
         for magic, decompressor in _MEMBERS_TO_CHECK.items():
             if start.startswith(magic):
+                self.compressed = True
                 members: io.RawIOBase = _Members(self._raw, decompressor)
                 return io.BufferedReader(members)
         known = next((form for magic, form in _MAGIC.items() if start.startswith(magic)), None)
+        self.compressed = known is not None
         if known is None and start and is_compressed(self.path):
             expected = f"a {Path(self.path).suffix} file, by its name"
             raise FormatError(self.path, expected, f"one that begins with {shown(start[:6])}")

@@ -57,10 +57,12 @@ def target_of(path: Path) -> Path:
     Raises:
         OutputError: the link leads in a circle.
     """
-    try:
-        return path.resolve() if path.is_symlink() else path
-    except (OSError, RuntimeError) as error:
-        raise OutputError(f"{path}: expected a file, found a link that leads nowhere") from error
+    if not path.is_symlink():
+        return path
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OutputError(f"{path}: expected a file, found a link that leads nowhere")
+    return target
 
 
 @contextmanager
@@ -170,11 +172,10 @@ def locked_directory(directory: Path, doing: str) -> Iterator[None]:
 
 
 def _remove_leftovers(directory: Path) -> None:
-    """Remove the temporary files of runs that were killed, those of folds among them."""
-    for pattern in (".*.tmp", "fold-*/.*.tmp"):
-        for path in directory.glob(pattern):
-            if _TEMPORARY.fullmatch(path.name):
-                path.unlink(missing_ok=True)
+    """Remove the temporary files of runs that were killed."""
+    for path in directory.glob(".*.tmp"):
+        if _TEMPORARY.fullmatch(path.name):
+            path.unlink(missing_ok=True)
 
 
 def write_whole(path: Path, content: bytes) -> None:
