@@ -30,7 +30,7 @@ OF_OTHERS = {
     *("--build-arg", "--rm", "--nv", "--isolation", "--format"),  # docker, Singularity, buildah
     *("--address", "--head", "--array", "--nproc-per-node"),  # Ray, SLURM, torchrun
     *("--num-scores", "--num-lex-scores", "--log-prob", "--with-cmph", "--with-nplm"),  # Moses
-    *("--max-kenlm-order", "--no-binary", "--input-pt"),  # KenLM, pip, CreateProbingPT
+    *("--max-kenlm-order", "--no-binary", "--force-reinstall", "--input-pt"),  # KenLM, pip, Moses
     *("--text", "--arpa", "--discount", "--skip", "--limit"),  # lmplz
 }
 COMMAND = re.compile(rf"(?:^|[\s(\"'])({'|'.join(sorted(all_commands(), key=len, reverse=True))}) ")
