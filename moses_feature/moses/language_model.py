@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ BINARY = b"mmap lm http://kheafield.com/code"
 """The first bytes of a binary model."""
 LOG_10 = math.log(10.0)
 """KenLM's scores are logs to the base 10."""
+_REASON = re.compile(r"\(\S+:[0-9]+ in .* threw \w+(?: because `[^']*')?\.\s(.*)\)", re.DOTALL)
+"""Captures the message of a KenLM error, without the place in its source."""
 _TRIAL = """
 import kenlm, sys
 config = kenlm.Config()
@@ -58,17 +61,30 @@ def load_kenlm(path: str | Path, *, lazy: bool = False) -> Any:
         try:
             return kenlm.Model(str(plain), config)
         except (OSError, RuntimeError, ValueError) as error:
-            reason = " ".join(f"{error}".split()).replace(f"{plain}", f"{path}")[:500]
             raise MosesFeatureError(
-                f"{path}: expected a language model for KenLM: {reason}"
+                f"{path}: expected a language model for KenLM: {_reason(error)}"
             ) from None
+
+
+def _reason(error: Exception) -> str:
+    """Return KenLM's error message, in one line."""
+    text = str(error)
+    if isinstance(error, UnicodeDecodeError):  # its message would quote the file
+        text = f"({error.object.decode(errors='replace')})"
+    if said := _REASON.search(text):
+        text = said[1]
+    return " ".join(text.split())[:300]
 
 
 @contextmanager
 def _decompressed(path: Path) -> Iterator[Path]:
-    """Yield the path of a file, or of a temporary copy without its compression.
+    """Yield the path of a file, or of a temporary copy of it without its compression.
 
-    The wheels of KenLM are built without its decompression.
+    KenLM's wheels are built without the libraries that decompress.
+
+    Raises:
+        MosesFeatureError: the file cannot be read.
+        DataError: its compression is damaged.
     """
     with LineReader(path) as reader:
         if not reader.compressed:

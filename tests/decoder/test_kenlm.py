@@ -21,7 +21,9 @@ def test_a_model_and_what_is_none(tmp_path):
         with pytest.raises(MosesFeatureError, match=r"lm: expected a"):
             load_kenlm(tmp_path / "lm")
     (tmp_path / "lm").write_bytes(b"\x28\xb5\x2f\xfd\n")  # Zstandard
-    with pytest.raises(MosesFeatureError, match=r"first non-empty line was|Zstandard|damaged"):
+    with pytest.raises(
+        MosesFeatureError, match="lm after line 0: expected more data, found a damaged"
+    ):
         load_kenlm(tmp_path / "lm", lazy=True)
     with pytest.raises(MosesFeatureError, match="none: No such file"):
         load_kenlm(tmp_path / "none")
