@@ -24,7 +24,7 @@ from pathlib import Path
 from moses_feature.build.bitext import read_alignment, read_texts
 from moses_feature.build.language_model import estimate
 from moses_feature.build.settings import BuildSettings
-from moses_feature.build.table_parts import FoldTables, part_maker, parts_of
+from moses_feature.build.table_parts import FoldTables, parts_of
 from moses_feature.moses.programs import find_program
 
 LEXICAL = "get_lexical(@ARGV[0..3],0)"
@@ -92,9 +92,8 @@ def by_us(texts: list[Path], length: int, folder: Path) -> None:
     with (
         gzip.open(folder / "phrases.gz", "wb", compresslevel=1) as phrases,
         gzip.open(folder / "reordering.gz", "wb", compresslevel=1) as reordering,
-        part_maker(tables, None) as maker,
     ):
-        for part in parts_of(tables, None, maker):
+        for part in parts_of(tables, None):
             phrases.write(part.phrases)
             reordering.write(part.reordering)
 

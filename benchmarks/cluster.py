@@ -26,8 +26,8 @@ from moses_feature.runtime.cluster import ActorPool, Cluster, connected
 from moses_feature.tables.augment import LINES_PER_PART, augment
 from moses_feature.tables.column_models import load_column_models
 from moses_feature.tables.columns import NewColumns, ScoredPart
+from moses_feature.tables.parts import Part, PartReader
 from moses_feature.tables.settings import AugmentSettings
-from moses_feature.tables.shards import Part, PartReader
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """The embedded decoder's speed, and that of Moses' cube pruning, on the same text in one run.
 
-    python benchmarks/decoding.py INI INPUT REFERENCE [--moses PATH] [--pops 200 1000]
+    python benchmarks/decoding.py INI INPUT REFERENCE [--moses PATH] [--pop-limit 200 1000]
 
 One core each; the time to load the models is taken off (for Moses: that of a run on one empty
 line). The embedded decoder is timed twice, since it keeps what the language model said: cold, as
@@ -23,7 +23,7 @@ from mert.decoders.moses import MosesDecoder
 from mert.settings import MosesSettings
 from mert.tuning.corpus import Corpus
 from moses_feature.decoder.decoder import EmbeddedDecoder
-from moses_feature.decoder.records import SearchLimits
+from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.metrics.bleu import References, corpus_bleu
 from moses_feature.moses.ini import MosesIni
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("input")
     parser.add_argument("reference")
     parser.add_argument("--moses")
-    parser.add_argument("--pops", type=int, nargs="+", default=[200, 1000])
+    parser.add_argument("--pop-limit", type=int, nargs="+", default=[200, 1000])
     arguments = parser.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     ini = MosesIni.read(arguments.ini)
@@ -77,7 +77,7 @@ def main() -> None:
         EmbeddedDecoder(System.of_ini(ini), corpus.sentences[:1]).write_nbest(
             System.of_ini(ini).features, 1, path
         )  # compiles
-        for pops in arguments.pops:
+        for pops in arguments.pop_limit:
             start = time.perf_counter()
             limits = SearchLimits(pops, pops)
             decoder = EmbeddedDecoder(System.of_ini(ini), corpus.sentences, limits)

@@ -1,6 +1,7 @@
 """The embedded decoder beside Moses2, on the same text in one run.
 
-    python benchmarks/moses2.py INI PROBING_INI INPUT --moses2 PATH [--threads 1 2] [--pops 1000]
+    python benchmarks/moses2.py INI PROBING_INI INPUT --moses2 PATH [--threads 1 2]
+        [--pop-limit 1000]
 
 INI has text tables; PROBING_INI has the same models and weights for Moses2, with a ProbingPT that
 holds the reordering scores, too (`property-index=0`). Each decodes with as many threads (processes
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from moses_feature.decoder.decoder import EmbeddedDecoder
-from moses_feature.decoder.records import SearchLimits
+from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import read_text
@@ -53,16 +54,16 @@ def main() -> None:
     parser.add_argument("input")
     parser.add_argument("--moses2", required=True)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--pops", type=int, default=1000)
+    parser.add_argument("--pop-limit", type=int, default=1000)
     parser.add_argument("--stack", type=int, default=200)
     parser.add_argument("--sentences", type=int)
     arguments = parser.parse_args()
     sentences = read_text(arguments.input)[0][: arguments.sentences]
-    limits = SearchLimits(arguments.pops, arguments.stack)
+    limits = SearchLimits(arguments.pop_limit, arguments.stack)
     system = System.of_ini(MosesIni.read(arguments.ini))
     decoder = EmbeddedDecoder(system, sentences, limits)
     decoder.translate(0)  # compiles
-    of_search = "--pops", str(limits.pops), "--stack", str(limits.stack)
+    of_search = "--pop-limit", str(limits.pops), "--stack-size", str(limits.stack)
     ours = [str(Path(sys.executable).with_name("mert-decode")), arguments.ini, *of_search]
     theirs = [arguments.moses2, "-f", arguments.probing_ini, "-search-algorithm", "1"]
     theirs += ["-cube-pruning-pop-limit", str(limits.pops), "-stack", str(limits.stack)]

@@ -1,6 +1,7 @@
 """What a neural language model costs in search: sentences a second with and without it.
 
-    python benchmarks/neural_decoding.py INI INPUT [--sentences 300] [--pops 200] [--older CHECKOUT]
+    python benchmarks/neural_decoding.py INI INPUT [--sentences 300] [--pop-limit 200]
+        [--older CHECKOUT]
 
 INI has a NeuralLM, BilingualNPLM or SentenceNetwork line. One core; the models are read before, and
 the same sentences are translated each time: without the model; with it, asked word by word as small
@@ -27,7 +28,7 @@ from moses_feature.cslm import feed_forward
 from moses_feature.cslm.feed_forward import FeedForward
 from moses_feature.decoder.decoder import EmbeddedDecoder
 from moses_feature.decoder.language_model import BUFFER
-from moses_feature.decoder.records import SearchLimits
+from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.source_phrases import Sentence
 from moses_feature.decoder.system import System
 from moses_feature.moses.ini import MosesIni
@@ -92,7 +93,7 @@ def main() -> None:
     parser.add_argument("ini")
     parser.add_argument("input")
     parser.add_argument("--sentences", type=int, default=300)
-    parser.add_argument("--pops", type=int, default=200)
+    parser.add_argument("--pop-limit", type=int, default=200)
     parser.add_argument("--older")
     arguments = parser.parse_args()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
@@ -102,10 +103,10 @@ def main() -> None:
     sentences = read_text(arguments.input)[0][: arguments.sentences]
     count = len(sentences)
     plain = tuple(model for model in system.language_models if model.order is None)
-    asked = Asked(system, sentences, arguments.pops)
+    asked = Asked(system, sentences, arguments.pop_limit)
     asked.at_once().translate(0)  # compiles
     plain_system = replace(system, language_models=plain, joint_models=(), networks=())
-    without = Asked(plain_system, sentences, arguments.pops).at_once()
+    without = Asked(plain_system, sentences, arguments.pop_limit).at_once()
     rate = measure("without", without, count, None)
     measure_twice("with it", asked.at_once(), count, rate)
     if system.networks:

@@ -46,10 +46,10 @@ from moses_feature.phrases.model import PhraseModel, load_model, save_model
 from moses_feature.phrases.packing import Packed, WordPair
 from moses_feature.phrases.pairs import PairCollection, read_pairs
 from moses_feature.phrases.scorer import Scorer, packer_of, scorer_of
-from moses_feature.phrases.settings import PRESETS, FeedForwardSizes, Sizes
+from moses_feature.phrases.settings import PRESETS, Sizes
 from moses_feature.tables.augment import LINES_PER_PART
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns
-from moses_feature.tables.shards import PartReader
+from moses_feature.tables.parts import PartReader
 from moses_feature.training.objective import choose_device
 
 MIB = 1 << 20
@@ -195,7 +195,6 @@ def packing(model: PhraseModel, table: Table) -> None:
 
 def other_networks(sizes: Sizes, table: Table, device: torch.device) -> None:
     """Print the speed of other networks of the same sizes, with that of the network itself."""
-    feed_forward = FeedForwardSizes(sizes.hidden, sizes.embedding, sizes.rank)
     others = {
         "the network itself": table.random_model(sizes),
         "p(source | target)": table.random_model(sizes, Direction(reverse=True)),
@@ -203,7 +202,6 @@ def other_networks(sizes: Sizes, table: Table, device: torch.device) -> None:
             f"unit {unit}": table.random_model(replace(sizes, unit=unit))
             for unit in ("tanh", "lstm")
         },
-        "feed-forward": table.random_model(feed_forward),
     }
     first = None
     for name, model in others.items():

@@ -32,7 +32,7 @@ from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.encoder_decoder import EncoderDecoder
 from moses_feature.phrases.objective import BatchSampler, PhraseData, PhraseObjective
 from moses_feature.phrases.pairs import PairCollection, PhrasePairs, read_pairs
-from moses_feature.phrases.settings import PRESETS, FeedForwardSizes, TrainingSettings
+from moses_feature.phrases.settings import PRESETS, TrainingSettings
 from moses_feature.training.objective import choose_device
 from moses_feature.training.trainer import Trainer
 
@@ -110,7 +110,6 @@ def measure(
         "bfloat16, 2,000 words": (gru, {**short, "sample": 2000}),
         "bfloat16, tanh": (replace(gru, unit="tanh"), short),
         "bfloat16, lstm": (replace(gru, unit="lstm"), short),
-        "bfloat16, feed-forward": (FeedForwardSizes(gru.hidden, gru.embedding, gru.rank), short),
     }
     for name, (sizes, changed) in cases.items():
         settings = TrainingSettings(sizes=sizes, updates=updates, **changed)

@@ -28,7 +28,7 @@ from moses_feature.moses.phrase_table import (
     tokens,
 )
 from moses_feature.moses.words import WordError
-from moses_feature.phrases.cross_fitting import load_any_model
+from moses_feature.phrases import model as models
 from moses_feature.phrases.scorer import scorer_of
 from moses_feature.phrases.settings import TrainingData, TrainingSettings
 from moses_feature.phrases.table_words import TableWords
@@ -36,7 +36,6 @@ from moses_feature.phrases.training import train as train_model
 from moses_feature.rescoring.features import scorers_of
 from moses_feature.rescoring.nbest import read_weights
 from moses_feature.rescoring.nbest import rescore as rescored
-from moses_feature.rescoring.rnn import makers_for
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import FormatError, shown
 from moses_feature.runtime.files import open_output
@@ -99,7 +98,7 @@ def load_model(
     """Load a model trained by `moses-feature model train` or `augment-phrase-table`.
 
     Args:
-        directory: the directory of one network, or of cross-fitted ones.
+        directory: the model directory.
         device: auto, cpu, cuda, cuda:1, …
         words: how tokens become words of the model; None for tokens that are escaped like Moses'
             (`&apos;`), with the factors of the training.
@@ -114,7 +113,7 @@ class PhraseScorer:
     """A model that scores phrase pairs; see `load_model`."""
 
     def __init__(self, directory: Path, device: str, words: TableWords) -> None:
-        model = load_any_model(directory)
+        model = models.load_model(directory)
         self._words = words.words(model)
         self._scorer = scorer_of(model, choose_device(device))
 
@@ -176,7 +175,6 @@ def rescore(
     *,
     source: TextPath | None = None,
     weights: TextPath | None = None,
-    device: str = "auto",
 ) -> int:
     """Add a feature of each model to n-best lists, as `moses-feature list rescore` does.
 
@@ -187,7 +185,6 @@ def rescore(
         source: the text that was translated; for all models but neural language models.
         weights: a file of weights for all features, by which each list is put in order; None
             keeps the order.
-        device: that of networks for phrases: auto, cpu, cuda, cuda:1, …
 
     Returns:
         The number of translations.
@@ -196,8 +193,7 @@ def rescore(
         MosesFeatureError: a damaged line, or a model that does not fit the lists.
     """
     text = SourceText([], "") if source is None else SourceText.read(str(source))
-    makers = makers_for(text, lambda: choose_device(device))
-    scorers = scorers_of([(name, str(path)) for name, path in models.items()], text, makers)
+    scorers = scorers_of([(name, str(path)) for name, path in models.items()], text, aligned=True)
     of_file = None if weights is None else read_weights(weights)
     count = 0
     with NbestReader(str(lists), MOSES) as reader, open_output(Path(output)) as file:

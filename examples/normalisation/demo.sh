@@ -19,7 +19,7 @@ paste "$data/test.old" "$data/test.new" | head -n 4
 
 moses-feature system doctor "$run/system/moses.ini" --source "$data/dev.old" --reference "$data/dev.new"
 augment-phrase-table "$run/system/phrase-table.gz" "$run/phrase-table.gz" \
-    --preset characters --shortlist 100 --minutes 1 --evaluate-every 500 \
+    --preset characters --shortlist 100 --minutes 1 \
     --ini "$run/system/moses.ini" --ini-out "$run/rnn.ini"
 moses-feature model train-cslm "$data/train.new" "$run/new.cslm" \
     --preset characters --shortlist 100 --epochs 6 --self-normalisation 0.1

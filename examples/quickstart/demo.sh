@@ -50,15 +50,16 @@ try moses-feature system build "$data/train.en" "$data/train.fr" "$run/system" \
     --alignment "$data/aligned.grow-diag-final-and" --phrase-length 5 --order 3 --reordering none
 
 say "2. A network for the phrase table" \
-    "A fifth of the text is held out, and a system is built of the rest, which translates these" \
-    "sentences into lists. A network is trained on the phrase pairs for 1,500 updates: the held-out" \
-    "loss, in nats per word of phrases that it has not seen, should fall. Then it is refined on the" \
-    "lists: BLEU, as the system with this network expects it, should rise. At last it scores the" \
-    "table."
+    "A network is trained on the phrase pairs for 1,500 updates: the held-out loss, in nats per" \
+    "word of phrases that it has not seen, should fall. Then a fifth of the text is held out, and a" \
+    "system is built of the rest, which translates these sentences into lists. The network is" \
+    "refined on the lists: BLEU, as the system with this network expects it, should rise. At last" \
+    "it scores the table."
+try moses-feature model train "$run/system/phrase-table.gz" "$run/network" \
+    --sizes "hidden=64 embedding=48 maxout=48 rank=48" --shortlist 2000 --dropout 0.1 \
+    --learning-rate 0.005 --cooldown 0.5 --updates 1500 --evaluate-every 500
 try augment-phrase-table "$run/system/phrase-table.gz" "$run/phrase-table.gz" \
-    --system "$run/system" --hidden 64 --embedding 48 --maxout 48 --rank 48 --shortlist 2000 --dropout 0.1 \
-    --batch-size 128 --learning-rate 0.005 --cooldown 0.5 --updates 1500 --evaluate-every 500 \
-    --ini-out "$run/rnn+wp.ini"
+    --model "$run/network" --system "$run/system" --ini-out "$run/rnn+wp.ini"
 
 say "3. The new columns" \
     "The last two scores of each line are new: p(target | source) of the network, and exp(-k) for k" \
@@ -93,7 +94,7 @@ say "7. Beyond the table: a network that reads the sentence (RNNsearch)" \
     "lists of the system with the new column. Its search was tuned above; what is tuned now is the" \
     "order of its lists. (What was tuned before is only repeated.)"
 try moses-feature model train-sentences "$data/train.en" "$data/train.fr" "$run/en-fr.rnnsearch" \
-    --hidden 64 --embedding 32 --alignment-units 32 --maxout 32 --shortlist 2000 \
+    --sizes "hidden=64 embedding=32 alignment=32 maxout=32" --shortlist 2000 \
     --batch-size 20 --learning-rate 0.005 --dropout 0.1 --cooldown 0.3 --updates 900
 compare Baseline="$run/system/moses.ini" RNN="$run/rnn.ini" RNN+RNNsearch="$run/rnn.ini" \
     --rescore RNN+RNNsearch:RNNsearch0="$run/en-fr.rnnsearch"

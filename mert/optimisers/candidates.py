@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from moses_feature.metrics.metric import corpus_quality, sentence_quality
 from moses_feature.runtime.arrays import Floats, Integers
-from moses_feature.runtime.compiled import threaded
+from moses_feature.runtime.compiled import compiled
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Candidates:
         return Candidates(self.features[first], self.statistics[first], offsets, self.names)
 
 
-@threaded
+@compiled
 def _chosen(scores: Floats, offsets: Integers) -> Integers:
     """Return the row with the best score of each sentence, the first of equal ones."""
     rows = np.empty(len(offsets) - 1, np.int64)

@@ -16,22 +16,12 @@ from numpy.typing import NDArray
 from mert.optimisers.candidates import Candidates
 from moses_feature.metrics.metric import BLEU, quality_of
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
-from moses_feature.runtime.compiled import compiler, threaded
+from moses_feature.runtime.compiled import compiled, helper
 
 OUTSIDE = 0.1
 """How far γ goes beyond the last change if the best interval has no end (weights sum to 1)."""
 TIE = 1e-12
 """Qualities closer than this are equal."""
-
-_fast = compiler(nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "reassoc"})
-_inline = compiler(
-    entry=False,
-    nogil=True,
-    error_model="numpy",
-    fastmath={"nnan", "nsz", "reassoc"},
-    forceinline=True,
-    _nrt=False,
-)
 
 
 @dataclass(frozen=True)
@@ -138,7 +128,7 @@ def best_step(
     return Step(*_best_interval(changes, order, statistics, lowest, highest))
 
 
-@_fast
+@compiled
 def weighted(columns: Floats | Floats32, weights: Floats) -> Floats:
     """Return (n,) the weighted sum of columns (d, n), always added in the same order."""
     total = np.zeros(columns.shape[1])
@@ -150,7 +140,7 @@ def weighted(columns: Floats | Floats32, weights: Floats) -> Floats:
     return total
 
 
-@_fast
+@compiled
 def _changes(
     scores: Floats,
     chosen: Integers,
@@ -191,7 +181,7 @@ def _changes(
     return Changes(gammas[:found], before[:found], after[:found], start)
 
 
-@threaded
+@compiled
 def _outermost(slopes: Floats, offsets: Integers) -> tuple[Integers, Integers]:
     """Return the rows of the flattest and of the steepest line of each sentence."""
     flattest = offsets[:-1].copy()
@@ -207,7 +197,7 @@ def _outermost(slopes: Floats, offsets: Integers) -> tuple[Integers, Integers]:
     return flattest, steepest
 
 
-@_inline
+@helper
 def _above_chords(
     heights: Floats,
     slants: Floats,
@@ -250,7 +240,7 @@ def _above_chords(
     return kept
 
 
-@_inline
+@helper
 def _above(heights: Floats, slants: Floats, line: int, first: int, last: int) -> float:
     """Return how far a point is above the chord of two others, in a unit that varies by chord."""
     width, rise = slants[last] - slants[first], heights[last] - heights[first]
@@ -258,7 +248,7 @@ def _above(heights: Floats, slants: Floats, line: int, first: int, last: int) ->
     return above
 
 
-@_inline
+@helper
 def _sort_by_slope(lines: Integers, slants: Floats) -> None:
     """Sort lines by slope, stably."""
     for place in range(1, len(lines)):
@@ -271,7 +261,7 @@ def _sort_by_slope(lines: Integers, slants: Floats) -> None:
         lines[hole] = line
 
 
-@_inline
+@helper
 def _envelope(lines: Integers, heights: Floats, slants: Floats, crossings: Floats) -> int:
     """Keep the lines of the envelope, sorted by slope; return their number.
 
@@ -298,7 +288,7 @@ def _envelope(lines: Integers, heights: Floats, slants: Floats, crossings: Float
     return kept
 
 
-@threaded
+@compiled
 def _best_interval(
     changes: Changes,
     order: Integers,
@@ -347,7 +337,7 @@ def _best_interval(
     return best_gamma, best_quality
 
 
-@_inline
+@helper
 def _ends(left: float, right: float) -> tuple[float, float]:
     """Return the ends of an interval; a missing end is replaced by a near one."""
     if left == -np.inf and right == np.inf:
@@ -357,7 +347,7 @@ def _ends(left: float, right: float) -> tuple[float, float]:
     return left, left + 2 * OUTSIDE if right == np.inf else right
 
 
-@_inline
+@helper
 def _bleu_below(statistics: Floats, bleu: float) -> bool:
     """Return True only if BLEU is below a value, tested without a root; False says nothing."""
     if bleu <= 0.0 or statistics[1] <= 0.0:

@@ -289,7 +289,9 @@ class _Run:
                 "%d sentences%s",
                 errors.found,
                 errors.sentences,
-                " (--pops and --stack set its limits)" if share > MANY_SEARCH_ERRORS else "",
+                " (--pop-limit and --stack-size set its limits)"
+                if share > MANY_SEARCH_ERRORS
+                else "",
             )
 
     def write_results(self, command: str, notes: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from moses_feature.build.bitext import Bitext, Text, TextPair, aligned
 from moses_feature.build.settings import Aligner, Heuristic
 from moses_feature.moses.alignments import PLACES
 from moses_feature.runtime.arrays import Flags, Integers
-from moses_feature.runtime.compiled import compiled, part
+from moses_feature.runtime.compiled import compiled, helper
 from moses_feature.runtime.errors import MosesFeatureError, install
 from moses_feature.runtime.processes import ObjectProcess
 
@@ -197,7 +197,7 @@ def _symmetrise(  # noqa: C901  # the loops over a matrix
         offsets[sentence + 1] = count
 
 
-@part
+@helper(inline=False)
 def _grow(
     a: NDArray[np.int16],
     b: NDArray[np.int16],
@@ -226,7 +226,7 @@ def _grow(
                         added = True
 
 
-@part
+@helper(inline=False)
 def _add_lonely(
     a: NDArray[np.int16],
     b: NDArray[np.int16],

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from moses_feature.build.bitext import Bitext, Ids
 from moses_feature.build.phrase_numbers import PhraseNumbers
-from moses_feature.decoder.records import DISCONTINUOUS_LEFT, DISCONTINUOUS_RIGHT, MONOTONE, SWAP
+from moses_feature.decoder.reordering import DISCONTINUOUS_LEFT, DISCONTINUOUS_RIGHT, MONOTONE, SWAP
 from moses_feature.runtime.arrays import Flags, Integers
 from moses_feature.runtime.columns import filled
-from moses_feature.runtime.compiled import inner, part, threaded
+from moses_feature.runtime.compiled import compiled, helper
 from moses_feature.runtime.processes import cores
 
 
@@ -137,7 +137,7 @@ class Extraction:
         return [found.between(first, end) for first, end in pairwise(offsets.tolist())]
 
 
-@threaded
+@compiled
 def _count(
     found: Occurrences, offsets: Integers, used: Flags, of_source: Ids, of_target: Ids
 ) -> None:
@@ -149,7 +149,7 @@ def _count(
                 of_target[found.target[pair]] += 1
 
 
-@threaded
+@compiled
 def _divide(
     found: Occurrences,
     offsets: Integers,
@@ -180,7 +180,7 @@ def _divide(
             parts.behind[to] = found.behind[pair]
 
 
-@threaded
+@compiled
 def _count_pairs(arrays: _Arrays, counts: Integers, begin: int, end: int) -> None:
     """Write how many pairs some sentences have, each behind the place of its own number."""
     spans, sums = _room(arrays)
@@ -188,7 +188,7 @@ def _count_pairs(arrays: _Arrays, counts: Integers, begin: int, end: int) -> Non
         counts[sentence + 1] = _spans_of(arrays, sentence, spans, sums)
 
 
-@threaded
+@compiled
 def _find(
     arrays: _Arrays, by_phrases: bool, offsets: Integers, found: Occurrences, begin: int, end: int
 ) -> None:
@@ -220,7 +220,7 @@ def _find(
                 found.behind[pair] = _by_words(arrays, sentence, *behind)
 
 
-@part
+@helper(inline=False)
 def _room(arrays: _Arrays) -> tuple[Integers, Integers]:
     """Return room for the spans of any sentence, and for a number for each of its words."""
     longest = len(arrays.source_at)
@@ -230,7 +230,7 @@ def _room(arrays: _Arrays) -> tuple[Integers, Integers]:
     return spans, np.empty(words[0] + 1, np.int64)
 
 
-@inner
+@helper
 def _longest(offsets: Integers) -> int:
     """Return the words of the longest sentence; np.diff takes seconds to compile."""
     longest = 0
@@ -239,7 +239,7 @@ def _longest(offsets: Integers) -> int:
     return longest
 
 
-@inner
+@helper
 def _spans_of(  # noqa: C901  # spans of both sides, one inside the other
     arrays: _Arrays, sentence: int, spans: Integers, sums: Integers
 ) -> int:
@@ -290,7 +290,7 @@ def _spans_of(  # noqa: C901  # spans of both sides, one inside the other
     return count
 
 
-@inner
+@helper
 def _first_link(arrays: _Arrays, sentence: int, target: int) -> int:
     """Return the first link of a sentence whose target word is this one or a later one."""
     link: int = arrays.link_offsets[sentence]
@@ -300,13 +300,13 @@ def _first_link(arrays: _Arrays, sentence: int, target: int) -> int:
     return link
 
 
-@part
+@helper(inline=False)
 def _room_for_corners(arrays: _Arrays) -> Flags:
     words = _longest(arrays.source_offsets), _longest(arrays.target_offsets)
     return np.empty((2, words[1] + 1, words[0]), np.bool_)
 
 
-@inner
+@helper
 def _mark_corners(arrays: _Arrays, sentence: int, spans: Integers, corners: Flags) -> None:
     """Mark where phrases of a sentence begin [0] and end [1], by their last target word.
 
@@ -320,7 +320,7 @@ def _mark_corners(arrays: _Arrays, sentence: int, spans: Integers, corners: Flag
         corners[0, target_end, source] = corners[1, target_end, source_end] = True
 
 
-@inner
+@helper
 def _by_phrases(
     arrays: _Arrays,
     sentence: int,
@@ -358,7 +358,7 @@ def _by_phrases(
     return DISCONTINUOUS_RIGHT
 
 
-@inner
+@helper
 def _by_words(arrays: _Arrays, sentence: int, near: int, far: int, target: int, step: int) -> int:
     """Return how a phrase stands beside the one before it (step -1) or behind it (step 1).
 
@@ -391,7 +391,7 @@ def _by_words(arrays: _Arrays, sentence: int, near: int, far: int, target: int, 
     return DISCONTINUOUS_RIGHT  # Moses counts what is unclear here, too
 
 
-@inner
+@helper
 def _is_linked(arrays: _Arrays, sentence: int, source: int, target: int) -> bool:
     """Return whether two words are linked; the ends of both sentences are."""
     words = arrays.source_offsets[sentence + 1] - arrays.source_offsets[sentence]

@@ -20,17 +20,13 @@ from moses_feature.build.table_text import Numbers, Pool, Side, arpa_lines
 from moses_feature.moses.language_model import load_kenlm
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.moses.programs import find_program, run_program
 from moses_feature.runtime.arrays import Flags, Floats
 from moses_feature.runtime.columns import Column, filled
 from moses_feature.runtime.compiled import compiled
 from moses_feature.runtime.errors import MosesFeatureError
-from moses_feature.runtime.files import open_output, whole_file
+from moses_feature.runtime.files import open_output
 
 logger = logging.getLogger(__name__)
-
-BUILD_BINARY = ("build_binary",)
-"""KenLM's program."""
 
 BEGIN, END, UNKNOWN = b"<s>", b"</s>", b"<unk>"
 FALLBACK = (0.0, 0.5, 1.0, 1.5)
@@ -247,16 +243,3 @@ def sentences_of(path: str) -> Iterator[list[bytes]]:
         for line in reader:
             check_words(line, reader, CONTROL)
             yield tokens(line)
-
-
-def write_binary_model(arpa: Path, path: Path) -> None:
-    """Have KenLM write a model in its binary format."""
-    program, log = find_program(BUILD_BINARY), path.with_name(f".{path.name}.log")
-    try:
-        with whole_file(path) as binary:
-            run_program([str(program), str(arpa), str(binary)], log)
-            if not (binary.is_file() and binary.stat().st_size):
-                raise MosesFeatureError(f"{program} wrote no model, and said nothing of it")
-            load_kenlm(binary)
-    finally:
-        log.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ import numpy as np
 
 from moses_feature.build.bitext import Bitext, Text
 from moses_feature.decoder.operation_steps import (
+    DELETED,
     NO_OPERATION,
     UNKNOWN_WORD,
     WORDS,
@@ -20,7 +21,6 @@ from moses_feature.decoder.operation_steps import (
     steps_of,
     way,
 )
-from moses_feature.decoder.records import DELETED
 from moses_feature.runtime.arrays import Flags
 
 ORDER = 5

@@ -18,7 +18,7 @@ from moses_feature.build.bitext import Ids
 from moses_feature.build.extraction import Extraction, Occurrences
 from moses_feature.build.lexical import LexicalTable
 from moses_feature.runtime.arrays import Flags, Floats, Integers
-from moses_feature.runtime.compiled import inner, threaded
+from moses_feature.runtime.compiled import compiled, helper
 from moses_feature.runtime.hash_table import mixed
 
 ORIENTATIONS = 4
@@ -117,7 +117,7 @@ def phrase_pairs(extraction: Extraction, lexical: LexicalTable, found: Occurrenc
     )
 
 
-@threaded
+@compiled
 def _hash_links(of: _Links, found: Occurrences, hashes: Integers) -> None:
     for place in range(len(hashes)):
         value = 0
@@ -128,7 +128,7 @@ def _hash_links(of: _Links, found: Occurrences, hashes: Integers) -> None:
         hashes[place] = value
 
 
-@threaded
+@compiled
 def _best_links(
     of: _Links,
     found: Occurrences,
@@ -156,7 +156,7 @@ def _best_links(
             place = same
 
 
-@inner
+@helper
 def _is_greater(of: _Links, found: Occurrences, one: int, other: int, side: int) -> bool:
     """Return whether the links of one occurrence are greater, word by word of a side.
 
@@ -179,7 +179,7 @@ def _is_greater(of: _Links, found: Occurrences, one: int, other: int, side: int)
     return False
 
 
-@inner
+@helper
 def _next_link(of: _Links, found: Occurrences, place: int, side: int, word: int, last: int) -> int:
     """Return the next word that a word of an occurrence is linked to, -1 if there is none."""
     following = 1 << 20
@@ -192,7 +192,7 @@ def _next_link(of: _Links, found: Occurrences, place: int, side: int, word: int,
     return following if following < 1 << 20 else -1
 
 
-@threaded
+@compiled
 def _lexical_weights(of: _Links, found: Occurrences, best: Integers, weights: Floats) -> None:
     """Write [0] p(target | source) and [1] p(source | target) of the words of each pair."""
     for pair in range(best.shape[1]):
@@ -200,7 +200,7 @@ def _lexical_weights(of: _Links, found: Occurrences, best: Integers, weights: Fl
             weights[side, pair] = _lexical_weight(of, found, best[side, pair], 1 - side)
 
 
-@inner
+@helper
 def _lexical_weight(of: _Links, found: Occurrences, place: int, side: int) -> float:
     """Return the product over the words of a side of their mean probability by their links."""
     length = (
@@ -222,7 +222,7 @@ def _lexical_weight(of: _Links, found: Occurrences, place: int, side: int) -> fl
     return weight
 
 
-@inner
+@helper
 def _probability(
     of: _Links, found: Occurrences, place: int, side: int, word: int, other: int
 ) -> float:
@@ -237,7 +237,7 @@ def _probability(
     return float(of.target_given_source[at] if side == 1 else of.source_given_target[at])
 
 
-@inner
+@helper
 def _pair_at(of: _Links, source: int, target: int) -> int:
     """Return where two words stand among the pairs with a probability."""
     low, high = of.source_begin[source], of.source_begin[source + 1]

@@ -30,14 +30,11 @@ class BuildSettings:
         phrase_length: words of a phrase, at most.
         smoothing: of p(target | source) and p(source | target).
         pair_count: phrase pairs that occur less often are left out.
-        significance: phrase pairs that stand together by chance are left out; see
-            `moses_feature.tables.significance`. None keeps all.
         reordering: the type of the lexicalised reordering model, as train-model.perl names it;
             `none` for no model.
         order: words of an n-gram of the language model, at most.
         prune: n-grams that occur so often or less are left out, by their order.
         osm: whether to estimate an operation sequence model.
-        binary_lm: whether the language model is also written in KenLM's binary format.
         distortion_limit: of the search; 0 for translations in the order of the source.
         seed: of the alignment, and of the folds.
         case: what is done to the letters of raw text.
@@ -51,12 +48,10 @@ class BuildSettings:
     phrase_length: int = 7
     smoothing: Smoothing = "none"
     pair_count: int = 1
-    significance: str | None = None
     reordering: str = "msd-bidirectional-fe"
     order: int = 5
     prune: tuple[int, ...] = ()
     osm: bool = False
-    binary_lm: bool = False
     distortion_limit: int = 6
     seed: int = 1
     case: Case = "lower"

@@ -28,20 +28,14 @@ from moses_feature.build.bitext import (
     read_texts,
 )
 from moses_feature.build.folds import folds_of
-from moses_feature.build.language_model import (
-    BUILD_BINARY,
-    sentences_of,
-    write_binary_model,
-    write_model,
-)
+from moses_feature.build.language_model import sentences_of, write_model
 from moses_feature.build.operations import OperationText
 from moses_feature.build.preparation import TextPreparer, check_available
 from moses_feature.build.settings import BuildSettings
 from moses_feature.build.start_ini import start_ini
-from moses_feature.build.table_parts import FoldTables, PartMaker, part_maker, parts_of
+from moses_feature.build.table_parts import FoldTables, parts_of
 from moses_feature.moses.language_model import load_kenlm
 from moses_feature.moses.lines import digest_of, read_documents
-from moses_feature.moses.programs import find_program
 from moses_feature.moses.system_directory import (
     FOLDS,
     FORMAT_VERSION,
@@ -50,7 +44,6 @@ from moses_feature.moses.system_directory import (
     fold_directory,
 )
 from moses_feature.runtime.arrays import Flags
-from moses_feature.runtime.cluster import check_address
 from moses_feature.runtime.errors import FormatError, UsageError
 from moses_feature.runtime.files import (
     STANDARD_STREAM,
@@ -62,15 +55,12 @@ from moses_feature.runtime.files import (
 )
 from moses_feature.runtime.json_files import difference, read_json
 from moses_feature.runtime.processes import ObjectProcess
-from moses_feature.tables.significance import filter_table, threshold_of
 
 logger = logging.getLogger(__name__)
 
 BUILD = "build.json"
-WHOLE_PHRASES = "phrase-table.all.gz"
-"""Before it is filtered."""
 PHRASES, LEXICAL = "phrase-table.gz", ("lex.f2e", "lex.e2f")
-MODEL, BINARY_MODEL, OPERATIONS = "lm.arpa.gz", "lm.binary", "operations.arpa.gz"
+MODEL, OPERATIONS = "lm.arpa.gz", "operations.arpa.gz"
 PREPARED, TRUECASER, PREPARATION = "text.{}.gz", "truecase.{}", "preparation.json"
 SIDES = ("source", "target")
 
@@ -106,7 +96,6 @@ def build(
     directory: Path,
     command: str = "",
     report: Callable[[str, float | None], None] = lambda *_: None,
-    ray: str | None = None,
 ) -> Json:
     """Build a system, or go on with it; return the content of its `system.json`.
 
@@ -116,7 +105,6 @@ def build(
         directory: created if missing.
         command: the command line, recorded in `system.json`.
         report: called with the current task, and the share of it that is done.
-        ray: the address of a Ray cluster that makes the tables; None for this machine.
 
     Raises:
         UsageError: the directory holds something else, or another build.
@@ -125,28 +113,18 @@ def build(
     """
     if STANDARD_STREAM in (data.source, data.target, data.alignment):
         raise UsageError("building reads from files: expected a file name, found -")
-    if settings.significance:
-        threshold_of(settings.significance, 1)
-        if data.folds:
-            raise UsageError("--significance counts in the whole text: not with --folds")
-    if settings.binary_lm:
-        find_program(BUILD_BINARY)
-    if ray is not None:
-        check_address(ray)
-    with locked_directory(directory, "building"), ExitStack() as cluster:
-        return _Build(data, settings, directory, report, ray, cluster).run(command)
+    with locked_directory(directory, "building"):
+        return _Build(data, settings, directory, report).run(command)
 
 
 @dataclass
 class _Build:
-    """One build and its directory; `cluster` is left when it ends, if it was joined."""
+    """One build and its directory."""
 
     data: BuildData
     settings: BuildSettings
     directory: Path
     report: Callable[[str, float | None], None]
-    ray: str | None
-    cluster: ExitStack
     seconds: dict[str, float] = field(default_factory=dict)
     preparation: Json = field(default_factory=dict)
 
@@ -166,7 +144,6 @@ class _Build:
         self._write_ini(self.directory)
         if self.data.folds:
             self._write_folds()
-        (self.directory / WHOLE_PHRASES).unlink(missing_ok=True)  # of a run that was killed
         content = self._content(command)
         write_json(path, content)
         return content
@@ -263,10 +240,6 @@ class _Build:
         folds = self._folds[self._texts.kept] if self.data.folds else None
         return FoldTables(self._bitext, self.settings, folds, self.directory)
 
-    @cached_property
-    def _part_maker(self) -> PartMaker:
-        return self.cluster.enter_context(part_maker(self._tables, self.ray))
-
     def _note(self, what: str, begun: float) -> None:
         """Note the seconds that something took."""
         self.seconds[what] = round(time.monotonic() - begun, 1)
@@ -305,8 +278,6 @@ class _Build:
         files = [directory / PHRASES, *([reordering] if reordering else [])]
         if all(file.exists() for file in files):
             return
-        if self.settings.significance:
-            files[0] = directory / WHOLE_PHRASES
         begun = time.monotonic()
         self.report(f"{name}: counting", None)
         if fold is None:
@@ -317,16 +288,11 @@ class _Build:
         written = 0
         with ExitStack() as stack:
             outputs = [stack.enter_context(open_output(file)) for file in files]
-            for part in parts_of(self._tables, fold, self._part_maker):
+            for part in parts_of(self._tables, fold):
                 for output, content in zip(outputs, (part.phrases, part.reordering), strict=False):
                     output.write(content)
                 written += part.lines
                 self.report(f"{name}: {written:,} lines", part.share)
-        if self.settings.significance:
-            source, target = map(str, self._tokenised)
-            kept = self.settings.significance, directory / PHRASES
-            filter_table(str(files[0]), source, target, *kept, self.report)
-            files[0].unlink()
         self._note(name, begun)
 
     def _reordering_path(self, directory: Path) -> Path | None:
@@ -336,7 +302,7 @@ class _Build:
     def _write_model(self, directory: Path, used: Flags) -> None:
         """Estimate the language model of some target sentences and of further text."""
         path = directory / MODEL
-        if self.data.model or self._model_path(directory).exists():
+        if self.data.model or path.exists():
             return
         name = "language model" + ("" if directory == self.directory else f" of {directory.name}")
         self.report(name, None)
@@ -345,8 +311,6 @@ class _Build:
             self._texts.target.sentences(used), *map(sentences_of, self.data.model_texts)
         )
         write_model(path, sentences, self.settings.order, self.settings.prune)
-        if self.settings.binary_lm:
-            write_binary_model(path, directory / BINARY_MODEL)
         self._note(name, begun)
 
     def _write_operations(self, directory: Path, used: Flags) -> None:
@@ -364,7 +328,7 @@ class _Build:
         """Return the language model that the ini names."""
         if self.data.model:
             return Path(self.data.model)
-        return directory / (BINARY_MODEL if self.settings.binary_lm else MODEL)
+        return directory / MODEL
 
     def _write_ini(self, directory: Path) -> None:
         """Write an ini with start weights."""

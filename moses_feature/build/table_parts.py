@@ -1,8 +1,6 @@
-"""Making the parts of tables: in threads of this process, or on a Ray cluster.
+"""The tables of a text in parts, which are made in threads.
 
-A part has the lines of some source phrases, so that parts need no merging: the tables of a cluster
-have the bytes of those of one machine. Every worker has the whole text, and its phrase pairs on
-disk.
+A part has the lines of some source phrases, so that parts need no merging.
 """
 
 from __future__ import annotations
@@ -10,12 +8,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
 from pathlib import Path
-from tempfile import gettempdir
-from typing import NamedTuple
 
 from moses_feature.build import tables as of_tables
 from moses_feature.build.bitext import Bitext
@@ -24,8 +19,6 @@ from moses_feature.build.folds import phrases_in
 from moses_feature.build.settings import BuildSettings
 from moses_feature.build.tables import TablePart, Tables
 from moses_feature.runtime.arrays import Integers
-from moses_feature.runtime.cluster import ActorPool, connected
-from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.processes import cores
 
 logger = logging.getLogger(__name__)
@@ -78,69 +71,13 @@ class FoldTables:
         return self.of(fold).part(number)
 
 
-class PartMaker(NamedTuple):
-    """Makes parts of tables, several at a time.
-
-    Attributes:
-        submit: begins to make a part; see `FoldTables.part`.
-        at_once: how many.
-    """
-
-    submit: Callable[[int | None, int], Future[TablePart]]
-    at_once: int
-
-
-def parts_of(tables: FoldTables, fold: int | None, maker: PartMaker) -> Iterator[TablePart]:
-    """Yield the parts of the tables without a fold in their order."""
+def parts_of(tables: FoldTables, fold: int | None) -> Iterator[TablePart]:
+    """Make the parts of the tables without a fold, in threads; yield them in their order."""
     waiting: deque[Future[TablePart]] = deque()
-    for number in range(len(tables.of(fold).parts)):
-        waiting.append(maker.submit(fold, number))
-        if len(waiting) > maker.at_once:
-            yield waiting.popleft().result()
-    for part in waiting:
-        yield part.result()
-
-
-@contextmanager
-def part_maker(tables: FoldTables, ray: str | None) -> Iterator[PartMaker]:
-    """Yield what makes parts: threads, or workers on the Ray cluster at an address.
-
-    See `moses_feature.runtime.cluster.connected` about addresses and errors.
-    """
-    if ray is None:
-        with ThreadPoolExecutor(cores()) as threads:
-            yield PartMaker(lambda *of: threads.submit(tables.part, *of), cores())
-        return
-    with connected(ray) as cluster:
-        # A worker on each machine, with as many threads as the smallest one has cores.
-        count = min((cores for cores, _ in cluster.machines if cores), default=1)
-        workers = max(1, cluster.places(count))
-        logger.info("%d workers with %d threads each", workers, count)
-        actor = cluster.ray.remote(TableWorker).options(num_cpus=count, max_concurrency=count + 1)
-        text = cluster.ray.put(tables.bitext)
-        given = tables.settings, tables.folds, tables.together  # so that parts are the same
-        pool = ActorPool(cluster, lambda: actor.remote(text, *given), workers, count)
-        with closing(pool):
-            yield PartMaker(
-                lambda fold, number: pool.submit(f"part {number + 1}", fold, number),
-                workers * (count + 1),
-            )
-
-
-class TableWorker:
-    """The work of an actor: takes numbers of parts, returns parts."""
-
-    def __init__(
-        self, bitext: Bitext, settings: BuildSettings, folds: Integers | None, together: int
-    ) -> None:
-        self._tables = FoldTables(bitext, settings, folds, Path(gettempdir()), together)
-
-    def ready(self) -> None:
-        """Return once the phrases of the text are numbered."""
-
-    def do(self, fold: int | None, number: int) -> TablePart | MosesFeatureError:
-        """Return a part, or the error that prevents it."""
-        try:
-            return self._tables.part(fold, number)
-        except MosesFeatureError as error:
-            return error
+    with ThreadPoolExecutor(cores()) as threads:
+        for number in range(len(tables.of(fold).parts)):
+            waiting.append(threads.submit(tables.part, fold, number))
+            if len(waiting) > cores():
+                yield waiting.popleft().result()
+        for part in waiting:
+            yield part.result()

@@ -12,7 +12,7 @@ from moses_feature.build.bitext import Ids, Text
 from moses_feature.build.extraction import Extraction
 from moses_feature.build.phrase_numbers import PhraseNumbers
 from moses_feature.runtime.arrays import Bytes, Integers
-from moses_feature.runtime.compiled import inner, threaded
+from moses_feature.runtime.compiled import compiled, helper
 
 SPACE, TAB, HYPHEN, ZERO, NEW_LINE = b" \t-0\n"
 BETWEEN = np.frombuffer(b" ||| ", dtype=np.uint8)
@@ -125,7 +125,7 @@ def arpa_lines(grams: Side, numbers: Numbers) -> bytes:
     return content[: _write_arpa(grams, numbers, content)].tobytes()
 
 
-@threaded
+@compiled
 def _size_of_phrases(phrases: Side) -> int:
     size = 0
     for phrase in range(len(phrases.place)):
@@ -133,7 +133,7 @@ def _size_of_phrases(phrases: Side) -> int:
     return size
 
 
-@threaded
+@compiled
 def _write_arpa(grams: Side, numbers: Numbers, content: Bytes) -> int:
     """Write the lines; return how many bytes they have."""
     at = 0
@@ -153,7 +153,7 @@ def _write_arpa(grams: Side, numbers: Numbers, content: Bytes) -> int:
     return at
 
 
-@threaded
+@compiled
 def _size(
     sides: tuple[Side, Side],
     source: Ids,
@@ -176,7 +176,7 @@ def _size(
     return size
 
 
-@inner
+@helper
 def _phrase_size(side: Side, phrase: int) -> int:
     size = 0
     for place in range(side.place[phrase], side.place[phrase] + side.length[phrase]):
@@ -185,7 +185,7 @@ def _phrase_size(side: Side, phrase: int) -> int:
     return size
 
 
-@threaded
+@compiled
 def _write(
     sides: tuple[Side, Side],
     source: Ids,
@@ -219,7 +219,7 @@ def _write(
     return at
 
 
-@inner
+@helper
 def _write_bytes(content: Bytes, at: int, text: Bytes, first: int, last: int) -> int:
     for place in range(first, last):
         content[at] = text[place]
@@ -227,7 +227,7 @@ def _write_bytes(content: Bytes, at: int, text: Bytes, first: int, last: int) ->
     return at
 
 
-@inner
+@helper
 def _write_phrase(content: Bytes, at: int, side: Side, phrase: int) -> int:
     begin = side.place[phrase]
     for place in range(begin, begin + side.length[phrase]):
@@ -240,7 +240,7 @@ def _write_phrase(content: Bytes, at: int, side: Side, phrase: int) -> int:
     return at
 
 
-@inner
+@helper
 def _write_links(content: Bytes, at: int, links: Links, line: int) -> int:
     for link in range(links.first[line], links.end[line]):
         if link > links.first[line]:
@@ -252,7 +252,7 @@ def _write_links(content: Bytes, at: int, links: Links, line: int) -> int:
     return at
 
 
-@inner
+@helper
 def _write_number(content: Bytes, at: int, number: int) -> int:
     divisor = 1
     while number // divisor >= 10:

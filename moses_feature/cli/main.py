@@ -19,20 +19,16 @@ from moses_feature.cli.common.start import loading, start
 
 GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "table": (
-        "Phrase tables: check, join, look at, extend, make binary. (augment-phrase-table adds "
-        "the scores of a network.)",
+        "Phrase tables: check, filter, look at. (augment-phrase-table adds a network's scores.)",
         {
             "check": "moses_feature.cli.tables.check:check_command",
             "filter": "moses_feature.cli.tables.filter:filter_command",
-            "merge": "moses_feature.cli.tables.merge:merge_command",
             "report": "moses_feature.cli.tables.report:report_command",
             "favourites": "moses_feature.cli.tables.favourites:favourites_command",
-            "propose": "moses_feature.cli.tables.propose:propose_command",
-            "binarise": "moses_feature.cli.tables.binarise:binarise_command",
         },
     ),
     "model": (
-        "Networks: train, look at, score with, translate with, let remember, refine, export.",
+        "Networks: train, look at, score with, translate with, let remember, export.",
         {
             "train": "moses_feature.cli.models.train:train_command",
             "train-sentences": "moses_feature.cli.models.train_sentences:train_command",
@@ -43,7 +39,6 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "sample": "moses_feature.cli.models.sample:sample_command",
             "translate": "moses_feature.cli.models.translate:translate_command",
             "add-memory": "moses_feature.cli.models.add_memory:add_memory_command",
-            "refine": "moses_feature.cli.models.refine:refine_command",
             "export-nplm": "moses_feature.cli.models.export:export_command",
             "export-ctranslate2": "moses_feature.cli.models.export:export_ctranslate2_command",
         },
@@ -52,7 +47,7 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "N-best lists of any decoder: add features, tune their weights, put them in a new order.",
         {
             "rescore": "moses_feature.cli.lists.rescore:rescore_command",
-            "tune": "mert.cli.tune_lists:tune_lists_command",
+            "tune": "moses_feature.cli.tuning.tune_lists:tune_lists_command",
         },
     ),
     "system": (
@@ -62,10 +57,7 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "build": "moses_feature.cli.systems.build:build_command",
             "add": "moses_feature.cli.systems.add:add_command",
             "describe": "moses_feature.cli.systems.describe:describe_command",
-            "convert": "moses_feature.cli.systems.convert:convert_command",
-            "pack": "moses_feature.cli.systems.pack:pack_command",
             "doctor": "moses_feature.cli.systems.doctor:doctor_command",
-            "what-if": "mert.cli.what_if:what_if_command",
         },
     ),
     "text": (
@@ -153,7 +145,7 @@ for _name, (_help, _places) in GROUPS.items():
 
 main = partial(start, "moses_feature.cli.main:moses_feature")
 augment = partial(start, "moses_feature.cli.tables.augment:augment_phrase_table")
-compare = partial(start, "mert.cli.compare:mert_compare")
-decode = partial(start, "mert.cli.decode:mert_decode")
-optimize = partial(start, "mert.cli.optimise:mert_optimize")
-tune = partial(start, "mert.cli.tune:mert_tune")
+compare = partial(start, "moses_feature.cli.tuning.compare:mert_compare")
+decode = partial(start, "moses_feature.cli.tuning.decode:mert_decode")
+optimize = partial(start, "moses_feature.cli.tuning.optimise:mert_optimize")
+tune = partial(start, "moses_feature.cli.tuning.tune:mert_tune")

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mert.cli.options import SearchOptions, search_options
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.options import xml_option
 from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
 from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.cli.translate import warn_of_kept_phrases
+from moses_feature.cli.tuning.options import SearchOptions, search_options
 from moses_feature.runtime.errors import MosesFeatureError, UsageError, install
 from moses_feature.runtime.processes import cores
 
@@ -50,7 +50,6 @@ MOST_CONNECTIONS = 1000
 @option("time-limit", "Of a sentence, its waiting included.", default=60.0)
 @xml_option
 @search_options
-@debug_option
 def serve_command(
     system: str,
     host: str,

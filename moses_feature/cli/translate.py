@@ -12,11 +12,11 @@ from typing import BinaryIO
 
 import click
 
-from mert.cli.options import SearchOptions, search_options
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.options import xml_option
 from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
 from moses_feature.cli.common.vocabulary import WholeRange, option
+from moses_feature.cli.tuning.options import SearchOptions, search_options
 from moses_feature.moses.system_directory import MOST_TRANSLATIONS
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.json_files import as_json
@@ -35,14 +35,14 @@ AT_ONCE = 1 << 16
     to="in_json",
 )
 @option(
-    "list-size",
+    "nbest-size",
     "Translations of a sentence in JSON.",
+    to="list_size",
     default=1,
     within=WholeRange(1, MOST_TRANSLATIONS),
 )
 @xml_option
 @search_options
-@debug_option
 def translate_command(
     system: str,
     tokens: bool,
@@ -65,13 +65,13 @@ def translate_command(
     \b
     Example:
       moses-feature translate tuned < new.en > new.fr
-      moses-feature translate tuned --tokens --json --list-size 5 < new.tok.en
+      moses-feature translate tuned --tokens --json --nbest-size 5 < new.tok.en
     """
     from moses_feature.translation.stream import TranslationStream
     from moses_feature.translation.translated import Translated, make_translator
 
     if list_size > 1 and not in_json:
-        raise UsageError("--list-size is for --json")
+        raise UsageError("--nbest-size is for --json")
     if sys.stdin is None:
         raise MosesFeatureError("the standard input is closed")
     failed = 0

@@ -31,7 +31,7 @@ from moses_feature.runtime.arrays import Flags, Floats32
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
 from moses_feature.training.objective import Rows, Terms
-from moses_feature.training.runs import train_networks
+from moses_feature.training.runs import train_network
 from moses_feature.training.trainer import NO_CONTROL, RunControl
 
 logger = logging.getLogger(__name__)
@@ -235,11 +235,11 @@ def train_language_model(
 ) -> str:
     """Train a language model and keep the best one in `directory`, with the run's checkpoint.
 
-    Result and errors are those of `train_networks`.
+    Result and errors are those of `train_network`.
     """
-    return train_networks(
+    return train_network(
         (data.text,),
-        {directory: lambda: _read(data, settings)},
+        lambda: _read(data, settings),
         lambda ngrams: _objective(ngrams, settings, device),
         settings,
         directory,

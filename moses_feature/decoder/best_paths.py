@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from moses_feature.decoder.records import Graph, Options
+from moses_feature.decoder.graph import Graph
+from moses_feature.decoder.options import Options
 from moses_feature.decoder.stacks import pop, push
 from moses_feature.runtime.arrays import Floats, Integers, Record, Records
-from moses_feature.runtime.compiled import compiled, inner, part
+from moses_feature.runtime.compiled import compiled, helper
 from moses_feature.runtime.hash_table import grown, mixed, place_of, size_for
 
 CANDIDATE = np.dtype(
@@ -102,7 +103,7 @@ def best_paths(
     return taken[wanted], lengths[wanted]
 
 
-@inner
+@helper
 def _sort_worse(best: int, hypotheses: Records) -> None:
     """Sort the hypotheses that recombined with `best` behind it, best first."""
     placed = best  # the last hypothesis of the sorted part
@@ -122,7 +123,7 @@ def _sort_worse(best: int, hypotheses: Records) -> None:
             hypotheses[before].next_worse = moved
 
 
-@part
+@helper(inline=False)
 def _add(
     candidates: OpenPaths, graph: Graph, hypothesis: int, around: float, parent: int, place: int
 ) -> OpenPaths:
@@ -152,7 +153,7 @@ def _add(
     return candidates
 
 
-@inner
+@helper
 def _write(candidate: Record, taken: Integers, path: int, hypotheses: Records) -> int:
     """Write a candidate as a row of `taken`, and return its length."""
     for place in range(candidate.place):
@@ -166,7 +167,7 @@ def _write(candidate: Record, taken: Integers, path: int, hypotheses: Records) -
     return length
 
 
-@inner
+@helper
 def _is_new(path: Integers, graph: Graph, options: Options, seen: Integers) -> bool:
     """Return whether the words of a path are new, by a 64-bit hash; remember them."""
     hashed = 1

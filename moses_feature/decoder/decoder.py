@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -18,15 +17,16 @@ from typing import NamedTuple
 import numpy as np
 
 from moses_feature.decoder.best_paths import best_paths
+from moses_feature.decoder.graph import Graph
 from moses_feature.decoder.language_model import BUFFER
-from moses_feature.decoder.leave_one_out import LeaveOneOut
+from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.links import shifted
+from moses_feature.decoder.options import Options
 from moses_feature.decoder.path_features import features_of_paths, words_of_paths
 from moses_feature.decoder.phrase_options import PhraseOptions
-from moses_feature.decoder.records import Graph, Options, SearchLimits, Task
 from moses_feature.decoder.reordering_constraints import NONE, constraints_of
 from moses_feature.decoder.resources import Resources
-from moses_feature.decoder.search import most_hypotheses, room_for, search
+from moses_feature.decoder.search import Task, advance, begin, most_hypotheses, room_for
 from moses_feature.decoder.source_phrases import Sentence, surface
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
@@ -36,7 +36,6 @@ from moses_feature.moses.xml_input import Marks
 from moses_feature.runtime.arrays import Integers, Record
 from moses_feature.runtime.files import open_output, whole_file
 from moses_feature.runtime.processes import ObjectProcess, cores
-from moses_feature.runtime.signals import deferred
 
 PATHS_PER_HYPOTHESIS = 20
 """Paths to look at for each distinct translation wanted (`n-best-factor` of Moses)."""
@@ -64,9 +63,7 @@ class EmbeddedDecoder:
         sentences: the sentences, as tokens.
         limits: the limits of the search.
         first: the number of the first sentence in n-best lists.
-        references: for leave-one-out, the translations of training sentences, whose own counts are
-            subtracted from the tables; the system must read counts then.
-        buffer: n-grams that a neural model scores in one batch, at most; 0 scores each by itself.
+        buffer: n-grams that a neural model scores in one batch, at most.
         resources: the models of the system, if they are loaded already.
         marks: what the input says of the translation of the sentences.
     """
@@ -77,7 +74,6 @@ class EmbeddedDecoder:
         sentences: Sequence[Sentence],
         limits: SearchLimits | None = None,
         first: int = 0,
-        references: Sequence[Sentence] | None = None,
         buffer: int = BUFFER,
         resources: Resources | None = None,
         marks: Marks | None = None,
@@ -85,8 +81,7 @@ class EmbeddedDecoder:
         surfaces = [surface(sentence) for sentence in sentences]
         self._options = PhraseOptions(system, surfaces, buffer, resources, marks)
         self._constraints = [constraints_of(of) for of in marks.sentences] if marks else None
-        self._leave_one_out = LeaveOneOut(self._options, references) if references else None
-        self._limits = (limits or SearchLimits()).of(system)
+        self._limits = system.limits(limits or SearchLimits())
         self._first = first
         self._segmentation, self._alignments = system.segmentation, system.alignments
         self._room = room_for(0, 0)  # memory for the graph of one search, used again by the next
@@ -132,18 +127,11 @@ class EmbeddedDecoder:
         """
         if features is not None:
             self._use(features)
-        return deferred(self._translate, sentence, count, distinct)
-
-    def _translate(self, sentence: int, count: int, distinct: bool) -> list[Hypothesis]:
         if not len(self._options.spans[sentence]):
             nothing = np.zeros(int(self._tuneable.sum()))
             return [Hypothesis((), nothing, 0.0, *self._derivation(()))]
-        given: AbstractContextManager[Options] = nullcontext(self._weighted)
-        if self._leave_one_out is not None:
-            given = self._leave_one_out.without(sentence, self._weighted, self._weights)
-        with given as options:
-            graph = self._search(sentence, options, np.empty(0, np.int64), forced=False)
-            return self._best(sentence, graph, options, count, distinct)
+        graph = self._search(sentence, self._weighted, np.empty(0, np.int64), forced=False)
+        return self._best(sentence, graph, self._weighted, count, distinct)
 
     def force(self, sentence: int, words: Sentence) -> list[Hypothesis]:
         """Return the best derivation of a given translation; an empty list if none is found.
@@ -185,7 +173,6 @@ class EmbeddedDecoder:
         task = Task(
             self._options.spans[sentence],
             self._options.windows[sentence],
-            self._options.roots[sentence],
             self._limits,
             reference,
             forced,
@@ -194,7 +181,8 @@ class EmbeddedDecoder:
         most = most_hypotheses(len(task.phrases), self._limits)
         if most > len(self._room.records):
             self._room = room_for(most, len(models))
-        graph: Graph = models.settled(partial(search, task, options, self._room))
+        progress = begin(task, options, self._room)
+        graph: Graph = models.settled(partial(advance, task, options, self._room, progress))
         return graph
 
     def _best(
@@ -205,8 +193,8 @@ class EmbeddedDecoder:
         most = count * PATHS_PER_HYPOTHESIS if distinct and count > 1 else count
         shown = self._options.shown(options)
         paths = best_paths(graph, shown, count, most, distinct)
-        beside = self._options.windows[sentence], self._options.roots[sentence]
-        of_paths = partial(features_of_paths, graph, options, *paths, self._options.layout, *beside)
+        given = graph, options, *paths, self._options.layout, self._options.windows[sentence]
+        of_paths = partial(features_of_paths, *given)
         all_values = self._options.models.settled(of_paths)
         numbers, ends = words_of_paths(graph, shown, *paths)
         words = [self._options.target_words[number] for number in numbers.tolist()]
@@ -218,9 +206,7 @@ class EmbeddedDecoder:
             derivation = self._derivation(steps)
             found.append(Hypothesis(tuple(words[first:end]), values, score, *derivation))
             first = end
-        # Recombination by the last few words is approximate for tree models: the true scores may be
-        # in another order than those of the search.
-        return sorted(found, key=lambda h: -h.score) if len(self._options.roots[0]) else found
+        return found
 
     def _derivation(self, steps: Iterable[Record]) -> tuple[bytes | None, bytes | None]:
         """Return segmentation and word alignments of a path; None for what the ini does not ask."""
@@ -257,7 +243,6 @@ def embedded_decoder(
     limits: SearchLimits,
     jobs: int | None,
     first: int = 0,
-    references: Sequence[Sentence] | None = None,
 ) -> EmbeddedDecoder | Workers:
     """Return a decoder for the sentences that runs in this process, or in several.
 
@@ -267,12 +252,11 @@ def embedded_decoder(
         limits: the limits of the search.
         jobs: the number of processes; None for `usual_jobs`.
         first: the number of the first sentence in n-best lists; with several processes it is 0.
-        references: for leave-one-out, as in `EmbeddedDecoder`.
     """
     jobs = min(jobs or usual_jobs(len(sentences)), len(sentences))
     if jobs > 1:
-        return Workers(system, sentences, limits, jobs, references)
-    return EmbeddedDecoder(system, sentences, limits, first, references)
+        return Workers(system, sentences, limits, jobs)
+    return EmbeddedDecoder(system, sentences, limits, first)
 
 
 class Workers:
@@ -289,7 +273,6 @@ class Workers:
         sentences: Sequence[Sentence],
         limits: SearchLimits,
         jobs: int,
-        references: Sequence[Sentence] | None = None,
     ) -> None:
         self.features: FeatureSet = system.features
         self._workers: list[ObjectProcess] = []
@@ -297,8 +280,7 @@ class Workers:
         try:
             for first, last in pairwise(bounds):
                 mine = list(sentences[first:last])
-                theirs = None if references is None else list(references[first:last])
-                make = partial(EmbeddedDecoder, system, mine, limits, first, theirs)
+                make = partial(EmbeddedDecoder, system, mine, limits, first)
                 self._workers.append(ObjectProcess(make, "a decoding process"))
             for worker in self._workers:
                 worker.ready.result()

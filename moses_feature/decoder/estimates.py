@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from moses_feature.decoder.records import WINDOW, Estimates, Options
-from moses_feature.runtime.arrays import Integers
-from moses_feature.runtime.compiled import compiled, inner
+from moses_feature.decoder.options import WINDOW, Options
+from moses_feature.runtime.arrays import Floats, Integers
+from moses_feature.runtime.compiled import compiled, helper
+
+
+class Estimates(NamedTuple):
+    """The best scores that uncovered words can still add.
+
+    Attributes:
+        future: (n + 1, WINDOW + 1) for the 0, 1, … words that begin at each word.
+        rest: (n + 1,) for all words from each word to the end.
+    """
+
+    future: Floats
+    rest: Floats
 
 
 @compiled
@@ -34,7 +48,7 @@ def estimates_of(phrases: Integers, options: Options) -> Estimates:
     return Estimates(future, rest)
 
 
-@inner
+@helper
 def uncovered_score(estimates: Estimates, gap: int, mask: int) -> float:
     """Return the estimate for all words that a coverage leaves uncovered.
 
@@ -54,7 +68,7 @@ def uncovered_score(estimates: Estimates, gap: int, mask: int) -> float:
     return total + estimates.rest[place]
 
 
-@inner
+@helper
 def words_to_skip(gap: int, mask: int, after: int, size: int) -> int:
     """Return the words that jumps skip if the uncovered words are translated in order.
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from moses_feature.decoder.decoder import embedded_decoder
-from moses_feature.decoder.records import SearchLimits
+from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.source_phrases import Sentence
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from moses_feature.decoder.records import WINDOW
+from moses_feature.decoder.options import WINDOW
 from moses_feature.decoder.source_phrases import SourcePhrases
 from moses_feature.decoder.tables import Rows, TargetPhrases
 from moses_feature.moses.xml_input import GivenTranslation, MarkedSentence
@@ -53,7 +53,6 @@ class MarkedOptions:
         policy: one of `moses_feature.moses.xml_input.POLICIES`.
         sources: the source phrases of the sentences, all numbered.
         targets: the target phrases; those of the new options are added.
-        counts: the number of counts of an option, which are 0 here.
 
     Attributes:
         rows: the options that no table has, without scores.
@@ -70,7 +69,6 @@ class MarkedOptions:
         policy: str,
         sources: SourcePhrases,
         targets: TargetPhrases,
-        counts: int = 0,
     ) -> None:
         self.spans = sources.spans()
         self._first, self._targets = len(sources), targets
@@ -94,7 +92,6 @@ class MarkedOptions:
             np.array([targets.number(b" ".join(words)) for _, words, _ in options], np.int64),
             np.empty((len(options), 0)),
             np.array([_diagonal(lengths[n], len(words)) for n, words, _ in options], object),
-            np.zeros((len(options), counts)),
         )
 
     @staticmethod

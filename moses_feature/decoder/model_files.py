@@ -8,18 +8,14 @@ from pathlib import Path
 
 from moses_feature.cslm.nplm import load_neural_lm
 from moses_feature.cslm.scorer import NeuralLM
-from moses_feature.decoder.kenlm import KenlmModel
-from moses_feature.decoder.language_model import NgramScorer
+from moses_feature.decoder.language_model import NeuralScorer
+from moses_feature.decoder.ngram_model import NgramModel, read_ngram_model
 from moses_feature.joint.nplm import JointFiles, load_joint_model
 from moses_feature.joint.scorer import JointModel
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.ini_features import Feature
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import is_readable_file, with_or_without_gz
-from moses_feature.sentences.decoder_feature import DEFAULT_HISTORY, NetworkFeature
-
-LONGEST_HISTORY = 1 << 20
-"""The history for `history=all`: more words than any sentence has."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +25,7 @@ class LanguageModelFile:
     Attributes:
         path: the file, or the directory of a neural model.
         name: the name of the feature function.
-        order: the order that a neural model must have; None for KenLM.
+        order: the order that a neural model must have; None for an n-gram model.
         factor: of the words that it reads.
     """
 
@@ -38,13 +34,18 @@ class LanguageModelFile:
     order: int | None = None
     factor: int = 0
 
-    def load(self) -> KenlmModel | NgramScorer:
+    def load(self, cache: Path | None = None) -> NgramModel | NeuralScorer:
         """Read the model.
+
+        Args:
+            cache: see `read_ngram_model`.
 
         Raises:
             MosesFeatureError: the model cannot be read, or has another order.
         """
-        return KenlmModel(self.path, self.factor) if self.order is None else self.load_neural()
+        if self.order is not None:
+            return self.load_neural()
+        return read_ngram_model(self.path, cache).with_factor(self.factor)
 
     def load_neural(self) -> NeuralLM:
         """Read a neural model; see `load`."""
@@ -73,29 +74,6 @@ class JointModelFile:
         return load_joint_model(self.files)
 
 
-@dataclass(frozen=True)
-class SentenceNetworkFile:
-    """A network for sentences: its directory and its feature function.
-
-    Attributes:
-        path: the model directory.
-        name: the name of the feature function.
-        history: hypotheses recombine if this many of their last words are the same.
-    """
-
-    path: str
-    name: str
-    history: int
-
-    def load(self) -> NetworkFeature:
-        """Read the model.
-
-        Raises:
-            MosesFeatureError: the model cannot be read, or has another direction.
-        """
-        return NetworkFeature(Path(self.path))
-
-
 def neural_lm_of(ini: MosesIni, feature: Feature) -> LanguageModelFile:
     """Return the neural language model of a `NeuralLM` line.
 
@@ -120,22 +98,6 @@ def joint_model_of(ini: MosesIni, feature: Feature) -> JointModelFile:
         return JointModelFile(JointFiles(path, *sizes), feature.name)
     lists = (file_of(ini, feature, key) for key in ("source_vocab", "target_vocab"))
     return JointModelFile(JointFiles(file_of(ini, feature), *sizes, *lists), feature.name)
-
-
-def sentence_network_of(ini: MosesIni, feature: Feature) -> SentenceNetworkFile:
-    """Return the network of a `SentenceNetwork` line.
-
-    Raises:
-        FormatError: the line names no model directory, or its history is no number.
-    """
-    path = feature.arguments.get("path")
-    if not path or not Path(path).is_dir():
-        expected = f"path=…, a model directory for {feature.name}"
-        raise ini.error(feature.line_number, expected, path or "none")
-    history = LONGEST_HISTORY
-    if feature.arguments.get("history") != "all":
-        history = _number(ini, feature, "history", 0, f"{DEFAULT_HISTORY}")
-    return SentenceNetworkFile(path, feature.name, history)
 
 
 def _number(ini: MosesIni, feature: Feature, key: str, least: int, default: str = "") -> int:

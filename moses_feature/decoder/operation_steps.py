@@ -8,15 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from moses_feature.decoder.records import (
-    CONTINUED,
-    DELETED,
-    INSERTED,
-    OPERATION_VALUES,
-    TRANSLATED,
-    Operations,
-)
+from moses_feature.runtime.arrays import Floats, Integers
 
+OPERATION_VALUES = 5
+TRANSLATED, CONTINUED, INSERTED, DELETED = range(4)
+"""Kinds of operations; see `Step`."""
 UNKNOWN_WORD = b"_TRANS_SLF_"
 JUMPS_BACK = 32
 WORDS = (
@@ -30,6 +26,26 @@ INSERT_GAP, JUMP_FORWARD, JUMP_BACK = range(3)
 """Places in `WORDS`."""
 
 Links = Sequence[tuple[int, int]]
+
+
+class Operations(NamedTuple):
+    """The operations of the phrase options, for an operation sequence model.
+
+    Attributes:
+        model: its number among the language models; that of no model if there is none.
+        offsets: (n + 1,) where the operations of each option begin.
+        steps: (operations, 3) their places, kinds and words; see `Step`.
+        words: the numbers of `operations.WORDS`.
+        values: how many it has: 5, or log p alone.
+        weights: (5,) of its values; 0 for those that it does not have.
+    """
+
+    model: int
+    offsets: Integers
+    steps: Integers
+    words: Integers
+    values: int
+    weights: Floats
 
 
 class Step(NamedTuple):

@@ -13,24 +13,25 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from moses_feature.decoder.lookups import score_word
-from moses_feature.decoder.operation_steps import INSERT_GAP, NO_OPERATION, way
-from moses_feature.decoder.records import (
+from moses_feature.decoder.lookups import Lookups, score_word
+from moses_feature.decoder.operation_steps import (
     CONTINUED,
     DELETED,
+    INSERT_GAP,
     INSERTED,
+    NO_OPERATION,
     OPERATION_VALUES,
-    PLACE_BITS,
-    Lookups,
     Operations,
-    Options,
+    way,
 )
+from moses_feature.decoder.options import Options
 from moses_feature.moses.language_model import LOG_10
 from moses_feature.runtime.arrays import Floats
-from moses_feature.runtime.compiled import compiled, compiler
+from moses_feature.runtime.compiled import compiled, helper
 
-_part = compiler(entry=False, counts_references=False)
-_way: Any = _part(way)
+PLACE_BITS = 20
+"""A state of an operation sequence model has a place in these bits, behind its own state."""
+_way: Any = helper(inline=False)(way)
 
 
 class Operated(NamedTuple):
@@ -46,7 +47,7 @@ class Operated(NamedTuple):
     state: int
 
 
-@_part
+@helper(inline=False)
 def operate(
     lookups: Lookups,
     operations: Operations,
@@ -97,12 +98,12 @@ def operate(
     return Operated(values, state << PLACE_BITS | at)
 
 
-@_part
+@helper(inline=False)
 def _is_covered(gap: int, mask: int, place: int) -> bool:
     return place < gap or mask >> (place - gap) & 1 == 1
 
 
-@_part
+@helper(inline=False)
 def _gaps(gap: int, mask: int, end: int) -> int:
     """Return how many runs of words that are not covered there are before `end`."""
     count = 0
@@ -112,7 +113,7 @@ def _gaps(gap: int, mask: int, end: int) -> int:
     return count
 
 
-@_part
+@helper(inline=False)
 def weighted_operations(
     lookups: Lookups, options: Options, option: int, start: int, gap: int, mask: int, state: int
 ) -> tuple[float, int]:

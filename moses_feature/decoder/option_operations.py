@@ -9,13 +9,14 @@ import numpy as np
 
 from moses_feature.decoder.language_model import LanguageModels
 from moses_feature.decoder.operation_steps import (
+    OPERATION_VALUES,
     UNKNOWN_WORD,
+    Operations,
     Step,
     numbered_steps,
     steps_of,
 )
-from moses_feature.decoder.operations import operate_alone
-from moses_feature.decoder.records import OPERATION_VALUES, PLACE_BITS, Operations
+from moses_feature.decoder.operations import PLACE_BITS, operate_alone
 from moses_feature.runtime.arrays import Floats
 
 Option = tuple[Sequence[bytes], Sequence[bytes], bool, bytes]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from moses_feature.decoder.lookups import END_OF_SENTENCE, score_word
+from moses_feature.decoder.graph import Graph
+from moses_feature.decoder.lookups import END_OF_SENTENCE, Lookups, score_word
 from moses_feature.decoder.operations import operate
+from moses_feature.decoder.options import Layout, Options
 from moses_feature.decoder.phrase_scores import score_beside, score_words
-from moses_feature.decoder.records import Graph, Layout, Lookups, Options
 from moses_feature.decoder.search import orientation
 from moses_feature.runtime.arrays import Floats, Integers, Record
-from moses_feature.runtime.compiled import compiled, inner
+from moses_feature.runtime.compiled import compiled, helper
 
 
 @compiled
@@ -21,7 +22,6 @@ def features_of_paths(
     lengths: Integers,
     layout: Layout,
     windows: Integers,
-    roots: Integers,
     lookups: Lookups,
 ) -> Floats:
     """Return the feature values (paths, features) of paths, natural logs or minus counts.
@@ -33,13 +33,12 @@ def features_of_paths(
         lengths: (paths,) the number of hypotheses of each path.
         layout: the columns of the features.
         windows: (joint models, words) numbers of the windows around the words of the sentence.
-        roots: (tree models,) their states at the beginning of the sentence.
         lookups: the language model look-ups.
     """
     values = np.zeros((len(paths), layout.size))
     for row in range(len(paths)):
         before, of_path = graph.hypotheses[0], values[row]
-        states = np.concatenate((options.begin_states, roots))
+        states = options.begin_states.copy()
         for hypothesis in paths[row, : lengths[row]][::-1]:
             last = graph.hypotheses[hypothesis]
             add_phrase(of_path, before, last, layout)
@@ -72,7 +71,7 @@ def words_of_paths(
     return words, ends
 
 
-@inner
+@helper
 def add_phrase(values: Floats, before: Record, last: Record, layout: Layout) -> None:
     """Add the feature values of a hypothesis after `before`, except those of language models."""
     for column in range(len(layout.fixed_columns)):
@@ -89,7 +88,7 @@ def add_phrase(values: Floats, before: Record, last: Record, layout: Layout) -> 
             values[column] += layout.forward[before.option, table, how]
 
 
-@inner
+@helper
 def add_models(
     values: Floats,
     states: Integers,
@@ -103,24 +102,24 @@ def add_models(
     """Add the language models' scores of a hypothesis after `before`; advance the states."""
     option = last.option
     for model in range(len(states)):
-        if model == options.operations.model and model < options.trees:
+        if model == options.operations.model:
             of_phrase = option, last.start, before.gap, before.mask
             found = operate(lookups, options.operations, *of_phrase, states[model])
             for value in range(options.operations.values):
                 values[layout.lm_columns[model] + value] += found.values[value]
             states[model] = found.state
             continue
-        if options.joint <= model < options.trees:
+        if model >= options.joint:
             beside = windows[model - options.joint]
             score, state = score_beside(lookups, options, beside, option, last.start, states[model])
         else:
             target = options.target[option]
-            score, state = score_words(lookups, options, target, states[model], False)
+            score, state = score_words(lookups, options, target, states[model])
         states[model] = state
         values[layout.lm_columns[model]] += score
 
 
-@inner
+@helper
 def add_ends(
     values: Floats,
     states: Integers,
@@ -129,12 +128,12 @@ def add_ends(
     layout: Layout,
     lookups: Lookups,
 ) -> None:
-    """Add the scores of `</s>`; Moses gives none after a phrase without words.
+    """Add the scores of `</s>`, which joint models do not give.
 
-    Tree models always score the end, joint models never do.
+    Moses gives none after a phrase without words.
     """
     has_words = options.word_offsets[last_target + 1] > options.word_offsets[last_target]
-    for model in range(len(states)):
-        if model >= options.trees or (model < options.joint and has_words):
+    if has_words:
+        for model in range(options.joint):
             score, _ = score_word(lookups, states[model], END_OF_SENTENCE)
             values[layout.lm_columns[model]] += score

@@ -18,12 +18,8 @@ from moses_feature.decoder.marked_options import GIVEN, UNKNOWN, MarkedOptions
 from moses_feature.decoder.operation_steps import no_operations
 from moses_feature.decoder.option_operations import OptionOperations
 from moses_feature.decoder.option_ranks import classes, ranked
+from moses_feature.decoder.options import WINDOW, Layout, Options
 from moses_feature.decoder.phrases_alone import score_without_context
-from moses_feature.decoder.records import (
-    WINDOW,
-    Layout,
-    Options,
-)
 from moses_feature.decoder.resources import Resources
 from moses_feature.decoder.source_phrases import Sentence, SourcePhrases, surface
 from moses_feature.decoder.system import MOST_OPTIONS, PhraseTable, ReorderingTable, System
@@ -51,12 +47,10 @@ class PhraseOptions:
         target: (options,) numbers of the target phrases.
         word_offsets: (target phrases + 1,) where the words of each begin.
         table: (options,) the table of each option, -1 for an unknown word.
-        counts: (options, 3) of target phrase, source phrase and pair, if the system reads counts.
         links: (options,) word alignments of the phrase pairs, if the system reads them.
         windows: for each sentence, (joint models, n) numbers of the windows around its words.
-        roots: (sentences, tree models) their states at the beginning of each sentence.
-        models: the language models, then joint models, then tree models; they number all target
-            words of the options.
+        models: the language models, then joint models, then that of operations; they number all
+            target words of the options.
         target_words: what is shown of target words, by the numbers of `shown`.
 
     Args:
@@ -78,7 +72,6 @@ class PhraseOptions:
         self._system = system
         self._resources = resources or Resources.of(system)
         self.tables = system.tables
-        self._count_columns = 3 if system.counts else 0
         longest = min(system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE), WINDOW)
         sources = SourcePhrases(sentences, longest)
         self._targets = TargetPhrases(system.target_factors)
@@ -105,16 +98,11 @@ class PhraseOptions:
         self.layout = self._layout([part.scores for part in rows], sources)
         self._forward_class = classes(self.layout.forward)
         self.links = np.concatenate([part.links for part in rows])[order]
-        self.counts = np.concatenate([part.counts for part in rows])[order]
         self._affiliate(sources)
         joint = self._resources.joint
         self.windows = _windows(joint, sentences)
-        plain, trees = self._resources.language_models(), self._resources.networks
-        for network in trees:
-            network.read(sentences)
-        of_operations = self._resources.operations()
-        self.models = LanguageModels([*plain, *joint, *of_operations], buffer, trees)
-        self.roots = self.models.roots(len(sentences))
+        plain = self._resources.language_models
+        self.models = LanguageModels([*plain, *joint, *self._resources.operations], buffer)
         self.models.add_words(words[1:])
         self._limits = np.array([table.limit for table in system.tables], dtype=np.int64)
         self._alone = score_without_context(self.models, len(plain), self.word_offsets, self._words)
@@ -122,25 +110,21 @@ class PhraseOptions:
 
     def _rows(self, table: PhraseTable, sources: SourcePhrases) -> Rows:
         system, targets = self._system, self._targets
-        wanted = system.reads_links, system.counts
         factors = f"{system.target_factors} factors"
-        asked = f"{table.scores} scores, {factors}, links: {wanted[0]}, counts: {wanted[1]}"
+        asked = f"{table.scores} scores, {factors}, links: {system.reads_links}"
         index = self._resources.indexes.get(table.path)
-        read = partial(read_table, table, sources, targets, *wanted, index)
+        read = partial(read_table, table, sources, targets, system.reads_links, index)
         return self._cache.rows(table.path, asked, sources, targets, read)
 
     def _unknown_words(
         self, sentences: Sequence[Sentence], sources: SourcePhrases, rows: Sequence[Rows]
     ) -> Rows:
-        """Return an option that copies the word, for each word without options.
-
-        In leave-one-out every word gets one, since any word may lose its other options.
-        """
+        """Return an option that copies the word, for each word without options."""
         known = np.unique(np.concatenate([part.source for part in rows]))
         words = sorted({word for sentence in sentences for word in sentence})
         sources.gather(1)
         numbers = np.array([sources.number_of(word) for word in words], dtype=np.int64)
-        unknown = np.flatnonzero(~np.isin(numbers, known) | self._system.counts).tolist()
+        unknown = np.flatnonzero(~np.isin(numbers, known)).tolist()
         others = UNKNOWN_FACTOR * (self._system.target_factors - 1)
         targets = [self._targets.number(words[number] + others) for number in unknown]
         return Rows(
@@ -149,16 +133,14 @@ class PhraseOptions:
             np.empty((len(unknown), 0)),
             # A token may be empty, as the first factor of `|` is: it has no word to align.
             np.array([b"0-0" if words[n] or others else b"" for n in unknown], dtype=object),
-            np.zeros((len(unknown), self._count_columns)),
         )
 
     def _given(self, marks: Marks | None, sources: SourcePhrases) -> MarkedOptions:
         """Return the options that the input gives."""
-        counts = self._count_columns
         if marks is None:
-            return MarkedOptions((), "ignore", sources, self._targets, counts)
+            return MarkedOptions((), "ignore", sources, self._targets)
         sources.gather(sources.longest)  # so that no table adds phrases behind the new ones
-        return MarkedOptions(marks.sentences, marks.policy, sources, self._targets, counts)
+        return MarkedOptions(marks.sentences, marks.policy, sources, self._targets)
 
     def _affiliate(self, sources: SourcePhrases) -> None:
         """Find the source word affiliated to each target word of all options.
@@ -197,14 +179,9 @@ class PhraseOptions:
     def _layout(self, scores: Sequence[Floats], sources: SourcePhrases) -> Layout:
         system, features = self._system, self._system.features
         fixed = self._fixed_values(scores)
-        used = np.flatnonzero(fixed.any(axis=0) | system.counts)
+        used = np.flatnonzero(fixed.any(axis=0))
         distortion = system.names.get("Distortion")
-        of_models = (
-            system.language_models,
-            system.joint_models,
-            system.operations,
-            system.networks,
-        )
+        of_models = (system.language_models, system.joint_models, system.operations)
         names = [model.name for models in of_models for model in models]
         lm_columns = [features.columns(name)[0] for name in names]
         shape = (len(system.reordering_tables), 4)
@@ -307,8 +284,6 @@ class PhraseOptions:
             empty_states=self._alone.states,
             left=self._alone.left,
             joint=plain,
-            trees=len(self.models.begin),
-            history=np.array([model.history for model in self._system.networks], dtype=np.int64),
             affiliation_offsets=self._affiliation_offsets,
             affiliations=self._affiliations,
             operations=operations,
@@ -317,30 +292,6 @@ class PhraseOptions:
             distortion_weight=float(weights[layout.distortion]) if layout.distortion >= 0 else 0.0,
             orientation=bool(layout.backward_columns.size),
         )
-
-    def only(self, kept: Integers, options: Options) -> Options:
-        """Return only some options of a sentence, ranked again; other source phrases have none.
-
-        Args:
-            kept: the numbers of these options, those of a source phrase together.
-            options: the options under the weights.
-        """
-        phrases, begin = np.unique(self._source[kept], return_index=True)
-        order, first, size = ranked(
-            options.estimate[kept],
-            np.append(begin, len(kept)),
-            self.table[kept],
-            self._limits,
-            MOST_OPTIONS,
-        )
-        all_first, all_size = np.zeros_like(options.first), np.zeros_like(options.size)
-        all_first[phrases], all_size[phrases] = first, size
-        return options._replace(order=kept[order], first=all_first, size=all_size)
-
-    def fixed_column(self, name: str, score: int) -> int:
-        """Return the column of a feature function's score among the fixed values."""
-        column = self._system.features.columns(name)[score]
-        return int(np.flatnonzero(self.layout.fixed_columns == column)[0])
 
     def _shown_words(self, words: Sequence[bytes]) -> tuple[list[bytes], Integers]:
         """Return what is shown of words, and its number for each word of all phrases."""
@@ -361,11 +312,6 @@ class PhraseOptions:
             raise MosesFeatureError(
                 "given translations are not found in a system of several target factors"
             )
-
-    def target_number(self, words: Sequence[bytes]) -> int:
-        """Return the number of a target phrase, -1 if no option has it."""
-        self._check_factors()
-        return self._targets.phrases.number(b" ".join(words))
 
     def only_from(self, sentence: int, options: Options, reference: Integers) -> Options:
         """Return a sentence's options whose words occur consecutively in a reference."""

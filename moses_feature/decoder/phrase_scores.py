@@ -1,22 +1,20 @@
-"""Scores of target phrases by models that see more than the last target words, compiled.
+"""Scores of target phrases by language models, word by word; compiled.
 
 A joint model sees a window of source words around the affiliation of each target word. Each window
-has a number; a context is this number and the target words before (`moses/LM/BilingualLM.cpp`). A
-tree model sees all target words before.
+has a number; a context is this number and the target words before (`moses/LM/BilingualLM.cpp`).
 """
 
 from __future__ import annotations
 
-from moses_feature.decoder.lookups import END_OF_SENTENCE, number_with_base, score_word
-from moses_feature.decoder.records import Lookups, Options
+from moses_feature.decoder.contexts import number_with_base
+from moses_feature.decoder.lookups import Lookups, score_word
+from moses_feature.decoder.options import Options
 from moses_feature.runtime.arrays import Integers
-from moses_feature.runtime.compiled import compiler
+from moses_feature.runtime.compiled import helper
 
 
-@compiler(entry=False, counts_references=False)
-def score_words(
-    lookups: Lookups, options: Options, target: int, state: int, complete: bool
-) -> tuple[float, int]:
+@helper(inline=False)
+def score_words(lookups: Lookups, options: Options, target: int, state: int) -> tuple[float, int]:
     """Return a model's score of a target phrase after a state, and the state after the phrase.
 
     Args:
@@ -24,19 +22,15 @@ def score_words(
         options: the phrase options.
         target: the target phrase.
         state: the state of the model.
-        complete: whether to score the end of the sentence, too.
     """
     total = 0.0
     for place in range(options.word_offsets[target], options.word_offsets[target + 1]):
         score, state = score_word(lookups, state, options.words[place])
         total += score
-    if complete:
-        score, _ = score_word(lookups, state, END_OF_SENTENCE)
-        total += score
     return total, state
 
 
-@compiler(entry=False, counts_references=False)
+@helper(inline=False)
 def score_beside(
     lookups: Lookups, options: Options, windows: Integers, option: int, start: int, state: int
 ) -> tuple[float, int]:
@@ -58,7 +52,7 @@ def score_beside(
         window = windows[start + options.affiliations[affiliation + place]]
         beside = number_with_base(lookups.contexts, state >> 1, window)
         if beside < 0:
-            lookups.crowded[0] = 1
+            lookups.ngrams.crowded[0] = 1
             return total, state
         score, state = score_word(lookups, 2 * beside + 1, options.words[place])
         total += score

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from moses_feature.decoder.language_model import LanguageModels
-from moses_feature.decoder.lookups import score_word
-from moses_feature.decoder.records import Lookups
+from moses_feature.decoder.lookups import Lookups, score_word
 from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.compiled import compiled
 

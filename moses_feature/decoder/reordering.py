@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 
-from moses_feature.decoder.records import DISCONTINUOUS_LEFT, DISCONTINUOUS_RIGHT, MONOTONE, SWAP
 from moses_feature.runtime.errors import UsageError
 
-# The score of each orientation in a model's line; the keys are those of
-# `moses_feature.decoder.records`.
+MONOTONE, SWAP, DISCONTINUOUS_LEFT, DISCONTINUOUS_RIGHT = range(4)
+"""Orientations as `mslr` models distinguish them; other models merge some of them."""
+
+# The score of each orientation in a model's line.
 ORIENTATIONS = {
     "msd": {MONOTONE: 0, SWAP: 1, DISCONTINUOUS_LEFT: 2, DISCONTINUOUS_RIGHT: 2},
     "mslr": {MONOTONE: 0, SWAP: 1, DISCONTINUOUS_LEFT: 2, DISCONTINUOUS_RIGHT: 3},

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from moses_feature.decoder.records import Constraints, Task
 from moses_feature.moses.xml_input import MarkedSentence
 from moses_feature.runtime.arrays import Integers
-from moses_feature.runtime.compiled import inner
+from moses_feature.runtime.compiled import helper
+
+
+class Constraints(NamedTuple):
+    """What limits the order of a sentence; see `reordering_constraints`.
+
+    Attributes:
+        walls: (n,) for each word whether there is a wall behind it, and in which zone; empty if
+            there are neither walls nor zones.
+        zones: (zones, 2) first and last word.
+    """
+
+    walls: Integers
+    zones: Integers
+
 
 NO_ZONE, EVERYWHERE = -1, -2
 """A word without a wall behind it; one with a wall that holds outside zones, too."""
@@ -35,18 +50,21 @@ def _is_within(zone: tuple[int, int], first: int, last: int) -> bool:
     return zone[0] >= first and zone[1] <= last
 
 
-@inner
-def is_allowed(task: Task, gap: int, mask: int, start: int, length: int) -> bool:
+@helper
+def is_allowed(
+    constraints: Constraints, limit: int, gap: int, mask: int, start: int, length: int
+) -> bool:
     """Return whether a span may be translated next.
 
     Args:
-        task: the sentence.
-        gap: its first uncovered word.
+        constraints: of the sentence.
+        limit: the longest jump in source words.
+        gap: the first uncovered word.
         mask: bits of the covered words from there on.
         start: the first word of the span.
         length: the number of its words.
     """
-    walls, zones = task.constraints
+    walls, zones = constraints.walls, constraints.zones
     if start == gap and mask == 0:
         return True
     if start != gap:
@@ -57,19 +75,27 @@ def is_allowed(task: Task, gap: int, mask: int, start: int, length: int) -> bool
     while mask >> (last + 1 - gap) != 0:
         last += 1
     for zone in range(len(zones)):
-        if not _zone_allows(task, zone, gap, mask, last, start, start + length - 1):
+        if not _zone_allows(constraints, limit, zone, gap, mask, last, start, start + length - 1):
             return False
     return True
 
 
-@inner
+@helper
 def _zone_allows(
-    task: Task, zone: int, gap: int, mask: int, last: int, start: int, end: int
+    constraints: Constraints,
+    limit: int,
+    zone: int,
+    gap: int,
+    mask: int,
+    last: int,
+    start: int,
+    end: int,
 ) -> bool:
     """Return whether a zone allows a span.
 
     Args:
-        task: the sentence.
+        constraints: of the sentence.
+        limit: the longest jump in source words.
         zone: the number of the zone.
         gap: the first uncovered word.
         mask: bits of the covered words from there on.
@@ -77,7 +103,7 @@ def _zone_allows(
         start: the first word of the span.
         end: the last word of the span.
     """
-    first_of, last_of = task.constraints.zones[zone]
+    first_of, last_of = constraints.zones[zone]
     beside = end < first_of or start > last_of
     covered = max(gap - first_of, 0)
     for place in range(max(gap, first_of), min(last, last_of) + 1):
@@ -87,16 +113,16 @@ def _zone_allows(
         return True  # it is done
     if beside:
         return bool(covered == 0)  # else it is left before its end
-    if start != gap and last_of - gap >= task.limits.distortion:
+    if start != gap and last_of - gap >= limit:
         return False  # the way back would be too far
     if start <= first_of:
         return True
     if end > last_of:
         return bool(last_of - start + 1 >= left)
-    return _keeps_walls(task.constraints.walls, zone, gap, mask, first_of, start, end)
+    return _keeps_walls(constraints.walls, zone, gap, mask, first_of, start, end)
 
 
-@inner
+@helper
 def _keeps_walls(
     walls: Integers, zone: int, gap: int, mask: int, first: int, start: int, end: int
 ) -> bool:

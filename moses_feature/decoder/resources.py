@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from moses_feature.decoder.kenlm import KenlmModel
-from moses_feature.decoder.language_model import NgramScorer
+from moses_feature.decoder.language_model import NeuralScorer
+from moses_feature.decoder.ngram_model import NgramModel
 from moses_feature.decoder.system import System
 from moses_feature.decoder.table_index import TableIndex
 from moses_feature.joint.scorer import JointModel
-from moses_feature.sentences.decoder_feature import NetworkFeature
 
 
 @dataclass(frozen=True)
@@ -19,15 +19,15 @@ class Resources:
 
     Attributes:
         indexes: the indexes of its tables by their paths; tables without one are read whole.
+        language_models: its language models.
         joint: its joint models.
-        networks: its networks for sentences; they read one text at a time.
+        operations: its operation sequence model, if there is one.
     """
 
     indexes: Mapping[str, TableIndex]
+    language_models: tuple[NgramModel | NeuralScorer, ...]
     joint: tuple[JointModel, ...]
-    networks: tuple[NetworkFeature, ...]
-    _plain: tuple[KenlmModel | NgramScorer, ...]
-    _operations: tuple[KenlmModel, ...]
+    operations: tuple[NgramModel | NeuralScorer, ...]
 
     @classmethod
     def of(cls, system: System, indexed: bool = False) -> Resources:
@@ -42,18 +42,10 @@ class Resources:
         """
         tables = [table.path for table in system.tables]
         tables += [table.path for table in system.reordering_tables]
+        cache = Path(system.cache) if system.cache else None
         return cls(
             {path: TableIndex(path) for path in tables} if indexed else {},
+            tuple(model.load(cache) for model in system.language_models),
             tuple(model.load() for model in system.joint_models),
-            tuple(model.load() for model in system.networks),
-            tuple(model.load() for model in system.language_models),
-            tuple(KenlmModel(model.path) for model in system.operations),
+            tuple(model.load(cache) for model in system.operations),
         )
-
-    def language_models(self) -> list[KenlmModel | NgramScorer]:
-        """Return the language models; those of KenLM have numbered no words yet."""
-        return [of.without_words() if isinstance(of, KenlmModel) else of for of in self._plain]
-
-    def operations(self) -> list[KenlmModel]:
-        """Return the operation sequence model, if there is one; it has numbered no words yet."""
-        return [of.without_words() for of in self._operations]

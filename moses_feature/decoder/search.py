@@ -13,34 +13,37 @@ distortion limit all covered words are close behind the first gap.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from moses_feature.decoder.estimates import estimates_of, uncovered_score, words_to_skip
-from moses_feature.decoder.lookups import END_OF_SENTENCE, flush, score_word
+from moses_feature.decoder.estimates import (
+    Estimates,
+    estimates_of,
+    uncovered_score,
+    words_to_skip,
+)
+from moses_feature.decoder.graph import HYPOTHESIS, Graph, Hypotheses
+from moses_feature.decoder.limits import Limits
+from moses_feature.decoder.lookups import (
+    END_OF_SENTENCE,
+    Lookups,
+    known_score,
+    new_score,
+    score_word,
+)
 from moses_feature.decoder.operations import weighted_operations
-from moses_feature.decoder.phrase_scores import score_beside, score_words
-from moses_feature.decoder.records import (
-    CUBE,
+from moses_feature.decoder.options import WINDOW, Options
+from moses_feature.decoder.phrase_scores import score_beside
+from moses_feature.decoder.reordering import (
     DISCONTINUOUS_LEFT,
     DISCONTINUOUS_RIGHT,
-    HYPOTHESIS,
-    ITEM,
     MONOTONE,
     SWAP,
-    WINDOW,
-    Estimates,
-    Frontier,
-    Graph,
-    Groups,
-    Hypotheses,
-    Limits,
-    Lookups,
-    Options,
-    Problem,
-    Task,
 )
-from moses_feature.decoder.reordering_constraints import is_allowed
+from moses_feature.decoder.reordering_constraints import Constraints, is_allowed
 from moses_feature.decoder.stacks import (
+    Groups,
     add_groups,
     best_first,
     heapify,
@@ -50,52 +53,141 @@ from moses_feature.decoder.stacks import (
     recombine,
     sink,
 )
-from moses_feature.runtime.arrays import Integers, Record, Records
-from moses_feature.runtime.compiled import compiled, inner, part
+from moses_feature.runtime.arrays import Floats, Integers, Record, Records
+from moses_feature.runtime.compiled import compiled, helper
 from moses_feature.runtime.hash_table import grown, size_for
+
+CUBE = np.dtype(
+    [
+        ("group", "i8"),  # the group whose hypotheses are the rows
+        ("start", "i8"),  # of the span
+        ("length", "i8"),  # of the span
+        ("phrase", "i8"),  # the source phrase whose options are the columns
+        ("gap", "i8"),  # coverage of the new hypotheses
+        ("mask", "i8"),
+        ("future", "f8"),  # estimate for the words that the new hypotheses leave uncovered
+    ]
+)
+
+ITEM = np.dtype(
+    [
+        ("cube", "i8"),
+        ("row", "i8"),
+        ("column", "i8"),
+        ("score", "f8"),  # of the new hypothesis, -inf if it is not allowed
+        ("scored", "i8"),  # 1 if scored by the language models too, 0 for a corner in waiting
+    ]
+)
+"""A place in a cube: a hypothesis (row) and an option (column)."""
+
+
+class Task(NamedTuple):
+    """The sentence to translate, and how.
+
+    Attributes:
+        phrases: (n, longest) the source phrase of 1, 2, … words that begins at each word; -1 for
+            none.
+        windows: (joint models, n) numbers of the windows around the words.
+        limits: the limits of the search.
+        reference: the words of the reference, if `forced`.
+        forced: whether the reference is the only translation allowed.
+        constraints: walls and zones.
+    """
+
+    phrases: Integers
+    windows: Integers
+    limits: Limits
+    reference: Integers
+    forced: bool
+    constraints: Constraints
+
+
+class Problem(NamedTuple):
+    """A task, the options under the weights, and the language model look-ups."""
+
+    task: Task
+    options: Options
+    lookups: Lookups
+
+
+class Frontier(NamedTuple):
+    """The items of the cubes that lead into a stack, as far as they have been reached.
+
+    Attributes:
+        items: (capacity,) `ITEM` records, the corner of each cube first.
+        states: (capacity, m) language model states after each item.
+        priority: (capacity,) of each item.
+        heap: (capacity,) the waiting items, a heap by priority.
+    """
+
+    items: Records
+    states: Integers
+    priority: Floats
+    heap: Integers
+
+
+class Progress(NamedTuple):
+    """A search in progress.
+
+    Attributes:
+        at: (2,) the stack that is to be filled next, and the number of hypotheses before it.
+        groups: those of the stacks before.
+        table: memory for a hash table of hypotheses.
+        estimates: of the words that are not covered.
+    """
+
+    at: Integers
+    groups: Groups
+    table: Integers
+    estimates: Estimates
 
 
 @compiled
-def search(task: Task, options: Options, hypotheses: Hypotheses, lookups: Lookups) -> Graph:
+def begin(task: Task, options: Options, hypotheses: Hypotheses) -> Progress:
+    """Return the beginning of a search for the best translations of a sentence; see `advance`."""
+    size, limits = len(task.phrases), task.limits
+    # The empty hypothesis, alone in its stack and in its group.
+    _make_empty(hypotheses, options)
+    groups = no_groups(1 + size * min(limits.stack, limits.pops), size)
+    table = np.empty(size_for(limits.pops), np.int64)
+    add_groups(np.zeros(1, np.int64), 0, table, hypotheses, groups)
+    return Progress(np.ones(2, np.int64), groups, table, estimates_of(task.phrases, options))
+
+
+@compiled
+def advance(
+    task: Task, options: Options, hypotheses: Hypotheses, progress: Progress, lookups: Lookups
+) -> Graph:
     """Search for the best translations of a sentence of one word or more.
+
+    Where a stack was filled with guesses of neural models, or the tables of `lookups` are full, the
+    search stops: then it is to be called again with true scores, and fills that stack again. See
+    `LanguageModels.settled`.
 
     Args:
         task: the sentence and the limits.
         options: the phrase options under the weights.
         hypotheses: memory for `most_hypotheses`, which will hold the graph.
+        progress: from `begin`; changed.
         lookups: the language model look-ups.
     """
-    size = len(task.phrases)
-    limits = task.limits
+    size, limits = len(task.phrases), task.limits
     problem = Problem(task, options, lookups)
-    estimates = estimates_of(task.phrases, options)
-    # The empty hypothesis, alone in its stack and in its group.
-    _make_empty(hypotheses, options, task.roots)
-    groups = no_groups(1 + size * min(limits.stack, limits.pops), size)
-    table = np.empty(size_for(limits.pops), np.int64)
-    best = np.zeros(1, np.int64)
-    add_groups(best, 0, table, hypotheses, groups)
-    made = 1
+    groups, table, at = progress.groups, progress.table, progress.at
     cubes = np.empty(1024, CUBE)
-    for stack in range(1, size + 1):
-        cubes, count = _cubes_into(stack, problem, estimates, hypotheses, groups, cubes)
-        # Neural models may have answered with guesses. When the stack is full, their true scores
-        # are computed, and the stack is filled again, until it used no guess.
-        guessed = True
-        while guessed:
-            table[:] = -1
-            lookups.guessed[0] = 0
-            filled = _fill_stack(
-                made, stack == size, problem, hypotheses, groups, cubes[:count], table
-            )
-            guessed = lookups.guessed[0] > 0 and lookups.crowded[0] == 0 and flush(lookups)
-        made = filled
-        if lookups.crowded[0]:
-            break  # `LanguageModels.settled` repeats the search with larger tables
-        # The table holds the winners of recombination; the best of them are expanded.
-        best = best_first(table, hypotheses.records)
-        add_groups(best[: limits.stack], stack, table, hypotheses, groups)
-    return Graph(hypotheses.records[:made], best)
+    while at[0] <= size:
+        stack, made = at
+        cubes, count = _cubes_into(stack, problem, progress.estimates, hypotheses, groups, cubes)
+        table[:] = -1
+        made = _fill_stack(made, stack == size, problem, hypotheses, groups, cubes[:count], table)
+        if lookups.guessed[0] > 0 or lookups.ngrams.crowded[0] > 0:
+            break
+        at[0], at[1] = stack + 1, made
+        if stack < size:
+            # The table holds the winners of recombination; the best of them are expanded.
+            best = best_first(table, hypotheses.records)
+            add_groups(best[: limits.stack], stack, table, hypotheses, groups)
+    return Graph(hypotheses.records[: at[1]], best_first(table, hypotheses.records))
 
 
 def most_hypotheses(words: int, limits: Limits) -> int:
@@ -108,18 +200,17 @@ def room_for(count: int, models: int) -> Hypotheses:
     return Hypotheses(np.empty(count, HYPOTHESIS), np.empty((count, models), dtype=np.int64))
 
 
-@part
-def _make_empty(hypotheses: Hypotheses, options: Options, roots: Integers) -> None:
+@helper(inline=False)
+def _make_empty(hypotheses: Hypotheses, options: Options) -> None:
     """Make the first hypothesis, which is empty."""
-    hypotheses.states[0, : options.trees] = options.begin_states
-    hypotheses.states[0, options.trees :] = roots
+    hypotheses.states[0] = options.begin_states
     first = hypotheses.records[0]
     first.score = first.total = 0.0
     first.previous = first.option = first.start = first.end = first.next_worse = -1
     first.gap = first.mask = first.written = 0
 
 
-@inner
+@helper
 def orientation(previous_start: int, previous_end: int, start: int, end: int) -> int:
     """Return the orientation of a span to the one before (`LRModel::GetOrientation`)."""
     if start == previous_end + 1:
@@ -131,28 +222,85 @@ def orientation(previous_start: int, previous_end: int, start: int, end: int) ->
     return DISCONTINUOUS_RIGHT if start > previous_end else DISCONTINUOUS_LEFT
 
 
-@inner
-def _language_model_score(
-    problem: Problem, model: int, target: int, state: int, complete: bool
+@helper
+def _known_phrase_score(
+    entries: Records,
+    words: Integers,
+    empty_states: Integers,
+    left: Floats,
+    state: int,
+    complete: bool,
 ) -> tuple[float, int]:
-    """Return the score of a target phrase after a state, and the state after it."""
-    options, lookups = problem.options, problem.lookups
+    """Return the score of a phrase after a state, and the state after it.
+
+    The state is below 0 if `entries` do not know the score of a word.
+
+    Args:
+        entries: known scores.
+        words: (n,) the words of the phrase.
+        empty_states: (n,) the state after each word, if the phrase has no context.
+        left: (n,) scores of the words behind each word, likewise.
+        state: before the phrase.
+        complete: whether the sentence ends behind it.
+    """
     total = 0.0
-    first, last = options.word_offsets[target], options.word_offsets[target + 1]
-    for place in range(first, last):
-        score, state = score_word(lookups, state, options.words[place])
+    for place in range(len(words)):
+        score, state = known_score(entries, state, words[place])
+        if state < 0:
+            return total, state
         total += score
-        if state == options.empty_states[model, place]:  # the context no longer matters
-            total += options.left[model, place]
-            state = options.empty_states[model, last - 1]
+        if state == empty_states[place]:  # the context no longer matters
+            total += left[place]
+            state = empty_states[-1]
             break
-    if complete and last > first:  # Moses scores no </s> after a phrase without words
+    if complete and len(words) > 0:  # Moses scores no </s> after a phrase without words
+        score, end = known_score(entries, state, END_OF_SENTENCE)
+        if end < 0:
+            return total, end
+        total += score
+    return total, state
+
+
+@helper(inline=False)
+def _phrase_score(
+    lookups: Lookups,
+    words: Integers,
+    empty_states: Integers,
+    left: Floats,
+    state: int,
+    complete: bool,
+) -> tuple[float, int]:
+    """Return what `_known_phrase_score` does, and ask the models for what is not known."""
+    entries, total = lookups.ngrams.entries, 0.0
+    for place in range(len(words)):
+        score, after = known_score(entries, state, words[place])
+        if after < 0:
+            score, after = new_score(lookups, state, words[place])
+        total, state = total + score, after
+        if state == empty_states[place]:
+            total += left[place]
+            state = empty_states[-1]
+            break
+    if complete and len(words) > 0:
         score, _ = score_word(lookups, state, END_OF_SENTENCE)
         total += score
     return total, state
 
 
-@inner
+@helper(inline=False)
+def _score_in_source(
+    problem: Problem, model: int, option: int, start: int, before: Record, state: int
+) -> tuple[float, int]:
+    """Return the score of an option by a model that sees source words, and the state after it."""
+    options, lookups = problem.options, problem.lookups
+    if model == options.operations.model:
+        of_phrase = option, start, before.gap, before.mask
+        return weighted_operations(lookups, options, *of_phrase, state)
+    windows = problem.task.windows[model - options.joint]
+    return score_beside(lookups, options, windows, option, start, state)
+
+
+@helper
 def _may_follow(problem: Problem, position: int, target: int, complete: bool) -> bool:
     """Return whether a target phrase continues the reference, and ends it if `complete`."""
     options, reference = problem.options, problem.task.reference
@@ -166,7 +314,7 @@ def _may_follow(problem: Problem, position: int, target: int, complete: bool) ->
     return True
 
 
-@part
+@helper(inline=False)
 def _cubes_into(
     stack: int,
     problem: Problem,
@@ -205,7 +353,9 @@ def _cubes_into(
                     or options.size[phrase] == 0
                 ):
                     continue
-                if constrained and not is_allowed(task, gap, mask, start, length):
+                if constrained and not is_allowed(
+                    task.constraints, limit, gap, mask, start, length
+                ):
                     continue
                 if count == len(cubes):
                     cubes = grown(cubes, 2 * count)
@@ -229,8 +379,8 @@ def _cubes_into(
     return cubes, count
 
 
-@part
-def _fill_stack(
+@helper(inline=False)
+def _fill_stack(  # noqa: C901
     made: int,
     complete: bool,
     problem: Problem,
@@ -241,6 +391,10 @@ def _fill_stack(
 ) -> int:
     """Pop hypotheses from the cubes and recombine them; return the new number of hypotheses.
 
+    numba counts references to each array of a tuple at every use that it cannot see through, which
+    takes longer than the search. So the arrays that the innermost code needs have names of their
+    own here, the models are asked here, and what is rarely needed is called out of line.
+
     Args:
         made: the number of hypotheses before.
         complete: whether it is the last stack.
@@ -250,20 +404,24 @@ def _fill_stack(
         cubes: the cubes that lead into this stack.
         table: an empty hash table for the new hypotheses.
     """
-    pops, options = problem.task.limits.pops, problem.options
-    frontier = _frontier_of(cubes, 2 * pops + 2, hypotheses.states.shape[1])
-    priority, heap = frontier.priority, frontier.heap
-    # The heap is a max-heap by priority: score plus the estimate for uncovered words. Each cube
-    # waits with its corner, the best hypothesis and the best option (row 0, column 0), or with
-    # the items next to those that were popped. A corner's priority is at first an estimate
-    # without language model context, since many corners never reach the top.
-    _estimate_corners(frontier, options, hypotheses, groups)
+    pops, options, forced = problem.task.limits.pops, problem.options, problem.task.forced
+    order, first_option, size = options.order, options.first, options.size
+    fixed, estimate, target_of = options.fixed, options.estimate, options.target
+    backward, forward = options.backward, options.forward
+    word_offsets, words = options.word_offsets, options.words
+    empty_states, left, lm_weights = options.empty_states, options.left, options.lm_weights
+    distortion, lookups = options.distortion_weight, problem.lookups
+    entries = lookups.ngrams.entries
+    records, all_states = hypotheses.records, hypotheses.states
+    members, first_member = groups.members, groups.first
+    items, states, priority, heap = _frontier_of(cubes, 2 * pops + 2, all_states.shape[1])
+    _begin_with_corners(problem, hypotheses, groups, cubes, items, priority)
     heapify(heap, priority, len(cubes))
     in_heap = used = len(cubes)
     taken = 0
     while in_heap > 0 and taken < pops:
         number = heap[0]
-        item = frontier.items[number]
+        item = items[number]
         # A corner at the top gets its true score in place of its estimate, and sinks to its new
         # place; it is popped only if it comes to the top again. An item that is popped makes room
         # for its neighbours.
@@ -271,14 +429,46 @@ def _fill_stack(
         first, last = number, number + 1
         if popped:
             taken += 1
-            first, last = used, _add_neighbours(item, used, frontier, options, groups)
+            cube = cubes[item.cube]
+            rows = first_member[cube.group + 1] - first_member[cube.group]
+            first, last = used, _add_neighbours(item, used, items, size[cube.phrase], rows)
             used = last
         # The only place where items are scored: each further one would compile all models again.
         for new in range(first, last):
-            priority[new] = _score(new, problem, hypotheses, groups, frontier, complete)
+            fresh = items[new]
+            cube = cubes[fresh.cube]
+            hypothesis = members[first_member[cube.group] + fresh.row]
+            option = order[first_option[cube.phrase] + fresh.column]
+            target = target_of[option]
+            score = _score_without_models(
+                hypothesis, cube, option, records, fixed, backward, forward, distortion
+            )
+            fresh.scored = 1
+            fresh.score = -np.inf
+            priority[new] = score + estimate[option] - fixed[option] + cube.future
+            # In a forced search, what does not continue the reference stays in its cube, so that
+            # its neighbours are reached.
+            if not forced or _may_follow(problem, records[hypothesis].written, target, complete):
+                begin, end = word_offsets[target], word_offsets[target + 1]
+                for model in range(len(lm_weights)):
+                    before = all_states[hypothesis, model]
+                    if model < len(left):
+                        of_phrase = words[begin:end], empty_states[model, begin:end]
+                        given = *of_phrase, left[model, begin:end], before, complete
+                        of_model, after = _known_phrase_score(entries, *given)
+                        if after < 0:
+                            of_model, after = _phrase_score(lookups, *given)
+                    else:
+                        of_model, after = _score_in_source(
+                            problem, model, option, cube.start, records[hypothesis], before
+                        )
+                    score += lm_weights[model] * of_model
+                    states[new, model] = after
+                fresh.score = score
+                priority[new] = score + cube.future
             if new == first:  # a neighbour scores nearly as well: replace the top
                 heap[0] = new
-                sink(heap, priority, in_heap, 0)
+                sink(heap, priority, in_heap, np.int64(0))
             else:
                 push(heap, priority, in_heap, new)
                 in_heap += 1
@@ -288,18 +478,65 @@ def _fill_stack(
             pop(heap, priority, in_heap)
             in_heap -= 1
         if item.score > -np.inf:  # else it does not continue the reference
-            _add_hypothesis(made, number, problem, hypotheses, groups, frontier)
-            recombine(made, table, hypotheses, problem)
+            cube = cubes[item.cube]
+            hypothesis = members[first_member[cube.group] + item.row]
+            option = order[first_option[cube.phrase] + item.column]
+            _set_hypothesis(records[made], hypothesis, option, cube, item.score, priority[number])
+            if forced:
+                _set_written(records, made, options)
+            all_states[made] = states[number]
+            recombine(made, table, records, all_states, options.forward_class, options.orientation)
             made += 1
     return made
 
 
-@part
+@helper(inline=False)
+def _begin_with_corners(
+    problem: Problem,
+    hypotheses: Hypotheses,
+    groups: Groups,
+    cubes: Records,
+    items: Records,
+    priority: Floats,
+) -> None:
+    """Make the corner of each cube its first item: the best hypothesis and the best option.
+
+    Its priority is at first an estimate without language model context, since many corners never
+    reach the top of the heap.
+    """
+    options = problem.options
+    for number in range(len(cubes)):
+        cube = cubes[number]
+        items[number].cube = number
+        option = options.order[options.first[cube.phrase]]
+        score = _score_without_models(
+            groups.members[groups.first[cube.group]],
+            cube,
+            option,
+            hypotheses.records,
+            options.fixed,
+            options.backward,
+            options.forward,
+            options.distortion_weight,
+        )
+        best = score + options.estimate[option] - options.fixed[option]
+        priority[number] = best + cube.future
+
+
+@helper(inline=False)
+def _set_written(records: Records, number: int, options: Options) -> None:
+    """Set how many words of the reference a hypothesis of a forced search has written."""
+    record = records[number]
+    target = options.target[record.option]
+    length = options.word_offsets[target + 1] - options.word_offsets[target]
+    record.written = records[record.previous].written + length
+
+
+@helper(inline=False)
 def _frontier_of(cubes: Records, more: int, models: int) -> Frontier:
     """Return a frontier with a capacity of the cubes' corners and `more` other items."""
     room = len(cubes) + more
     return Frontier(
-        cubes,
         np.zeros(room, ITEM),
         np.empty((room, models), np.int64),
         np.empty(room),
@@ -307,21 +544,24 @@ def _frontier_of(cubes: Records, more: int, models: int) -> Frontier:
     )
 
 
-@inner
-def _add_neighbours(
-    item: Record, used: int, frontier: Frontier, options: Options, groups: Groups
-) -> int:
+@helper
+def _add_neighbours(item: Record, used: int, items: Records, options: int, rows: int) -> int:
     """Make unscored items of an item's neighbours; return the new number of items.
 
     These are the next one of its row, and from the first column the one below: each item is reached
     in one way only.
+
+    Args:
+        item: the item, in a cube of `rows` hypotheses and `options` options.
+        used: the number of items.
+        items: all items.
+        options: see above.
+        rows: see above.
     """
-    cube = frontier.cubes[item.cube]
-    rows = groups.first[cube.group + 1] - groups.first[cube.group]
-    right = item.column + 1 < options.size[cube.phrase]
+    right = item.column + 1 < options
     below = item.column == 0 and item.row + 1 < rows
     for down in range(0 if right else 1, 2 if below else 1):
-        new = frontier.items[used]
+        new = items[used]
         new.cube = item.cube
         new.row = item.row + down
         new.column = item.column + 1 - down
@@ -329,99 +569,36 @@ def _add_neighbours(
     return used
 
 
-@inner
-def _estimate_corners(
-    frontier: Frontier, options: Options, hypotheses: Hypotheses, groups: Groups
-) -> None:
-    """Make an unscored item of the corner of each cube, with an estimate as its priority."""
-    for number in range(len(frontier.cubes)):
-        cube, item = frontier.cubes[number], frontier.items[number]
-        item.cube = number
-        hypothesis = groups.members[groups.first[cube.group]]
-        option = options.order[options.first[cube.phrase]]
-        score = _score_without_models(hypothesis, cube, option, hypotheses.records, options)
-        of_models = options.estimate[option] - options.fixed[option]
-        frontier.priority[number] = score + of_models + cube.future
-
-
-@inner
+@helper
 def _score_without_models(
-    hypothesis: int, cube: Record, option: int, hypotheses: Records, options: Options
+    hypothesis: int,
+    cube: Record,
+    option: int,
+    records: Records,
+    fixed: Floats,
+    backward: Floats,
+    forward: Floats,
+    distortion: float,
 ) -> float:
     """Return the score of a hypothesis extended by an option, without the language models."""
-    before = hypotheses[hypothesis]
+    before = records[hypothesis]
     end = cube.start + cube.length - 1
     how = orientation(before.start, before.end, cube.start, end)
-    score: float = before.score + options.fixed[option] + options.backward[option, how]
-    score -= options.distortion_weight * abs(before.end + 1 - cube.start)
+    score: float = before.score + fixed[option] + backward[option, how]
+    score -= distortion * abs(before.end + 1 - cube.start)
     if hypothesis > 0:
-        score += options.forward[before.option, how]
+        score += forward[before.option, how]
     return score
 
 
-@inner
-def _score(
-    number: int,
-    problem: Problem,
-    hypotheses: Hypotheses,
-    groups: Groups,
-    frontier: Frontier,
-    complete: bool,
-) -> float:
-    """Score an item with all features, and return its priority."""
-    options = problem.options
-    item = frontier.items[number]
-    cube = frontier.cubes[item.cube]
-    hypothesis = groups.members[groups.first[cube.group] + item.row]
-    option = options.order[options.first[cube.phrase] + item.column]
-    score = _score_without_models(hypothesis, cube, option, hypotheses.records, options)
-    target = options.target[option]
-    item.scored = 1
-    if problem.task.forced and not _may_follow(
-        problem, hypotheses.records[hypothesis].written, target, complete
-    ):  # it stays in its cube, so that its neighbours are reached
-        item.score = -np.inf
-        return score + options.estimate[option] - options.fixed[option] + cube.future
-    for model in range(len(options.lm_weights)):
-        state = hypotheses.states[hypothesis, model]
-        if model < options.joint:
-            of_model, state = _language_model_score(problem, model, target, state, complete)
-        elif model >= options.trees:
-            of_model, state = score_words(problem.lookups, options, target, state, complete)
-        elif model == options.operations.model:
-            before = hypotheses.records[hypothesis]
-            of_phrase = option, cube.start, before.gap, before.mask
-            of_model, state = weighted_operations(problem.lookups, options, *of_phrase, state)
-        else:
-            windows = problem.task.windows[model - options.joint]
-            of_model, state = score_beside(
-                problem.lookups, options, windows, option, cube.start, state
-            )
-        score += options.lm_weights[model] * of_model
-        frontier.states[number, model] = state
-    item.score = score
-    return score + cube.future
-
-
-@inner
-def _add_hypothesis(
-    new: int,
-    number: int,
-    problem: Problem,
-    hypotheses: Hypotheses,
-    groups: Groups,
-    frontier: Frontier,
+@helper
+def _set_hypothesis(
+    made: Record, previous: int, option: int, cube: Record, score: float, total: float
 ) -> None:
-    """Make a hypothesis of an item."""
-    options = problem.options
-    item = frontier.items[number]
-    cube = frontier.cubes[item.cube]
-    hypothesis = groups.members[groups.first[cube.group] + item.row]
-    option = options.order[options.first[cube.phrase] + item.column]
-    made = hypotheses.records[new]
-    made.score = item.score
-    made.total = frontier.priority[number]
-    made.previous = hypothesis
+    """Make a hypothesis of an item of a cube."""
+    made.score = score
+    made.total = total
+    made.previous = previous
     made.option = option
     made.start = cube.start
     made.end = cube.start + cube.length - 1
@@ -429,9 +606,3 @@ def _add_hypothesis(
     made.mask = cube.mask
     made.written = 0
     made.next_worse = -1
-    if problem.task.forced:
-        target = options.target[option]
-        length = options.word_offsets[target + 1] - options.word_offsets[target]
-        made.written = hypotheses.records[hypothesis].written + length
-    for model in range(hypotheses.states.shape[1]):
-        hypotheses.states[new, model] = frontier.states[number, model]

@@ -12,7 +12,7 @@ from moses_feature.moses.lines import LONGEST_LINE, lines_in
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.scanning import BAR, SPACE, TAB, field_end, line_end, stripped
 from moses_feature.runtime.arrays import Bytes, Integers
-from moses_feature.runtime.compiled import compiled, inner
+from moses_feature.runtime.compiled import compiled, helper
 from moses_feature.runtime.strings import (
     Strings,
     hash_of,
@@ -198,7 +198,7 @@ def _select(
     return count, place
 
 
-@inner
+@helper
 def _source_number(block: Bytes, first: int, last: int, strings: Strings, longest: int) -> int:
     """Return the number of a source field, or the reason why it has none."""
     words = 1

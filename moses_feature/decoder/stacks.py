@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from moses_feature.decoder.lookups import hash_of_end, same_end
-from moses_feature.decoder.records import Groups, Hypotheses, Options, Problem
+from moses_feature.decoder.graph import Hypotheses
 from moses_feature.runtime.arrays import Floats, Integers, Record, Records
-from moses_feature.runtime.compiled import inner, part
+from moses_feature.runtime.compiled import helper
 from moses_feature.runtime.hash_table import first_place, mixed, next_place
 
 
-@inner
+class Groups(NamedTuple):
+    """The hypotheses that are expanded, grouped by stack, coverage and last covered word.
+
+    Attributes:
+        members: hypotheses, group after group, best first.
+        first: where each group begins, and the end of the last one.
+        of_stack: (stacks + 1,) where the groups of each stack begin.
+    """
+
+    members: Integers
+    first: Integers
+    of_stack: Integers
+
+
+@helper
 def push(heap: Integers, priority: Floats, used: int, item: int) -> None:
     """Put an item into a heap that holds `used` items."""
     place = used
@@ -24,7 +39,7 @@ def push(heap: Integers, priority: Floats, used: int, item: int) -> None:
     heap[place] = item
 
 
-@inner
+@helper
 def sink(heap: Integers, priority: Floats, used: int, place: int) -> None:
     """Move the item at a place down to its place in the heap."""
     item = heap[place]
@@ -41,7 +56,7 @@ def sink(heap: Integers, priority: Floats, used: int, place: int) -> None:
     heap[place] = item
 
 
-@inner
+@helper
 def pop(heap: Integers, priority: Floats, used: int) -> int:
     """Remove the item of highest priority from a heap that holds `used` items, and return it."""
     item = heap[0]
@@ -50,14 +65,14 @@ def pop(heap: Integers, priority: Floats, used: int) -> int:
     return item
 
 
-@inner
+@helper
 def heapify(heap: Integers, priority: Floats, used: int) -> None:
     """Turn items in any order into a heap."""
     for place in range(used // 2 - 1, -1, -1):
         sink(heap, priority, used, place)
 
 
-@part
+@helper(inline=False)
 def no_groups(room: int, size: int) -> Groups:
     """Return groups with a capacity of `room` hypotheses, for a sentence of `size` words."""
     return Groups(
@@ -65,7 +80,7 @@ def no_groups(room: int, size: int) -> Groups:
     )
 
 
-@part
+@helper(inline=False)
 def add_groups(
     kept: Integers, stack: int, table: Integers, hypotheses: Hypotheses, groups: Groups
 ) -> None:
@@ -104,55 +119,59 @@ def add_groups(
     groups.of_stack[stack + 1] = known + count
 
 
-@inner
+@helper
 def same_cubes(one: Record, other: Record) -> bool:
     """Return whether two hypotheses have the same coverage and end at the same word."""
     return bool(one.gap == other.gap and one.mask == other.mask and one.end == other.end)
 
 
-@inner
+@helper
 def hash_of_cubes(hypothesis: Record) -> int:
     """Return a hash of the fields that `same_cubes` compares."""
-    return mixed(mixed(mixed(0, hypothesis.gap), hypothesis.mask), hypothesis.end)
+    return mixed(mixed(mixed(np.int64(0), hypothesis.gap), hypothesis.mask), hypothesis.end)
 
 
-@inner
-def _same_future(one: Record, other: Record, options: Options) -> bool:
+@helper
+def _same_future(one: Record, other: Record, forward_class: Integers, orientation: bool) -> bool:
     """Return whether two hypotheses have the same future, apart from language model states."""
     same = same_cubes(one, other) and one.written == other.written
-    if options.orientation:
+    if orientation:
         same = same and one.start == other.start
-        class_of_other = options.forward_class[other.option]
-        same = same and options.forward_class[one.option] == class_of_other
+        same = same and forward_class[one.option] == forward_class[other.option]
     return same
 
 
-@inner
-def recombine(new: int, table: Integers, hypotheses: Hypotheses, problem: Problem) -> None:
+@helper
+def recombine(
+    new: int,
+    table: Integers,
+    records: Records,
+    states: Integers,
+    forward_class: Integers,
+    orientation: bool,
+) -> None:
     """Enter a hypothesis into a hash table, or chain it to the one that it recombines with.
 
-    The table holds the best of the hypotheses that recombine, -1 for a free slot. For tree models,
-    which see all words, recombination by the last words is an approximation.
+    The table holds the best of the hypotheses that recombine, -1 for a free slot.
+
+    Args:
+        new: the hypothesis.
+        table: the table.
+        records: all hypotheses.
+        states: (hypotheses, models) states of the language models.
+        forward_class: see `Options`.
+        orientation: see `Options`.
     """
-    records, states, options = hypotheses.records, hypotheses.states, problem.options
-    contexts = problem.lookups.contexts
     made = records[new]
     hashed = mixed(hash_of_cubes(made), made.written)
-    for model in range(options.trees):
+    for model in range(states.shape[1]):
         hashed = mixed(hashed, states[new, model])
-    for model in range(options.trees, states.shape[1]):
-        words = options.history[model - options.trees]
-        hashed = mixed(hashed, hash_of_end(contexts, states[new, model] >> 1, words))
     slot = first_place(hashed, len(table))
     while table[slot] >= 0:
         best = table[slot]
-        same = _same_future(records[best], made, options)
-        for model in range(options.trees):
+        same = _same_future(records[best], made, forward_class, orientation)
+        for model in range(states.shape[1]):
             same = same and states[best, model] == states[new, model]
-        for model in range(options.trees, states.shape[1]):
-            one, other = states[best, model] >> 1, states[new, model] >> 1
-            words = options.history[model - options.trees]
-            same = same and same_end(contexts, one, other, words)
         if same:
             break
         slot = next_place(slot, len(table))
@@ -167,7 +186,7 @@ def recombine(new: int, table: Integers, hypotheses: Hypotheses, problem: Proble
         records[best].next_worse = new
 
 
-@part
+@helper(inline=False)
 def best_first(table: Integers, hypotheses: Records) -> Integers:
     """Return the hypotheses in a hash table, best first; of equal ones the older one first."""
     found = np.sort(table[table >= 0])

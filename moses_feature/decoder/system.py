@@ -7,16 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from moses_feature.decoder.limits import DEFAULT_POPS, DEFAULT_STACK, Limits, SearchLimits
 from moses_feature.decoder.model_files import (
     JointModelFile,
     LanguageModelFile,
-    SentenceNetworkFile,
     file_of,
     joint_model_of,
     neural_lm_of,
-    sentence_network_of,
 )
-from moses_feature.decoder.records import OPERATION_VALUES, WINDOW
+from moses_feature.decoder.operation_steps import OPERATION_VALUES
+from moses_feature.decoder.options import WINDOW
 from moses_feature.decoder.reordering import ReorderingType
 from moses_feature.moses.features import FeatureSet, log_score
 from moses_feature.moses.ini import MosesIni
@@ -41,7 +41,6 @@ KEYS: dict[str, set[str]] = {
     "PhraseDictionaryMemory": {"path", "table-limit", "cache-size", "verbosity", *FACTORS},
     "OpSequenceModel": {"path", "support-features", "load", *FACTORS},
     "PhrasePenalty": set(),
-    "SentenceNetwork": {"path", "history"},
     "UnknownWordPenalty": set(),
     "WordPenalty": set(),
 }
@@ -51,7 +50,7 @@ AT_MOST_ONCE = ("Distortion", "PhrasePenalty", "UnknownWordPenalty", "WordPenalt
 """Classes of one score."""
 OPERATIONS = "OpSequenceModel"
 ALIGNMENTS, SEGMENTATION = "print-alignment-info-in-n-best", "include-segmentation-in-n-best"
-LANGUAGE_MODELS = ("BilingualNPLM", "KENLM", "NeuralLM", "SentenceNetwork")
+LANGUAGE_MODELS = ("BilingualNPLM", "KENLM", "NeuralLM")
 NO_EFFECT = (
     "feature",
     "weight",
@@ -112,7 +111,6 @@ class System:
         reordering_tables: lexicalised reordering models.
         language_models: language models.
         joint_models: models that see source words, too.
-        networks: networks that read the whole sentence.
         operations: the operation sequence model, if there is one.
         names: names of the feature functions that occur at most once, by class.
         distortion_limit: the longest jump in source words.
@@ -122,7 +120,6 @@ class System:
         alignments: whether n-best lists have word alignments
             (`print-alignment-info-in-n-best`).
         segmentation: whether they have the phrases (`include-segmentation-in-n-best`).
-        counts: whether the counts of phrase pairs are read, for leave-one-out.
         cache: a directory for the table rows that were read; None for no cache.
     """
 
@@ -131,7 +128,6 @@ class System:
     reordering_tables: tuple[ReorderingTable, ...]
     language_models: tuple[LanguageModelFile, ...]
     joint_models: tuple[JointModelFile, ...]
-    networks: tuple[SentenceNetworkFile, ...]
     operations: tuple[LanguageModelFile, ...]
     names: dict[str, str]
     distortion_limit: int
@@ -139,13 +135,20 @@ class System:
     target_factors: int = 1
     alignments: bool = False
     segmentation: bool = False
-    counts: bool = False
     cache: str | None = None
 
     @property
     def reads_links(self) -> bool:
         """Whether the links of phrase pairs are needed."""
         return self.alignments or bool(self.joint_models or self.operations)
+
+    def limits(self, given: SearchLimits) -> Limits:
+        """Return the limits of its search: given ones, or those of the ini, or Moses' defaults."""
+        return Limits(
+            given.pops or self.settings.get("cube-pruning-pop-limit", DEFAULT_POPS),
+            given.stack or self.settings.get("stack", DEFAULT_STACK),
+            self.distortion_limit,
+        )
 
     @classmethod
     def of_ini(cls, ini: MosesIni) -> System:
@@ -191,6 +194,11 @@ def _is_set(ini: MosesIni, name: str) -> bool:
 def _check_feature(ini: MosesIni, feature: Feature) -> None:
     line = feature.line_number
     if feature.kind not in KEYS:
+        if feature.kind == "SentenceNetwork":
+            expected = (
+                "no SentenceNetwork, which versions since 0.3 have in lists alone (mert-tune "
+            )
+            raise ini.error(line, f"{expected}--rescore, mert-compare --rescore)", "one")
         valid = ", ".join(KEYS)
         raise ini.error(line, f"a feature function that can be decoded ({valid})", feature.kind)
     unknown = set(feature.arguments) - KEYS[feature.kind] - KEYS_OF_ALL
@@ -314,6 +322,5 @@ READERS: dict[str, tuple[str, Callable[[MosesIni, Feature], Any]]] = {
     "NeuralLM": ("language_models", neural_lm_of),
     OPERATIONS: ("operations", _kenlm),
     "PhraseDictionaryMemory": ("tables", _phrase_table),
-    "SentenceNetwork": ("networks", sentence_network_of),
 }
 """Classes that read files: where they are in a system, and what reads their lines."""

@@ -25,7 +25,7 @@ from moses_feature.runtime.files import whole_file
 from moses_feature.runtime.strings import Strings
 
 BLOCK = 1 << 20
-FORMAT = 2
+FORMAT = 3
 
 
 class TableCache:
@@ -83,7 +83,6 @@ def _keep(path: Path, rows: Rows, sources: SourcePhrases, targets: TargetPhrases
         "source": rows.source,
         "target": rows.target,
         "scores": rows.scores,
-        "counts": rows.counts,
         "links": np.frombuffer(b"".join(links), dtype=np.uint8),
         "link_ends": np.cumsum([0, *map(len, links)]),
         "gathered": np.array([sources.gathered]),
@@ -106,5 +105,4 @@ def _kept(path: Path, sources: SourcePhrases, targets: TargetPhrases) -> Rows | 
     sources.gather(int(arrays["gathered"][0]))
     as_objects = np.empty(len(links), dtype=object)
     as_objects[:] = links
-    plain = arrays["source"], arrays["target"], arrays["scores"]
-    return Rows(*plain, as_objects, arrays["counts"])
+    return Rows(arrays["source"], arrays["target"], arrays["scores"], as_objects)

@@ -24,7 +24,6 @@ from moses_feature.moses.features import log_score
 from moses_feature.moses.lines import LONGEST_LINE, LineReader
 from moses_feature.moses.phrase_table import (
     ALIGNMENT,
-    COUNTS,
     LOWEST_LOG_SCORE,
     NUMBER,
     PROPERTIES,
@@ -43,7 +42,7 @@ from moses_feature.moses.scanning import (
     stripped,
 )
 from moses_feature.runtime.arrays import Bytes, Floats, Integers
-from moses_feature.runtime.compiled import compiled, inner
+from moses_feature.runtime.compiled import compiled, helper
 from moses_feature.runtime.errors import FormatError, shown
 from moses_feature.runtime.strings import (
     Strings,
@@ -108,14 +107,12 @@ class Rows(NamedTuple):
             or is not read.
         scores: (n, scores) natural logs.
         links: (n,) word alignments as in the table, if wanted; else empty.
-        counts: (n, 3) of target phrase, source phrase and pair, if wanted; else (n, 0).
     """
 
     source: Integers
     target: Integers
     scores: Floats
     links: NDArray[np.object_]
-    counts: Floats
 
 
 def read_table(
@@ -123,7 +120,6 @@ def read_table(
     sources: SourcePhrases,
     targets: TargetPhrases,
     with_links: bool = False,
-    with_counts: bool = False,
     index: TableIndex | None = None,
 ) -> Rows:
     """Return the phrase pairs of a table whose source phrase is wanted; number their targets.
@@ -133,14 +129,13 @@ def read_table(
         sources: the wanted source phrases.
         targets: the target phrases; new ones get a number.
         with_links: whether to read word alignments, too.
-        with_counts: whether to read counts, too.
         index: the index of the table, to look lines up in place of reading all.
 
     Raises:
         FormatError: a line of a wanted phrase is damaged; with its number, unless it was looked up.
     """
-    wanted = {"with_links": with_links, "with_counts": with_counts}
-    return _Reader(table.path, table.scores, sources, targets, index, new=True, **wanted).rows()
+    of_table = table.path, table.scores, sources, targets, index
+    return _Reader(*of_table, new=True, with_links=with_links).rows()
 
 
 def read_reordering(
@@ -167,21 +162,6 @@ def links_of(line: bytes) -> bytes:
     return fields[ALIGNMENT].strip() if len(fields) > ALIGNMENT else b""
 
 
-def _counts_of(line: bytes, path: str, line_number: int | None) -> list[float]:
-    """Return the counts in a line of a phrase table: of target phrase, source phrase and pair."""
-    fields = line.split(SEPARATOR, COUNTS + 1)
-    counts = fields[COUNTS].split() if len(fields) > COUNTS else []
-    found = [float(count) for count in counts if NUMBER.fullmatch(count)]
-    counted = len(found) == len(counts) == 3 and 0 < found[2] <= min(found) and max(found) < np.inf
-    if not counted and found != [0.0, 0.0, 0.0]:
-        expected = (
-            "counts of target phrase, source phrase and pair, the last one above 0 and the "
-            "smallest, or all 0 for a pair that no corpus has counted"
-        )
-        raise FormatError(path, expected, shown(b" ".join(counts) or line), line_number)
-    return found
-
-
 @dataclass(frozen=True)
 class _Reader:
     """Reads the lines of a table whose source phrase is wanted.
@@ -194,7 +174,6 @@ class _Reader:
         index: the index of the table, to look lines up; None to read all.
         new: whether target phrases without a number get one: it is a phrase table.
         with_links: whether to read word alignments.
-        with_counts: whether to read counts.
     """
 
     path: str
@@ -204,7 +183,6 @@ class _Reader:
     index: TableIndex | None
     new: bool = False
     with_links: bool = False
-    with_counts: bool = False
 
     @property
     def _least(self) -> int:
@@ -239,7 +217,6 @@ class _Reader:
             np.full(count, UNKNOWN),
             np.empty((count, self.scores)),
             np.full(count, b"", dtype=object),
-            np.empty((count, 3 if self.with_counts else 0)),
         )
 
     def _of_block(self, block: bytes, before: int | None) -> Rows:
@@ -262,9 +239,6 @@ class _Reader:
         if self.with_links:
             places = zip(lines.begin.tolist(), lines.end.tolist(), strict=True)
             rows.links[:] = [links_of(block[begin:end]) for begin, end in places]
-        if self.with_counts:
-            for row, line, number in _numbered(block, before, lines, np.arange(len(rows.source))):
-                rows.counts[row] = _counts_of(line, self.path, number)
         odd = np.flatnonzero(rows.target == ODD)
         for row, line, number in _numbered(block, before, lines, odd):
             rows.target[row], rows.scores[row] = self._of_line(line, number)
@@ -354,7 +328,7 @@ def _parse(
                 target[line] = known.slots[slot_of(known, block, begin, end)] - 1
 
 
-@inner
+@helper
 def _field_ends(block: Bytes, place: int, end: int, ends: Integers) -> int:
     """Write where the fields from the second on end; return the number of fields.
 
@@ -370,7 +344,7 @@ def _field_ends(block: Bytes, place: int, end: int, ends: Integers) -> int:
     return fields + 1
 
 
-@inner
+@helper
 def _is_plain(block: Bytes, first: int, last: int) -> bool:
     """Return whether a field is words with one space between them, without factors."""
     for place in range(first, last):
@@ -381,7 +355,7 @@ def _is_plain(block: Bytes, first: int, last: int) -> bool:
     return True
 
 
-@inner
+@helper
 def _read_scores(block: Bytes, place: int, end: int, scores: Floats) -> bool:
     """Read the logs of `len(scores)` scores; return whether all are there and ordinary numbers."""
     for column in range(len(scores)):

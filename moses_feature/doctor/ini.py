@@ -39,7 +39,6 @@ CLASSES = frozenset(
         "PhrasePenalty",
         "ProbingPT",
         "RANDLM",
-        "SentenceNetwork",
         "RuleTable",
         "SRILM",
         "UnknownWordPenalty",

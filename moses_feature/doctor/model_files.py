@@ -14,7 +14,7 @@ from typing import Any
 
 from moses_feature.doctor.finding import Finding
 from moses_feature.doctor.texts import is_factored
-from moses_feature.moses.binary_tables.kinds import PROBING_VERSION, probing_version, score_count
+from moses_feature.moses.binary_tables import PROBING_VERSION, probing_version, score_count
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.ini_features import TABLE_CLASS, Feature
 from moses_feature.moses.language_model import is_binary, load_kenlm
@@ -170,7 +170,6 @@ WITH_FILES = frozenset(
         "PhraseDictionaryCompact",
         "PhraseDictionaryOnDisk",
         "ProbingPT",
-        "SentenceNetwork",
     )
 )
 """Classes whose path is a file or folder; of other classes it may be a prefix of one."""
@@ -310,7 +309,7 @@ def _check_binary_table(file: Path, feature: Feature, where: str) -> Iterator[Fi
             str(error),
             "Moses stops",
             f"a text table has the class {TABLE_CLASS}; a binary one whose making was interrupted "
-            "must be made again (moses-feature table binarise)",
+            "must be made again",
         )
         return
     if count is not None and count != feature.score_count:
@@ -319,9 +318,9 @@ def _check_binary_table(file: Path, feature: Feature, where: str) -> Iterator[Fi
             where,
             f"num-features={feature.score_count}, but {file} says that it has {count} scores",
             "scores of one phrase pair are taken for those of another, without an error: "
-            "binarising tools take 4 scores unless they are told",
-            f"make the table again with {feature.score_count} scores (moses-feature table "
-            f"binarise), or write num-features={count} and as many weights",
+            "Moses' binarising programs assume 4 scores unless an option says otherwise",
+            f"make the table again with {feature.score_count} scores, or "
+            f" write num-features={count} and as many weights",
         )
     version = probing_version(file) if feature.kind == "ProbingPT" else PROBING_VERSION
     if version != PROBING_VERSION:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from moses_feature.decoder.model_files import joint_model_of, neural_lm_of, sentence_network_of
+from moses_feature.decoder.model_files import joint_model_of, neural_lm_of
 from moses_feature.doctor.finding import Finding
 from moses_feature.doctor.model_files import file_read_by
 from moses_feature.doctor.table_scan import TableScan
@@ -136,15 +136,9 @@ def _joint(ini: MosesIni, feature: Feature) -> _Model:
     return _Model(model.target, model.source)
 
 
-def _of_sentences(ini: MosesIni, feature: Feature) -> _Model:
-    model = sentence_network_of(ini, feature).load()
-    return _Model(model.target, model.source, model.words)
-
-
 JOINT = "BilingualNPLM"
 LOADERS: Mapping[str, Callable[[MosesIni, Feature], _Model]] = {
     "NeuralLM": _language_model,
     JOINT: _joint,
-    "SentenceNetwork": _of_sentences,
 }
 """By the class of a feature; they read what the decoder reads."""

@@ -23,12 +23,9 @@ from moses_feature.networks.files import (
     settings_of,
     trained_self_normalised,
 )
-from moses_feature.networks.products import Matrix
 from moses_feature.networks.vocabulary import END, SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.files import Json
-
-"""The number of the window whose words are all missing."""
 
 
 class JointModel(FeedForward):
@@ -74,7 +71,7 @@ class JointModel(FeedForward):
         of_source, of_target = np.split(
             weights["first.weight"], [sizes.source_words * sizes.projection], axis=1
         )
-        self._of_source = Matrix(of_source.T)
+        self._of_source = np.ascontiguousarray(of_source.T)
         table = first_products(weights["projection.weight"], of_target, sizes.order - 1)
         no_bases = np.empty((0, sizes.first), dtype=np.float32)
         super().__init__(table, no_bases, weights, normalised, has_base=True)
@@ -131,5 +128,5 @@ class JointModel(FeedForward):
         for start in range(0, len(windows), TOGETHER):
             rows = windows[start : start + TOGETHER]
             words = projection[rows].reshape(len(rows), -1)
-            sums[start : start + TOGETHER] = self._of_source.product(words)
+            sums[start : start + TOGETHER] = words @ self._of_source
         return sums + self.weights["first.bias"]

@@ -21,7 +21,7 @@ from moses_feature.moses.lines import LineReader, parallel_lines
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.networks.vocabulary import END, Vocabulary
 from moses_feature.runtime.arrays import Bytes, Flags, Integers
-from moses_feature.runtime.compiled import compiled, part
+from moses_feature.runtime.compiled import compiled, helper
 from moses_feature.runtime.errors import FormatError
 from moses_feature.runtime.files import Json
 
@@ -90,7 +90,7 @@ def affiliate(text: Bytes, begin: int, end: int, source: int, found: Integers) -
     return count
 
 
-@part
+@helper(inline=False)
 def _take_nearest(found: Integers) -> None:
     """Give each word without links the affiliation of the nearest one that has some."""
     own = found.copy()

@@ -27,7 +27,7 @@ from moses_feature.networks.vocabulary import (
 )
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
-from moses_feature.training.runs import train_networks
+from moses_feature.training.runs import train_network
 from moses_feature.training.trainer import NO_CONTROL, RunControl
 
 logger = logging.getLogger(__name__)
@@ -59,11 +59,11 @@ def train_joint_model(
 ) -> str:
     """Train a joint language model and keep the best one in `directory`, with the checkpoint.
 
-    The sizes of the settings are `JointSizes`. Result and errors are those of `train_networks`.
+    The sizes of the settings are `JointSizes`. Result and errors are those of `train_network`.
     """
-    return train_networks(
+    return train_network(
         (data.source, data.target, data.alignment),
-        {directory: lambda: _read(data, settings)},
+        lambda: _read(data, settings),
         lambda ngrams: _objective(ngrams, settings, device),
         settings,
         directory,

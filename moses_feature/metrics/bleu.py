@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.runtime.arrays import Floats, Integers
-from moses_feature.runtime.compiled import compiled, inner
+from moses_feature.runtime.compiled import compiled, helper
 from moses_feature.runtime.hash_table import mixed, place_of, size_for
 
 MAX_N = 4
@@ -140,7 +140,7 @@ def _closest(lengths: Integers, references: Integers) -> Integers:
     return found
 
 
-@inner
+@helper
 def _longer(ngram: int, word: int) -> int:
     """Return the hash of an n-gram (0 if it is empty) extended by a word."""
     hashed = mixed(ngram, word)

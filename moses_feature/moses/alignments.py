@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from moses_feature.runtime.arrays import Bytes, Integers
-from moses_feature.runtime.compiled import compiled, part
+from moses_feature.runtime.compiled import compiled, helper
 from moses_feature.runtime.errors import shown
 
 MALFORMED, OUTSIDE = -2, -3
@@ -50,7 +50,7 @@ def _read(text: Bytes, source: int, target: int, links: Integers) -> int:
     return read_links(text, 0, len(text), source, target, links)
 
 
-@part
+@helper(inline=False)
 def read_links(text: Bytes, begin: int, end: int, source: int, target: int, links: Integers) -> int:
     """Write links as numbers, in the order of the text; return their count, negative if bad.
 
@@ -81,7 +81,7 @@ def read_links(text: Bytes, begin: int, end: int, source: int, target: int, link
         count += 1
 
 
-@part
+@helper(inline=False)
 def _read_place(text: Bytes, place: int, end: int) -> tuple[int, int]:
     """Return a number (-1 if there is none), and where it ends."""
     first = place

@@ -20,7 +20,7 @@ from moses_feature.moses.scanning import (
     read_digits,
 )
 from moses_feature.runtime.arrays import Bytes
-from moses_feature.runtime.compiled import inner
+from moses_feature.runtime.compiled import helper
 
 POWERS = 10.0 ** np.arange(23)
 """The powers of ten that are exact; an exact integer times or over one of them is rounded once."""
@@ -41,7 +41,7 @@ def _two_parts(exponent: int) -> tuple[float, float]:
 HIGH, LOW = np.array([_two_parts(exponent) for exponent in range(MOST_NEGATIVE + 1)]).T.copy()
 
 
-@inner
+@helper
 def read_number(block: Bytes, place: int, end: int) -> tuple[float, int]:
     """Return the number at a place, -1 if it is not an ordinary one, and where it ends.
 
@@ -72,7 +72,7 @@ def read_number(block: Bytes, place: int, end: int) -> tuple[float, int]:
     return -1.0, place
 
 
-@inner
+@helper
 def _scaled(number: float, high: float, low: float) -> float:
     """Return the double nearest to a number times high + low, -1 if it is not certain.
 

@@ -23,11 +23,12 @@ from moses_feature.moses.ini_features import (
     Feature,
     Weights,
 )
-from moses_feature.moses.old_ini import OLD_SECTIONS
 from moses_feature.moses.phrase_table import NUMBER
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, shown
 from moses_feature.runtime.files import with_or_without_gz, write_whole
 
+OLD_SECTIONS = frozenset(("ttable-file", "lmodel-file", "weight-t", "weight-d", "weight-l"))
+"""Sections of the format before 2013."""
 _NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 _SECTION = re.compile(rb"\[([^\]]*)\]")
 
@@ -169,8 +170,8 @@ class MosesIni:
                 "a table in a binary format" if binary else f"a text table ({TABLE_CLASS})",
                 table.kind
                 if binary
-                else f"{table.kind}: binarise the augmented table with {count} scores (moses-"
-                "feature binarise), and give --binary-path, too",
+                else f"{table.kind}: binarise the augmented table with {count} scores, and give "
+                "--binary-path, too",
             )
         if table.name not in self.weights:
             raise self.error(table.line_number, f"weights for {table.name}", "none in [weight]")
@@ -283,7 +284,7 @@ class MosesIni:
             raise self.error(
                 line_number,
                 "a moses.ini with [feature] and [weight]",
-                f"[{section}] of the old format: convert it with moses-feature system convert",
+                f"[{section}] of the old format: Moses' convert-moses-ini-to-v2.perl converts it",
             )
 
     def _add_feature(self, text: str, line_number: int) -> None:

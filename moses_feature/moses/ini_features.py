@@ -28,7 +28,6 @@ SINGLE_SCORES = frozenset(
         "KENLM",
         "NeuralLM",
         "PhrasePenalty",
-        "SentenceNetwork",
         "UnknownWordPenalty",
         "WordPenalty",
     )

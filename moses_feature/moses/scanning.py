@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moses_feature.runtime.arrays import Bytes
-from moses_feature.runtime.compiled import inner
+from moses_feature.runtime.compiled import helper
 
 SPACE, TAB, NEW_LINE, CARRIAGE_RETURN, BAR = b" \t\n\r|"
 MINUS, PLUS, POINT, ZERO, NINE, SMALL_E, LARGE_E = b"-+.09eE"
@@ -11,7 +11,7 @@ MOST_EXACT = 1 << 53
 """Whole numbers up to this one are exact as doubles; `read_digits` stops counting there."""
 
 
-@inner
+@helper
 def field_end(text: Bytes, place: int, end: int) -> int:
     """Return where the field that begins at a place ends: at the next `|||`, or at `end`."""
     while place < end:
@@ -26,7 +26,7 @@ def field_end(text: Bytes, place: int, end: int) -> int:
     return end
 
 
-@inner
+@helper
 def line_end(text: Bytes, place: int) -> int:
     """Return where the line feed of a line is; the end of the text if it has none."""
     while place < len(text) and text[place] != NEW_LINE:
@@ -34,7 +34,7 @@ def line_end(text: Bytes, place: int) -> int:
     return place
 
 
-@inner
+@helper
 def stripped(text: Bytes, first: int, last: int) -> tuple[int, int]:
     """Return the begin and end of a field without spaces and tabs around it."""
     while first < last and (text[first] == SPACE or text[first] == TAB):
@@ -44,7 +44,7 @@ def stripped(text: Bytes, first: int, last: int) -> tuple[int, int]:
     return first, last
 
 
-@inner
+@helper
 def read_digits(text: Bytes, place: int, end: int, number: int) -> tuple[int, int, int]:
     """Read more digits of a number; return the number, how many they are, and where they end."""
     first = place

@@ -33,22 +33,17 @@ class Architecture:
     Attributes:
         sizes: its subclass of `PairSizes`.
         network: its `PairNetwork`, made of sizes, source words, target words and dropout.
-        scorer: scores pairs on the CPU, made of a network and a `Computation`.
         writer: generates targets, made of a model directory; see `generation.generator`.
         inference: for sentences: computes scores without torch, made of sizes, weights by name and
             whether they are normalised; see `SentenceNetwork`.
         prefixes: for sentences: what it writes, with a class method `empty`.
-        states: for sentences: what a search asks, made of what `inference` makes; see
-            `rnnsearch.tree_states.TreeStates`.
     """
 
     sizes: str
     network: str
-    scorer: str
     writer: str
     inference: str = ""
     prefixes: str = ""
-    states: str = ""
 
     def load(self, part: str) -> Any:
         """Import and return a part, by the name of its attribute."""
@@ -56,40 +51,34 @@ class Architecture:
         return getattr(import_module(f"moses_feature.{module}"), name)
 
 
-ENCODER_DECODER, FEED_FORWARD = "rnn-encoder-decoder", "feed-forward"
+ENCODER_DECODER = "rnn-encoder-decoder"
 RNNSEARCH, TRANSFORMER = "rnnsearch", "transformer"
-OF_SENTENCES = "sentences.scorer:PairScorer", "sentences.translate:writer"
+OF_SENTENCES = "sentences.translate:writer"
 
 ARCHITECTURES = {
     ENCODER_DECODER: Architecture(
         "phrases.settings:Sizes",
         "phrases.encoder_decoder:EncoderDecoder",
-        "phrases.encoder_decoder_scorer:EncoderDecoderScorer",
-        "phrases.generation.phrase_writers:encoder_decoder_writer",
-    ),
-    FEED_FORWARD: Architecture(
-        "phrases.settings:FeedForwardSizes",
-        "phrases.feed_forward:FeedForwardNetwork",
-        "phrases.feed_forward:FeedForwardScorer",
-        "phrases.generation.phrase_writers:feed_forward_writer",
+        "phrases.generation.phrase_writer:encoder_decoder_writer",
     ),
     RNNSEARCH: Architecture(
         "rnnsearch.settings:SearchSizes",
         "rnnsearch.network:RnnSearch",
-        *OF_SENTENCES,
+        OF_SENTENCES,
         "rnnsearch.inference:SearchNetwork",
         "rnnsearch.prefixes:SearchPrefixes",
-        "rnnsearch.tree_states:TreeStates",
     ),
     TRANSFORMER: Architecture(
         "transformer.settings:TransformerSizes",
         "transformer.network:Transformer",
-        *OF_SENTENCES,
+        OF_SENTENCES,
         "transformer.inference:TransformerNetwork",
         "transformer.inference:TransformerPrefixes",
-        "transformer.tree_states:TransformerTreeStates",
     ),
 }
+
+
+SENTENCE_ARCHITECTURES = [name for name, parts in ARCHITECTURES.items() if parts.inference]
 
 
 def architecture_with(sizes: PairSizes) -> str:

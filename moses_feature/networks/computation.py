@@ -111,8 +111,6 @@ def _on_tensors(kernel: Callable[..., None]) -> Callable[..., None]:
 encoder_gates = _on_tensors(kernels.encoder_gates)
 encoder_state = _on_tensors(kernels.encoder_state)
 decoder_state = _on_tensors(kernels.decoder_state)
-leaky_state = _on_tensors(kernels.leaky_state)
-lstm_state = _on_tensors(kernels.lstm_state)
 maxout = _on_tensors(kernels.maxout)
 tanh_in_place = _on_tensors(kernels.tanh_in_place)
 add_exps = _on_tensors(kernels.add_exps)

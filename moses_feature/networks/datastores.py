@@ -22,9 +22,8 @@ from typing import Protocol
 import numpy as np
 
 from moses_feature.networks.kernels import exp, sum_of
-from moses_feature.networks.products import Matrix
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
-from moses_feature.runtime.compiled import exact
+from moses_feature.runtime.compiled import compiled
 
 F = np.float32
 LEAST = F(4e-4)
@@ -44,7 +43,6 @@ class Datastore:
         self.states = states
         self.words = words
         self.temperature = F(temperature)
-        self.matrix = Matrix(np.ascontiguousarray(states.T))
         self.squares = squares(states)
 
 
@@ -88,7 +86,7 @@ class Datastores:
                 continue
             rows = np.flatnonzero(self.source == source)
             some = features[rows]
-            shares, own = datastore.matrix.product(some), np.empty(len(rows), dtype=np.float32)
+            shares, own = some @ datastore.states.T, np.empty(len(rows), dtype=np.float32)
             of_states = datastore.states, datastore.squares, datastore.temperature
             weigh(some, shares, *of_states, own)
             yield source, rows, datastore, shares, own
@@ -117,7 +115,7 @@ class WithMemory:
         return Datastores(self.memory.datastores(sentences), np.arange(len(sentences)))
 
 
-@exact
+@compiled(floats="contracted")
 def squares(x: Floats32) -> Floats32:
     """Return the sums (n,) of the squares of rows (n, D)."""
     found = np.empty(len(x), dtype=np.float32)
@@ -126,7 +124,7 @@ def squares(x: Floats32) -> Floats32:
     return found
 
 
-@exact
+@compiled(floats="contracted")
 def weigh(
     features: Floats32,
     products: Floats32,
@@ -167,14 +165,14 @@ def weigh(
         own[row] = least / (temperature + least)
 
 
-@exact
+@compiled(floats="contracted")
 def mixed(log_prob: float, log_own: float, share: float) -> float:
     """Return log p, given that of the network, the log of its share, and the datastore's part."""
     log_prob += log_own
     return np.log(np.exp(log_prob) + share) if share > 0.0 else log_prob
 
 
-@exact
+@compiled(floats="contracted")
 def add_shares(
     shares: Floats32,
     words: Integers,
@@ -193,7 +191,7 @@ def add_shares(
             sums[word] = 0.0
 
 
-@exact
+@compiled(floats="contracted")
 def add_shares_at(
     shares: Floats32,
     words: Integers,

@@ -19,7 +19,7 @@ from torch.autograd import Function
 from moses_feature.networks.computation import array_of, in_threads
 from moses_feature.networks.short_floats import shortened, widened
 from moses_feature.runtime.arrays import Floats32
-from moses_feature.runtime.compiled import exact
+from moses_feature.runtime.compiled import compiled
 
 F, U = np.float32, np.uint32
 _GOLDEN, _SECOND, _THIRD = U(0x9E3779B9), U(0x21F0AAAD), U(0x735A2D97)
@@ -27,7 +27,7 @@ FEWEST = 1 << 16
 """Components of a thread."""
 
 
-@exact
+@compiled(floats="contracted")
 def drawn(place: int, first: np.uint32, second: np.uint32) -> np.uint32:
     """Return 32 random bits, a hash of a place and two seeds."""
     bits = U(U(place) * _GOLDEN + first)
@@ -36,7 +36,7 @@ def drawn(place: int, first: np.uint32, second: np.uint32) -> np.uint32:
     return U(bits ^ (bits >> U(15)))
 
 
-@exact
+@compiled(floats="contracted")
 def drop(
     values: Floats32,
     before: int,
@@ -59,7 +59,7 @@ def drop(
         found[k] = F(values[k] * scale) if kept else F(0.0)
 
 
-@exact
+@compiled(floats="contracted")
 def drop_short(
     values: NDArray[np.int16],
     before: int,

@@ -34,7 +34,7 @@ CHECKPOINT = "checkpoint.safetensors"
 MEMORY = "memory.safetensors"
 """The text that a sentence network remembers, if it has a memory."""
 FOLDS = "folds.json"
-"""The file that marks a directory of cross-fitted networks."""
+"""The file that marks a directory of cross-fitted networks of version 0.2."""
 CONFIG = "config.json"
 CTRANSLATE2_WEIGHTS = "model.bin"
 
@@ -181,17 +181,17 @@ def has_memory(directory: Path) -> bool:
     return os.path.lexists(directory / MEMORY)
 
 
-def is_cross_fitted(directory: Path) -> bool:
-    """Return whether a directory holds cross-fitted networks, each in a directory of its own."""
-    return (directory / FOLDS).is_file()
-
-
 def architecture_of(directory: Path) -> str:
     """Return the architecture that a model directory names.
 
     Raises:
         MosesFeatureError: it is no model directory, or of a newer version of this program.
     """
+    if (directory / FOLDS).is_file():
+        raise MosesFeatureError(
+            f"{directory}: expected one network, found one for each fold, as version 0.2 trained "
+            "them: name one of them, such as fold-1 in it"
+        )
     _check_file(directory, CONFIG)
     return str(_read_config(directory / CONFIG).get("architecture"))
 

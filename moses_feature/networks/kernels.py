@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from moses_feature.networks.short_floats import widened
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
-from moses_feature.runtime.compiled import compiler, exact
+from moses_feature.runtime.compiled import compiled
 
 F = np.float32
 _LOWEST, _HIGHEST = F(-87.0), F(88.0)
@@ -31,16 +31,15 @@ _LEAST = np.int32(-(2**31))
 _RUN = 128  # logits that are processed together
 
 # Reordering is allowed only in sums.
-_summing = compiler(nogil=True, fastmath={"contract", "reassoc", "nsz"})
 
 
-@exact
+@compiled(floats="contracted")
 def exp(x: np.float32) -> np.float32:
     """Return e**x, x clipped to [-87, 88]."""
     return _exp_of_low(min(x, _HIGHEST))
 
 
-@exact
+@compiled(floats="contracted")
 def _exp_of_low(x: np.float32) -> np.float32:
     """Return e**x for x up to 88, clipped to -87."""
     x = max(x, _LOWEST)
@@ -51,19 +50,19 @@ def _exp_of_low(x: np.float32) -> np.float32:
     return np.int32(y.view(np.int32) + exponent).view(F)
 
 
-@exact
+@compiled(floats="contracted")
 def sigmoid(x: np.float32) -> np.float32:
     """Return 1 / (1 + e**-x)."""
     return _ONE / (_ONE + exp(-x))
 
 
-@exact
+@compiled(floats="contracted")
 def tanh(x: np.float32) -> np.float32:
     """Return the hyperbolic tangent."""
     return _ONE - _TWO / (_ONE + exp(_TWO * x))
 
 
-@exact
+@compiled(floats="contracted")
 def softmax(x: Floats32) -> None:
     """Turn energies (n,), one at least, into probabilities."""
     highest = x.max()
@@ -75,7 +74,7 @@ def softmax(x: Floats32) -> None:
         x[place] /= total
 
 
-@exact
+@compiled(floats="contracted")
 def encoder_gates(
     gates: Floats32, inputs: Floats32, word: Integers, state: Floats32, reset: Floats32
 ) -> None:
@@ -98,7 +97,7 @@ def encoder_gates(
             to_reset[k] = h[k] * sigmoid(r[k] + of_word[hidden + k])
 
 
-@exact
+@compiled(floats="contracted")
 def encoder_state(
     gates: Floats32, candidate: Floats32, inputs: Floats32, word: Integers, state: Floats32
 ) -> None:
@@ -119,7 +118,7 @@ def encoder_state(
             h[k] = new + z[k] * (h[k] - new)
 
 
-@exact
+@compiled(floats="contracted")
 def decoder_state(
     recurrent: Floats32,
     inputs: Floats32,
@@ -150,68 +149,7 @@ def decoder_state(
             h[k] = new + z * (h[k] - new)
 
 
-@exact
-def leaky_state(
-    products: Floats32,
-    inputs: Floats32,
-    word: Integers,
-    summaries: Floats32,
-    source: Integers,
-    rate: Floats32,
-    state: Floats32,
-) -> None:
-    """Turn the state of leaky or tanh units into the state after the word.
-
-    Args:
-        products: (K, H) U h.
-        inputs: (V, H) the words' products.
-        word: (K,) the word.
-        summaries: (n, H) C c.
-        source: (K,) the source phrase.
-        rate: (H,) the share of the new value that each unit adopts.
-        state: (K, H) h.
-    """
-    for row in range(len(state)):
-        own, h = products[row], state[row]
-        of_word, of_source = inputs[word[row]], summaries[source[row]]
-        for k in range(len(h)):
-            h[k] += rate[k] * (tanh(own[k] + of_word[k] + of_source[k]) - h[k])
-
-
-@exact
-def lstm_state(
-    products: Floats32,
-    inputs: Floats32,
-    word: Integers,
-    summaries: Floats32,
-    source: Integers,
-    state: Floats32,
-) -> None:
-    """Turn the state of LSTM units into the state after the word.
-
-    Args:
-        products: (K, 4 H) products of h: input gate, forget gate, output gate, new content.
-        inputs: (V, 4 H) the words' products.
-        word: (K,) the word.
-        summaries: (n, 4 H) products of c.
-        source: (K,) the source phrase.
-        state: (K, 2 H) h, then the memory cells.
-    """
-    hidden = state.shape[1] // 2
-    for row in range(len(state)):
-        own, h, memory = products[row], state[row, :hidden], state[row, hidden:]
-        of_word, of_source = inputs[word[row]], summaries[source[row]]
-        for k in range(hidden):
-            take = sigmoid(own[k] + of_word[k] + of_source[k])
-            keep = sigmoid(own[hidden + k] + of_word[hidden + k] + of_source[hidden + k])
-            out = 2 * hidden + k
-            show = sigmoid(own[out] + of_word[out] + of_source[out])
-            last = 3 * hidden + k
-            memory[k] = keep * memory[k] + take * tanh(own[last] + of_word[last] + of_source[last])
-            h[k] = show * tanh(memory[k])
-
-
-@exact
+@compiled(floats="contracted")
 def maxout(
     pieces: Floats32,
     inputs: Floats32,
@@ -239,7 +177,7 @@ def maxout(
             unit[k] = left if left > right else right
 
 
-@exact
+@compiled(floats="contracted")
 def tanh_in_place(x: Floats32) -> None:
     """Replace x (K, H) by its hyperbolic tangent."""
     for row in range(len(x)):
@@ -248,7 +186,7 @@ def tanh_in_place(x: Floats32) -> None:
             own[k] = tanh(own[k])
 
 
-@exact
+@compiled(floats="contracted")
 def add_exps(logits: Floats32, bias: Floats32, top: Floats32, total: Floats32) -> None:
     """Add the exponentials of some words' logits to a running sum.
 
@@ -264,7 +202,7 @@ def add_exps(logits: Floats32, bias: Floats32, top: Floats32, total: Floats32) -
         total[row] += sum_of_exps(own, top[row])
 
 
-@exact
+@compiled(floats="contracted")
 def _add(bias: Floats32, logits: Floats32) -> np.float32:
     """Add a bias in place; return the largest sum."""
     largest = _LEAST
@@ -275,7 +213,7 @@ def _add(bias: Floats32, logits: Floats32) -> np.float32:
     return np.int32(ordered(largest)).view(F)
 
 
-@exact
+@compiled(floats="contracted")
 def add_exps_of_most(
     logits: NDArray[np.int16],
     bias: Floats32,
@@ -309,7 +247,7 @@ def add_exps_of_most(
         total[row] += sum_of_exps(own, top[row])
 
 
-@exact
+@compiled(floats="contracted")
 def _widen(short: NDArray[np.int16], bias: Floats32, logits: Floats32) -> np.float32:
     """Write the sums of short logits and a bias; return the largest one."""
     largest = _LEAST
@@ -320,14 +258,14 @@ def _widen(short: NDArray[np.int16], bias: Floats32, logits: Floats32) -> np.flo
     return np.int32(ordered(largest)).view(F)
 
 
-@exact
+@compiled(floats="contracted")
 def _raise_top(top: Floats32, total: Floats32, row: int, highest: np.float32) -> None:
     if highest > top[row]:
         total[row] *= exp(top[row] - highest)
         top[row] = highest
 
 
-@exact
+@compiled(floats="contracted")
 def sum_of_exps(x: Floats32, shift: np.float32) -> np.float32:
     """Return the sum of exp(x - shift), where shift >= x; x is overwritten."""
     for k in range(len(x)):
@@ -335,7 +273,7 @@ def sum_of_exps(x: Floats32, shift: np.float32) -> np.float32:
     return sum_of(x)
 
 
-@exact
+@compiled(floats="contracted")
 def sum_of(x: Floats32) -> np.float32:
     """Return the sum of x, which is overwritten.
 
@@ -354,7 +292,7 @@ def sum_of(x: Floats32) -> np.float32:
     return total
 
 
-@exact
+@compiled(floats="contracted")
 def best_words(log_probs: Floats, first: int, best: Floats, best_word: Integers) -> None:
     """Find the likeliest words from one on.
 
@@ -370,7 +308,7 @@ def best_words(log_probs: Floats, first: int, best: Floats, best_word: Integers)
         _keep_best(log_probs[row, first:], first, best[row], best_word[row])
 
 
-@exact
+@compiled(floats="contracted")
 def _keep_best(logits: NDArray[Any], first: int, best: NDArray[Any], best_word: Integers) -> None:
     """Insert large logits among the best ones, largest first."""
     for k in range(len(logits)):
@@ -382,7 +320,7 @@ def _keep_best(logits: NDArray[Any], first: int, best: NDArray[Any], best_word: 
             best[place], best_word[place] = logits[k], first + k
 
 
-@exact
+@compiled(floats="contracted")
 def ordered(bits: np.int32) -> np.int32:
     """Map the bits of a float to an integer of the same order, and back.
 
@@ -391,7 +329,7 @@ def ordered(bits: np.int32) -> np.int32:
     return np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
 
 
-@_summing
+@compiled(floats="reordered")
 def logits_at(
     features: Floats32,
     words: Floats32,

@@ -1,12 +1,11 @@
 """Recurrences over whole phrases, with their gradients.
 
-Gated units (GRU) have a reset gate. Units without one are tanh and leaky units (with its own rate,
-each moves a part of the way to its new value; Bengio, Boulanger-Lewandowski and Pascanu 2013) and
-LSTM (Hochreiter and Schmidhuber 1997, with forget gates, without peepholes).
+Gated units (GRU) have a reset gate. Units without one are tanh units and LSTM (Hochreiter and
+Schmidhuber 1997, with forget gates, without peepholes).
 
 Automatic differentiation would compute and add the gradients of the recurrent matrices word by
-word; here one product does it for all words of a batch. Products are computed in the type of the
-inputs, all else at least in float32.
+word; for gated units one product does it for all words of a batch. Products are computed in the
+type of the inputs, all else at least in float32.
 
 Axes: T words, time first, B phrase pairs, H hidden units, K products of a unit, W numbers of a
 state.
@@ -14,144 +13,37 @@ state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.nn import functional
 
 
-def unit_states(
-    inputs: Tensor, start: Tensor, summary: Tensor, weight: Tensor, rate: Tensor | None = None
-) -> Tensor:
-    """Return the states (T, B, W) after each word, the hidden units first.
+def unit_states(inputs: Tensor, start: Tensor, summary: Tensor, weight: Tensor) -> Tensor:
+    """Return the states (T, B, W) of units without a reset gate after each word.
 
     Args:
-        inputs: (T, B, K H) products of the words, with the biases: K = 1, or 4 of LSTM (input
-            gate, forget gate, output gate, new content).
+        inputs: (T, B, K H) products of the words, with the biases: K = 1 of tanh units, 4 of LSTM
+            (input gate, forget gate, output gate, new content).
         start: (B, W) the state before the first word; LSTM has H memory cells behind the units.
         summary: (B, K H) added to the products of each word.
         weight: (K H, H) the matrix by which the units before each word are multiplied.
-        rate: (H,) the share of the new value that a unit adopts, in (0, 1]; None for LSTM.
     """
-    states: Tensor = _UnitStates.apply(inputs, start, summary, weight, rate)  # type: ignore[no-untyped-call]
-    return states
-
-
-class Cell(Protocol):
-    """The element-wise part of a unit's step; in place, for B rows."""
-
-    def forward(self, products: Tensor, before: Tensor, after: Tensor) -> None:
-        """Write the state after a word; the activations replace the products.
-
-        Args:
-            products: (B, K H).
-            before: (B, W) the state before the word.
-            after: (B, W).
-        """
-
-    def backward(
-        self, activations: Tensor, states: Tensor, d_after: Tensor, d_products: Tensor
-    ) -> Tensor:
-        """Write the gradient of the products; return the gradient of the state before (B, W).
-
-        The returned gradient does not include the part that flows through the products.
-
-        Args:
-            activations: (B, K H) as left by `forward`.
-            states: (2, B, W) before the word and after it.
-            d_after: (B, W) the gradient of the state after it.
-            d_products: (B, K H).
-        """
-
-
-@dataclass(frozen=True)
-class Leaky:
-    """Units that move a part of the way to tanh of their product; all of it at rate 1."""
-
-    rate: Tensor
-
-    def forward(self, products: Tensor, before: Tensor, after: Tensor) -> None:
-        """See `Cell`."""
-        torch.lerp(before, products.tanh_(), self.rate, out=after)
-
-    def backward(
-        self, activations: Tensor, states: Tensor, d_after: Tensor, d_products: Tensor
-    ) -> Tensor:
-        """See `Cell`."""
-        del states
-        torch.mul(d_after * self.rate, 1 - activations.square(), out=d_products)
-        return d_after * (1 - self.rate)
-
-
-class Lstm:
-    """Units that read memory cells through an output gate; input and forget gates change these."""
-
-    def forward(self, products: Tensor, before: Tensor, after: Tensor) -> None:
-        """See `Cell`."""
-        hidden = before.shape[1] // 2
-        products[:, : 3 * hidden].sigmoid_()
-        products[:, 3 * hidden :].tanh_()
-        take, keep, show, new = torch.split(products, hidden, 1)
-        memory = after[:, hidden:]
-        torch.mul(keep, before[:, hidden:], out=memory).addcmul_(take, new)
-        torch.mul(show, torch.tanh(memory), out=after[:, :hidden])
-
-    def backward(
-        self, activations: Tensor, states: Tensor, d_after: Tensor, d_products: Tensor
-    ) -> Tensor:
-        """See `Cell`."""
-        hidden = d_after.shape[1] // 2
-        take, keep, show, new = torch.split(activations, hidden, 1)
-        d_take, d_keep, d_show, d_new = torch.split(d_products, hidden, 1)
-        d_units, shown = d_after[:, :hidden], torch.tanh(states[1, :, hidden:])
-        d_memory = d_after[:, hidden:] + d_units * show * (1 - shown.square())
-        torch.mul(d_units * shown, show * (1 - show), out=d_show)
-        torch.mul(d_memory * new, take * (1 - take), out=d_take)
-        torch.mul(d_memory * states[0, :, hidden:], keep * (1 - keep), out=d_keep)
-        torch.mul(d_memory * take, 1 - new.square(), out=d_new)
-        return torch.cat([torch.zeros_like(d_units), d_memory * keep], 1)
-
-
-class _UnitStates(Function):
-    @staticmethod
-    def forward(
-        ctx: Any,
-        inputs: Tensor,
-        start: Tensor,
-        summary: Tensor,
-        weight: Tensor,
-        rate: Tensor | None,
-    ) -> Tensor:
-        hidden, wide = weight.shape[1], torch.promote_types(inputs.dtype, torch.float32)
-        cell: Cell = Lstm() if rate is None else Leaky(rate.to(wide))
-        with torch.autocast(inputs.device.type, enabled=False):
-            recurrent = Products(weight, inputs.dtype, wide)
-            products = inputs.to(wide, copy=True)
-            states = products.new_empty(len(inputs) + 1, *start.shape)
-            states[0] = start
-            for t in range(len(inputs)):
-                products[t].add_(recurrent.forward(states[t, :, :hidden])).add_(summary)
-                cell.forward(products[t], states[t], states[t + 1])
-        ctx.save_for_backward(products, states)
-        ctx.cell, ctx.recurrent, ctx.hidden = cell, recurrent, hidden
-        ctx.types = inputs.dtype, start.dtype, summary.dtype
-        return states[1:]
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        activations, states = ctx.saved_tensors
-        d_products = torch.empty_like(activations)
-        d_next = torch.zeros_like(states[0])
-        for t in reversed(range(len(activations))):
-            d_after = d_next + gradients[0][t]
-            d_next = ctx.cell.backward(activations[t], states[t : t + 2], d_after, d_products[t])
-            d_next[:, : ctx.hidden] += ctx.recurrent.backward(d_products[t])
-        d_weight = ctx.recurrent.of_weight(d_products, states[:-1, :, : ctx.hidden])
-        inputs_type, start_type, summary_type = ctx.types
-        d_summary = d_products.sum(0).to(summary_type)
-        return d_products.to(inputs_type), d_next.to(start_type), d_summary, d_weight, None
+    hidden, states = weight.shape[1], []
+    units, memory = start[:, :hidden], start[:, hidden:]
+    for of_word in inputs:
+        products = of_word + functional.linear(units, weight) + summary
+        products = products.to(torch.promote_types(products.dtype, torch.float32))
+        if memory.shape[1] == 0:
+            units = torch.tanh(products)
+        else:
+            take, keep, show, new = torch.split(products, hidden, 1)
+            memory = torch.sigmoid(keep) * memory + torch.sigmoid(take) * torch.tanh(new)
+            units = torch.sigmoid(show) * torch.tanh(memory)
+        states.append(torch.cat([units, memory], 1))
+    return torch.stack(states)
 
 
 def encoder_states(inputs: Tensor, gates: Tensor, candidate: Tensor) -> Tensor:

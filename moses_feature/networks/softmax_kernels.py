@@ -13,28 +13,28 @@ from numpy.typing import NDArray
 from moses_feature.networks.kernels import exp, ordered, sum_of_exps
 from moses_feature.networks.short_floats import shortened, widened
 from moses_feature.runtime.arrays import Floats32, Integers
-from moses_feature.runtime.compiled import exact
+from moses_feature.runtime.compiled import compiled
 
 F = np.float32
 Bits = NDArray[np.int16]
 _LEAST = np.int32(-(2**31))
 
 
-@exact
+@compiled(floats="contracted")
 def widen(bits: Bits, own: Floats32) -> None:
     """Write the numbers (V,) that bits are."""
     for k in range(len(own)):
         own[k] = widened(bits[k])
 
 
-@exact
+@compiled(floats="contracted")
 def shorten(own: Floats32, bits: Bits) -> None:
     """Write the bits of the nearest bfloat16 numbers (V,)."""
     for k in range(len(own)):
         bits[k] = shortened(own[k])
 
 
-@exact
+@compiled(floats="contracted")
 def _log_norm(own: Floats32) -> np.float32:
     """Return log Z of logits (V,), which are overwritten."""
     largest = _LEAST
@@ -44,7 +44,7 @@ def _log_norm(own: Floats32) -> np.float32:
     return F(top + np.log(sum_of_exps(own, top)))
 
 
-@exact
+@compiled(floats="contracted")
 def log_norms(logits: Floats32, found: Floats32) -> None:
     """Write log Z (N,) of logits (N, V)."""
     own = np.empty(logits.shape[1], dtype=np.float32)
@@ -53,7 +53,7 @@ def log_norms(logits: Floats32, found: Floats32) -> None:
         found[row] = _log_norm(own)
 
 
-@exact
+@compiled(floats="contracted")
 def short_log_norms(logits: Bits, found: Floats32) -> None:
     """Write log Z (N,) of logits (N, V) in bfloat16."""
     own = np.empty(logits.shape[1], dtype=np.float32)
@@ -62,7 +62,7 @@ def short_log_norms(logits: Bits, found: Floats32) -> None:
         found[row] = _log_norm(own)
 
 
-@exact
+@compiled(floats="contracted")
 def _row_to_gradient(own: Floats32, word: int, terms: Floats32, summed: Floats32) -> None:
     """Turn a row of logits (V,) into its gradient; see `to_gradient`."""
     log_norm, of_all, constant, of_word = terms
@@ -73,7 +73,7 @@ def _row_to_gradient(own: Floats32, word: int, terms: Floats32, summed: Floats32
         summed[k] += own[k]
 
 
-@exact
+@compiled(floats="contracted")
 def to_gradient(logits: Floats32, words: Integers, terms: Floats32, summed: Floats32) -> None:
     """Turn logits (N, V) into their gradient: of_all p + constant, and of_word at a word.
 
@@ -87,7 +87,7 @@ def to_gradient(logits: Floats32, words: Integers, terms: Floats32, summed: Floa
         _row_to_gradient(logits[row], words[row], terms[row], summed)
 
 
-@exact
+@compiled(floats="contracted")
 def short_to_gradient(logits: Bits, words: Integers, terms: Floats32, summed: Floats32) -> None:
     """Turn logits in bfloat16 into their gradient; see `to_gradient`."""
     own = np.empty(logits.shape[1], dtype=np.float32)

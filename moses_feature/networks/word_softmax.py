@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from moses_feature.networks.datastores import Datastores
 from moses_feature.networks.kernels import add_exps, logits_at
-from moses_feature.networks.products import Matrix
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 
 NO_LOGIT = -1e30
+ROWS, WORDS = 512, 1024
+"""Rows and words whose logits are computed together and stay in the cache of a core."""
+
+
+def log_sums(
+    features: Floats32, output: Floats32, bias: Floats32, all_logits: Floats | None = None
+) -> Floats:
+    """Return the logarithms of the sums of exp(logit) over all words (N,).
+
+    Args:
+        features: (N, S).
+        output: (V, S).
+        bias: (V,).
+        all_logits: (N, V), receives the logits.
+    """
+    top, total = np.full(len(features), NO_LOGIT, np.float32), np.zeros(len(features), np.float32)
+    for row in range(0, len(features), ROWS):
+        rows = slice(row, row + ROWS)
+        for word in range(0, len(output), WORDS):
+            words = slice(word, word + WORDS)
+            logits = features[rows] @ output[words].T
+            if all_logits is not None:
+                all_logits[rows, words] = logits + bias[words]
+            add_exps(logits, bias[words], top[rows], total[rows])
+    sums: Floats = np.log(total.astype(np.float64)) + top
+    return sums
 
 
 class WordSoftmax:
@@ -31,15 +54,7 @@ class WordSoftmax:
         self.units = weight.shape[1]
         self._weight = np.ascontiguousarray(weight)
         self._bias = bias
-        self._matrix = Matrix(weight.T)
         self._normalised = normalised
-
-    @cached_property
-    def out_of_context(self) -> Floats:
-        """Log p (V,) of all words after features of zeros: how frequent they are, about."""
-        nothing = np.zeros((1, self.units), dtype=np.float32)
-        log_probs: Floats = self.all(nothing)[0]
-        return log_probs
 
     def at(
         self,
@@ -53,7 +68,7 @@ class WordSoftmax:
         logits_at(features, self._weight, self._bias, row, word, logits)
         log_probs: Floats = logits.astype(np.float64)
         if self._normalised:
-            log_probs -= self._log_sums(features)[row]
+            log_probs -= log_sums(features, self._weight, self._bias)[row]
         if datastores is not None:
             datastores.mix_at(features, row, word, log_probs)
         return log_probs
@@ -61,21 +76,7 @@ class WordSoftmax:
     def all(self, features: Floats32, datastores: Datastores | None = None) -> Floats:
         """Return log p (N, V) of all words after features (N, S), always normalised."""
         log_probs = np.empty((len(features), len(self._weight)))
-        log_probs -= self._log_sums(features, log_probs)[:, None]
+        log_probs -= log_sums(features, self._weight, self._bias, log_probs)[:, None]
         if datastores is not None:
             datastores.mix_all(features, log_probs)
         return log_probs
-
-    def _log_sums(self, features: Floats32, all_logits: Floats | None = None) -> Floats:
-        """Return the logarithms of the sums of exp(logit) over all words (N,).
-
-        The logits are written to `all_logits` (N, V), if it is given.
-        """
-        rows = len(features)
-        top, total = np.full(rows, NO_LOGIT, dtype=np.float32), np.zeros(rows, dtype=np.float32)
-        for logits, columns in self._matrix.products(features):
-            if all_logits is not None:
-                all_logits[:, columns] = logits + self._bias[columns]
-            add_exps(logits, self._bias[columns], top, total)
-        sums: Floats = np.log(total.astype(np.float64)) + top.astype(np.float64)
-        return sums

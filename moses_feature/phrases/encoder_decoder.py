@@ -8,6 +8,8 @@ and r the update and reset gates, c the summary of the source phrase; a prime ma
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -20,8 +22,16 @@ from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_sample import WordSample
 from moses_feature.phrases.settings import Sizes
 
-SLOW_SHARE = {"tanh": 0.0, "leaky-25": 0.25, "leaky-50": 0.5}
-"""The share of slow leaky units; shares and rates are from the authors' slides."""
+
+class Summarised(NamedTuple):
+    """What the decoder takes from B source phrases.
+
+    start: (B, W) h'_0; state: (B, K H) C_z c, C_r c, C c; maxout: (B, 2 S) O_c c.
+    """
+
+    start: Tensor
+    state: Tensor
+    maxout: Tensor
 
 
 class EncoderDecoder(PairNetwork):
@@ -56,11 +66,6 @@ class EncoderDecoder(PairNetwork):
         self.decoder_input = nn.Linear(embedding, products)  # W'_z, W'_r, W' and the biases
         self.decoder_state = nn.Linear(hidden, products, bias=False)  # U'_z, U'_r, U'
         self.decoder_summary = nn.Linear(hidden, products, bias=False)  # C_z, C_r, C
-        self.encoder_rate: Tensor
-        self.decoder_rate: Tensor
-        if products == hidden:
-            self.register_buffer("encoder_rate", torch.ones(hidden))
-            self.register_buffer("decoder_rate", torch.ones(hidden))
         self.maxout_state = nn.Linear(hidden, 2 * maxout)  # O_h and the bias
         self.maxout_input = nn.Linear(embedding, 2 * maxout, bias=False)  # O_y
         self.maxout_summary = nn.Linear(hidden, 2 * maxout, bias=False)  # O_c
@@ -72,7 +77,7 @@ class EncoderDecoder(PairNetwork):
 
         Weights are Gaussian with standard deviation 0.01; a recurrent matrix is the left singular
         vectors of a Gaussian matrix. LSTM forget gates begin open (bias 1; Jozefowicz, Zaremba and
-        Sutskever 2015). The rates of slow leaky units are drawn from (0.02, 0.2), all others are 1.
+        Sutskever 2015).
         """
         unit, hidden = self.sizes.unit, self.sizes.hidden
         if unit == "gru":
@@ -84,9 +89,6 @@ class EncoderDecoder(PairNetwork):
             if unit == "lstm":
                 for layer in (self.encoder_input, self.decoder_input):
                     layer.bias[hidden : 2 * hidden] = 1
-            for rate in self.rates:
-                slow = rate[: round(SLOW_SHARE[unit] * hidden)]
-                slow.uniform_(0.02, 0.2, generator=generator)
 
     def encode(self, source: Tensor, lengths: Tensor) -> Tensor:
         """Return the summaries c (B, H) of source phrases.
@@ -104,38 +106,34 @@ class EncoderDecoder(PairNetwork):
             start = inputs.new_zeros(len(source), self.sizes.state, dtype=torch.float32)
             nothing = inputs.new_zeros(inputs.shape[1:])
             weight = self.encoder_state.weight
-            states = unit_states(inputs, start, nothing, weight, *self.rates[:1])
+            states = unit_states(inputs, start, nothing, weight)
         rows = torch.arange(len(source), device=source.device)
         return torch.tanh(self.summary(states[lengths, rows, : self.sizes.hidden]))
 
-    def features(self, summary: Tensor, previous: Tensor) -> Tensor:
-        """Return G_r s (M + 1, B, R) for every target position.
-
-        Args:
-            summary: (B, H).
-            previous: (M + 1, B) ids of the words before each position, END first.
-        """
-        embedded = self.dropout(self.target_embedding(previous))  # (M + 1, B, E)
-        given = (
-            self.decoder_input(embedded),  # (M + 1, B, K H)
+    def summarised(self, summary: Tensor) -> Summarised:
+        """Return what the decoder takes from the summaries (B, H) of source phrases."""
+        return Summarised(
             torch.tanh(self.decoder_start(summary)),
             self.decoder_summary(summary),
-            self.decoder_state.weight,
+            self.maxout_summary(summary),
         )
-        if self.sizes.unit == "gru":
-            states = decoder_states(*given)
-        else:
-            states = unit_states(*given, *self.rates[1:])[:, :, : self.sizes.hidden]
-        pieces = self.maxout_state(states) + self.maxout_input(embedded)
-        pieces = pieces + self.maxout_summary(summary)  # (M + 1, B, 2 S)
-        maxout = torch.unflatten(pieces, 2, (-1, 2)).amax(3)  # (M + 1, B, S)
-        features: Tensor = self.output_rank(self.dropout(maxout))
-        return features
 
-    @property
-    def rates(self) -> tuple[Tensor, ...]:
-        """The share (H,) of the new value that tanh and leaky units adopt, of both recurrences."""
-        return (self.encoder_rate, self.decoder_rate) if self.sizes.products == 1 else ()
+    def decode(self, given: Summarised, previous: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the states (M, B, W) after words, and G_r s (M, B, R) of the next ones.
+
+        Args:
+            given: `start` is the state before the first of these words.
+            previous: (M, B) ids of the words before each position, END first.
+        """
+        embedded = self.dropout(self.target_embedding(previous))  # (M, B, E)
+        recur = decoder_states if self.sizes.unit == "gru" else unit_states
+        states = recur(
+            self.decoder_input(embedded), given.start, given.state, self.decoder_state.weight
+        )
+        pre_maxout = self.maxout_state(states[:, :, : self.sizes.hidden])
+        pre_maxout = pre_maxout + self.maxout_input(embedded) + given.maxout  # (M, B, 2 S)
+        maxout = torch.unflatten(pre_maxout, 2, (-1, 2)).amax(3)  # (M, B, S)
+        return states, self.output_rank(self.dropout(maxout))
 
     def forward(
         self,
@@ -162,5 +160,6 @@ class EncoderDecoder(PairNetwork):
         previous = functional.pad(target[:, :-1], (1, 0), value=END)
         position = torch.arange(target.shape[1], device=target.device)
         real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
-        features = self.features(summary, previous.t()).transpose(0, 1)[real]  # (words, R)
+        _, states = self.decode(self.summarised(summary), previous.t())
+        features = states.transpose(0, 1)[real]  # (words, R)
         return word_terms(features, self.output_words, target[real], sample)

@@ -1,4 +1,4 @@
-"""Score phrase pairs with an encoder-decoder.
+"""Score phrase pairs with an encoder-decoder of gated units on the CPU.
 
 Each distinct prefix of the source phrases is encoded once, and each distinct (source phrase,
 target prefix) decoded once, level by level of their prefix trees (`packing.py`), in blocks of a
@@ -19,9 +19,9 @@ from torch import Tensor
 from moses_feature.networks.computation import ROWS, Computation
 from moses_feature.networks.phrases import Level, Phrases
 from moses_feature.networks.vocabulary import END
-from moses_feature.phrases.encoder_decoder import EncoderDecoder
+from moses_feature.phrases.encoder_decoder import EncoderDecoder, Summarised
 from moses_feature.phrases.packing import PackedPairs
-from moses_feature.phrases.steps import FoldedNetwork, Sources, Steps
+from moses_feature.phrases.steps import FoldedNetwork, Steps
 from moses_feature.runtime.arrays import Integers
 
 
@@ -94,11 +94,11 @@ class EncoderDecoderScorer:
             nodes = _Nodes(parent, level.word[level.grows], nodes.source[parent])
         return word_log_probs
 
-    def _encode(self, levels: Sequence[Level]) -> Sources:
+    def _encode(self, levels: Sequence[Level]) -> Summarised:
         """Encode the distinct source phrases, in the order in which they end."""
         phrases = sum(int(np.count_nonzero(~level.grows)) for level in levels)
-        last = self._arena.tensor("start", phrases, self._sizes.state)
-        states = torch.zeros(1, self._sizes.state)
+        last = self._arena.tensor("start", phrases, self._sizes.hidden)
+        states = torch.zeros(1, self._sizes.hidden)
         state_of_node = np.zeros(1, dtype=np.int64)
         done = 0
         for depth, level in enumerate(levels):
@@ -117,14 +117,14 @@ class EncoderDecoderScorer:
 
     def _states(self, depth: int, nodes: int) -> Tensor:
         """Return memory for the states of a level; those of the level before stay valid."""
-        return self._arena.tensor(f"states {depth % 2}", nodes, self._sizes.state)
+        return self._arena.tensor(f"states {depth % 2}", nodes, self._sizes.hidden)
 
-    def _summarise(self, states: Tensor) -> Sources:
-        """Turn the encoder's last states (n, W) into the `Sources` of the decoder."""
+    def _summarise(self, states: Tensor) -> Summarised:
+        """Turn the encoder's last states (n, H) into the `Summarised` of the decoder."""
         sizes = self._sizes
-        sources = Sources(
+        sources = Summarised(
             start=states,  # each block overwrites only its own rows
-            state=self._arena.tensor("state", len(states), sizes.products * sizes.hidden),
+            state=self._arena.tensor("state", len(states), 3 * sizes.hidden),
             maxout=self._arena.tensor("maxout", len(states), 2 * sizes.maxout),
         )
 
@@ -138,11 +138,11 @@ class EncoderDecoderScorer:
         return sources
 
     def _decode(
-        self, nodes: _Nodes, level: Level, states: Tensor, sources: Sources, new: Tensor
+        self, nodes: _Nodes, level: Level, states: Tensor, sources: Summarised, new: Tensor
     ) -> NDArray[np.float64]:
         """Compute the states of nodes, and the log probabilities of the edges that leave them.
 
-        `states` are those of the nodes before; the nodes' states (n, W) are written to `new`.
+        `states` are those of the nodes before; the nodes' states (n, H) are written to `new`.
         """
         log_probs = torch.empty(len(level.word))
         edge_words = torch.from_numpy(level.word)

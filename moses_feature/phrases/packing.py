@@ -13,12 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from moses_feature.networks.direction import FORWARD, Direction
-from moses_feature.networks.phrases import Hashes, Level, Phrases, prefix_levels
+from moses_feature.networks.phrases import Level, Phrases, prefix_levels
 from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
-from moses_feature.phrases.pairs import Folds, phrase_hashes
 from moses_feature.runtime.arrays import Integers
 
 Words = Sequence[bytes]
@@ -74,15 +72,13 @@ class Packed:
     """Phrase pairs ready to be scored.
 
     Attributes:
-        parts: for each network, the rows that it scores and their trees.
-        shares: (n,) the weight of each network's log probability in that of the pair.
+        pairs: their prefix trees.
         target_lengths: (n,) words that the network writes, END counted.
         unknown_source, unknown_target: (n,) words outside the shortlist on the source and target
             side of the pairs, whatever the direction of the network.
     """
 
-    parts: list[tuple[Integers, PackedPairs]]
-    shares: NDArray[np.float64]
+    pairs: PackedPairs
     target_lengths: Integers
     unknown_source: Integers
     unknown_target: Integers
@@ -90,7 +86,7 @@ class Packed:
 
 @dataclass(frozen=True)
 class Packer:
-    """Packs phrase pairs for a model of one network.
+    """Packs phrase pairs for a network.
 
     Attributes:
         source: the vocabulary of the side that the network reads.
@@ -131,49 +127,13 @@ class Packer:
 
 
 def pack_ids(source: Phrases, target: Phrases) -> Packed:
-    """Pack phrase pairs for one network, given as word ids."""
-    rows = np.arange(len(source))
+    """Pack phrase pairs, given as word ids, the target in the order in which it is written."""
     return Packed(
-        [(rows, PackedPairs.of_ids(source, target))],
-        np.ones(len(rows)),
+        PackedPairs.of_ids(source, target),
         np.diff(target.offsets) + 1,
         _unknown_words(source),
         _unknown_words(target),
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class CrossFittedPacker(Packer):
-    """Packs each pair for the network that never saw its source phrase.
-
-    A source phrase that no network saw is scored by all of them, with equal shares.
-
-    Attributes:
-        folds: the partition.
-        sources: the hashes of the source phrases of all folds, ascending.
-    """
-
-    folds: Folds
-    sources: Hashes
-
-    def pack_numbered(self, source: Phrases, target: Phrases) -> Packed:
-        """Pack phrase pairs, given as ids in the vocabularies of both sides."""
-        read, written = self.read_and_written(source, target)
-        hashes = phrase_hashes(read)
-        fold = self.folds.of(hashes)
-        new = ~self._known(hashes)
-        parts = []
-        for number in range(self.folds.count):
-            rows = np.flatnonzero((fold == number) | new)
-            parts.append((rows, PackedPairs.of_ids(read.some(rows), written.some(rows))))
-        shares = np.where(new, 1.0 / self.folds.count, 1.0)
-        unknown = _unknown_words(source), _unknown_words(target)
-        return Packed(parts, shares, np.diff(written.offsets) + 1, *unknown)
-
-    def _known(self, hashes: Hashes) -> NDArray[np.bool_]:
-        places = np.searchsorted(self.sources, hashes).clip(max=len(self.sources) - 1)
-        known: NDArray[np.bool_] = self.sources[places] == hashes
-        return known
 
 
 def _unknown_words(phrases: Phrases) -> Integers:

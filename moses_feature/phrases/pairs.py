@@ -34,8 +34,7 @@ from moses_feature.moses.phrase_table import (
 from moses_feature.moses.words import WordError, WordOptions, any_escaped
 from moses_feature.networks.phrases import Hashes, Phrases, mixed, phrase_hash
 from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
-from moses_feature.phrases.settings import MOST_FOLDS
-from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, shown
+from moses_feature.runtime.errors import FormatError, shown
 
 _WORDS, _PHRASES = 1, 2  # seeds
 
@@ -47,27 +46,6 @@ def phrase_hashes(phrases: Phrases) -> Hashes:
     numbered = phrases.ids.astype(np.uint64) + (place.astype(np.uint64) << np.uint64(32))
     sums = np.concatenate([[np.uint64(0)], np.cumsum(mixed(numbered, _WORDS), dtype=np.uint64)])
     return mixed(sums[phrases.offsets[1:]] - sums[phrases.offsets[:-1]], _PHRASES)
-
-
-@dataclass(frozen=True)
-class Folds:
-    """A random partition of all phrases into parts of about the same size.
-
-    Attributes:
-        count: the number of parts, at least 2.
-        seed: the seed of the partition.
-    """
-
-    count: int
-    seed: int
-
-    def __post_init__(self) -> None:
-        if not 2 <= self.count <= MOST_FOLDS:
-            raise UsageError(f"folds: expected 2 to {MOST_FOLDS}, found {self.count}")
-
-    def of(self, hashes: Hashes) -> NDArray[np.int64]:
-        """Return the fold, 0 to count - 1, of each phrase, given by its hash."""
-        return (mixed(hashes, self.seed) % np.uint64(self.count)).astype(np.int64)
 
 
 LARGEST_COUNT = 1e15
@@ -233,10 +211,6 @@ class PairCollection:
         """Return whether any token, in a shortlist or not, is escaped as Moses escapes it."""
         return any_escaped(self._source.words()) or any_escaped(self._target.words())
 
-    def source_hashes(self, vocabulary: Vocabulary) -> Hashes:
-        """Return the hashes of the distinct source phrases as a network sees them, ascending."""
-        return np.unique(phrase_hashes(self._source.pack(vocabulary, self.kept)))
-
     def pairs(
         self,
         source: Vocabulary,
@@ -244,8 +218,6 @@ class PairCollection:
         held_out_share: float,
         limit: int,
         seed: int,
-        folds: Folds | None = None,
-        fold: int = 0,
     ) -> PhrasePairs:
         """Number the words, and hold out a random share of the source phrases.
 
@@ -260,24 +232,14 @@ class PairCollection:
             held_out_share: the share of all source phrases to hold out.
             limit: the most source phrases that are held out.
             seed: the seed of the choice.
-            folds: a partition; its fold `fold` is neither trained on nor held out.
-            fold: the fold to leave out.
         """
         hashes = phrase_hashes(self._source.pack(source, self.kept))
-        left_out = np.zeros(len(hashes), dtype=np.bool_)
-        if folds is not None:
-            left_out = folds.of(hashes) == fold
-        order = mixed(hashes, seed + fold)  # each network holds out other phrases
-        distinct = np.unique(order[~left_out])
-        if folds is not None and (len(distinct) < 2 or not left_out.any()):
-            found = len(np.unique(hashes))
-            raise MosesFeatureError(f"{found} source phrases are too few for {folds.count} folds")
+        order = mixed(hashes, seed)
+        distinct = np.unique(order)
         wanted = min(max(1, round(held_out_share * len(distinct))), limit, len(distinct) - 1)
-        held_out = np.isin(order, distinct[:wanted]) & ~left_out
-        kept = self.kept.copy()
-        kept[self.kept] = ~left_out
+        held_out = np.isin(order, distinct[:wanted])
         return PhrasePairs(
-            self._source.pack(source, kept), self._target.pack(target, kept), held_out[~left_out]
+            self._source.pack(source, self.kept), self._target.pack(target, self.kept), held_out
         )
 
 

@@ -2,9 +2,9 @@
 
 For a network of the other direction, "source" here is the side that it reads.
 
-On the CPU each kind of network has its own scorer module, in which each thread works on its own
-block of rows: products of this size gain little from several threads. On a GPU the network's own
-`forward` scores padded batches.
+On the CPU each thread works on its own block of rows: products of this size gain little from
+several threads. On a GPU, and for units without a reset gate, the network's own `forward` scores
+padded batches.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_feature.networks.architectures import ARCHITECTURES, Dtype, architecture_with
+from moses_feature.networks.architectures import ENCODER_DECODER, Dtype, architecture_with
 from moses_feature.networks.computation import Computation
-from moses_feature.networks.pair_network import PairNetwork
 from moses_feature.networks.phrases import Phrases, phrases_of
 from moses_feature.networks.vocabulary import END
-from moses_feature.phrases.cross_fitting import CrossFittedModel
+from moses_feature.phrases.encoder_decoder import EncoderDecoder
+from moses_feature.phrases.encoder_decoder_scorer import EncoderDecoderScorer
 from moses_feature.phrases.model import PhraseModel
 from moses_feature.phrases.packing import (
-    CrossFittedPacker,
     Packed,
     PackedPairs,
     Packer,
     WordPair,
 )
 from moses_feature.runtime.arrays import Integers
+from moses_feature.runtime.errors import UsageError
 
 THREADS_PER_HELPER = 4
 GPU_HELPERS = max(1, min(4, (os.cpu_count() or 1) - 1))
@@ -62,9 +62,7 @@ class Scores:
 
 
 class Scorer:
-    """One or more networks ready to score phrase pairs on a device.
-
-    If several networks score a pair, its score is the mean of theirs.
+    """A network ready to score phrase pairs on a device.
 
     Attributes:
         packer: turns words into the networks' input.
@@ -72,20 +70,17 @@ class Scorer:
         helpers: how many packing processes can keep it busy.
 
     Args:
-        networks: the networks that the packer packs for.
+        network: the network that the packer packs for.
         packer: turns words into the networks' input.
         device: the device of the products.
         dtype: the type of the large products; all else is float32.
         threads: threads on a CPU; None for as many as PyTorch uses.
         normalised: whether log Z is subtracted.
-
-    Raises:
-        UsageError: an architecture that has no products of this type.
     """
 
     def __init__(
         self,
-        networks: Sequence[PairNetwork],
+        network: EncoderDecoder,
         packer: Packer,
         device: torch.device,
         dtype: Dtype = "float32",
@@ -98,13 +93,11 @@ class Scorer:
         computation = Computation.by(threads, dtype, normalised)
         on_cpu = -(-computation.workers // THREADS_PER_HELPER)
         self.helpers = on_cpu if device.type == "cpu" else GPU_HELPERS
-        self._networks: list[_PairScorer] = []
-        for network in networks:
-            if device.type != "cpu":
-                self._networks.append(ForwardScorer(network, device, computation))
-            else:
-                scorer = ARCHITECTURES[architecture_with(network.sizes)].load("scorer")
-                self._networks.append(scorer(network, computation))
+        self._network: _PairScorer
+        if device.type == "cpu" and network.sizes.unit == "gru":
+            self._network = EncoderDecoderScorer(network, computation)
+        else:
+            self._network = ForwardScorer(network, device, computation)
 
     def score(self, pairs: Sequence[WordPair]) -> Scores:
         """Score phrase pairs, given as source and target words.
@@ -119,15 +112,11 @@ class Scorer:
     @torch.inference_mode()
     def score_packed(self, packed: Packed) -> Scores:
         """Score phrase pairs that `packer` has packed."""
-        lengths = packed.target_lengths
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        word_log_probs = np.zeros(offsets[-1])
-        for network, (rows, pairs) in zip(self._networks, packed.parts, strict=True):
-            words = np.repeat(offsets[rows] - pairs.offsets[:-1], lengths[rows])
-            words += np.arange(len(words))
-            shares = np.repeat(packed.shares[rows], lengths[rows])
-            word_log_probs[words] += network.word_log_probs(pairs) * shares
-        log_probs = np.add.reduceat(word_log_probs, offsets[:-1]) if len(lengths) else np.zeros(0)
+        offsets = packed.pairs.offsets
+        word_log_probs = self._network.word_log_probs(packed.pairs)
+        log_probs = (
+            np.add.reduceat(word_log_probs, offsets[:-1]) if len(offsets) > 1 else np.zeros(0)
+        )
         return Scores(
             word_log_probs, offsets, log_probs, packed.unknown_source, packed.unknown_target
         )
@@ -141,7 +130,7 @@ class _PairScorer(Protocol):
 class ForwardScorer:
     """Scores phrase pairs by the network's own `forward`: for a GPU, and to check the others."""
 
-    def __init__(self, network: PairNetwork, device: torch.device, how: Computation) -> None:
+    def __init__(self, network: EncoderDecoder, device: torch.device, how: Computation) -> None:
         self._network = network.to(device).eval()
         self._device, self._how = device, how
 
@@ -177,7 +166,7 @@ class ForwardScorer:
 
 
 def scorer_of(
-    model: PhraseModel | CrossFittedModel,
+    model: PhraseModel,
     device: torch.device,
     dtype: Dtype = "float32",
     threads: int | None = None,
@@ -187,24 +176,25 @@ def scorer_of(
     """Return a scorer of phrase pairs for a model; see `Scorer`.
 
     Args:
-        model: one network, or cross-fitted ones.
+        model: the network with its vocabularies.
         device: as for `Scorer`.
         dtype: as for `Scorer`.
         threads: as for `Scorer`.
         normalised: subtract log Z even if the network is self-normalised.
+
+    Raises:
+        UsageError: a network for sentences.
     """
-    parts = model.networks if isinstance(model, CrossFittedModel) else (model,)
-    networks = [part.network for part in parts]
-    subtracts = normalised or not parts[0].self_normalised
-    return Scorer(networks, packer_of(model), device, dtype, threads, normalised=subtracts)
+    if not isinstance(model.network, EncoderDecoder):
+        kind = architecture_with(model.network.sizes)
+        raise UsageError(f"expected a network for phrases ({ENCODER_DECODER}), found {kind}")
+    subtracts = normalised or not model.self_normalised
+    return Scorer(model.network, packer_of(model), device, dtype, threads, normalised=subtracts)
 
 
-def packer_of(model: PhraseModel | CrossFittedModel) -> Packer:
-    """Return the packer for the networks of a model."""
-    shared = model.source, model.target, model.direction
-    if isinstance(model, PhraseModel):
-        return Packer(*shared)
-    return CrossFittedPacker(*shared, folds=model.folds, sources=model.sources)
+def packer_of(model: PhraseModel) -> Packer:
+    """Return the packer for a model."""
+    return Packer(model.source, model.target, model.direction)
 
 
 class Ensemble:

@@ -13,16 +13,12 @@ from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.runtime.errors import UsageError
 from moses_feature.training.settings import RunSettings
 
-MOST_FOLDS = 100
-"""Each fold is a network that is trained and kept."""
-
-Unit = Literal["gru", "tanh", "leaky-25", "leaky-50", "lstm"]
+Unit = Literal["gru", "tanh", "lstm"]
 """The hidden units of both recurrences.
 
-gru: the paper's gated units; tanh: units without gates; leaky-N: tanh units, N% of which change
-slowly, at fixed rates; lstm: long short-term memory.
+gru: the paper's gated units; tanh: units without gates; lstm: long short-term memory.
 """
-PRODUCTS = {"gru": 3, "tanh": 1, "leaky-25": 1, "leaky-50": 1, "lstm": 4}
+PRODUCTS = {"gru": 3, "tanh": 1, "lstm": 4}
 """The number of products, with a word and with the state before it, that a unit needs."""
 
 
@@ -61,26 +57,6 @@ PRESETS = {
     "supplement": Sizes(hidden=1000, embedding=500, maxout=500, rank=500),
     "small": Sizes(hidden=256, embedding=100, maxout=250, rank=100),
     "characters": Sizes(hidden=256, embedding=32, maxout=128, rank=64),
-}
-
-
-@dataclass(frozen=True)
-class FeedForwardSizes(PairSizes):
-    """Layer sizes of the feed-forward network.
-
-    Hidden units, embedding, units of the second layer (rank), source words read. It has one more
-    softmax than source words: END may follow as many target words.
-    """
-
-    hidden: int
-    embedding: int
-    rank: int
-    positions: int = 7
-
-
-FEED_FORWARD_PRESETS = {
-    "paper": FeedForwardSizes(hidden=768, embedding=320, rank=512),  # Schwenk 2012
-    "small": FeedForwardSizes(hidden=256, embedding=100, rank=100),
 }
 
 
@@ -150,8 +126,6 @@ class TrainingData:
             the tables themselves, each pair weighted by its joint count.
         shortlist: the number of known words of each side; all others are UNK.
         words: how tokens become words.
-        folds: the number of networks, each trained on all source phrases but those of its fold; 1
-            for one network, trained on all of them.
         direction: the direction in which the pairs are read and written.
     """
 
@@ -160,5 +134,4 @@ class TrainingData:
     target_text: str | None = None
     shortlist: int = 15_000
     words: WordOptions = field(default_factory=WordOptions)
-    folds: int = 1
     direction: Direction = FORWARD

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from moses_feature.phrases.cross_fitting import CrossFittedModel, fold_directory, load_any_model
 from moses_feature.phrases.generation.generator import generator_of
+from moses_feature.phrases.model import load_model
 from moses_feature.report.facts import Facts, ReadNetwork, summarise
 from moses_feature.report.maps import INSTALL, can_make_maps, map_section, maps_of, write_exports
 from moses_feature.report.page import Section, write_page
@@ -55,21 +55,18 @@ def write_report(
     if exports is not None and not can_make_maps():
         raise MosesFeatureError(f"{exports}: maps need a package: {INSTALL}")
     column, facts = network_column(table_path), Facts.read(table_path)
-    model = load_any_model(model_directory)
+    model = load_model(model_directory)
     _check_model(table_path, model_directory, model.digest)
-    folds = isinstance(model, CrossFittedModel)
-    first = model.networks[0] if isinstance(model, CrossFittedModel) else model
-    generator = generator_of(fold_directory(model_directory, 0) if folds else model_directory)
-    network = ReadNetwork(first, generator, facts.words.words(model))
+    network = ReadNetwork(model, generator_of(model_directory), facts.words.words(model))
     logger.info("reading %s", table_path)
     summary = summarise(table_path, column, settings.phrases)
     _check_lines(table_path, facts, summary.lines)
     logger.info("drawing samples")
     loss = model.training.get("held_out_loss", float("nan"))
     sections = [
-        what_was_done(table_path, facts, first, loss, summary, folds, _averaged(table_path)),
-        *training(first),
-        *refining(first, facts.words),
+        what_was_done(table_path, facts, model, loss, summary, _averaged(table_path)),
+        *training(model),
+        *refining(model, facts.words),
         agreement(summary, facts),
         disagreement(summary, facts),
         long_phrases(summary, network, facts, settings.seed),
@@ -94,8 +91,7 @@ def _check_model(table_path: str, model_directory: Path, digest: str) -> None:
             features_json(table_path),
             f"the model in {model_directory} to have scored the table's first p(target | source) "
             f"(SHA-256 {digest[:12]}…)",
-            f"{' and '.join(f'{other[:12]}…' for other in found)}: with folds, name the directory "
-            "of all of them",
+            f"{' and '.join(f'{other[:12]}…' for other in found)}",
         )
 
 

@@ -29,7 +29,6 @@ def what_was_done(
     network: PhraseModel,
     loss: float,
     summary: PairSummary,
-    folds: bool,
     averaged: int,
 ) -> Section:
     """Return the facts about the table and the network."""
@@ -59,8 +58,7 @@ def what_was_done(
         of_mean = (
             f" The column is the mean of {averaged} networks; what is said of one is of this one."
         )
-    of_fold = " Training, samples and maps are those of the first fold's network." if folds else ""
-    how = f"The table that was scored, and the network that scored it.{of_fold}{of_mean}"
+    how = f"The table that was scored, and the network that scored it.{of_mean}"
     return Section("What was done", how, table(rows, "text"))
 
 

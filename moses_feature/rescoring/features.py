@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.nbest_lists import OWN, named
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.networks import architectures
+from moses_feature.networks.architectures import SENTENCE_ARCHITECTURES
 from moses_feature.networks.files import CONFIG, architecture_of, is_ctranslate2
 from moses_feature.networks.known_words import KnownPairs
 from moses_feature.phrases.table_words import TableWords
@@ -37,7 +38,7 @@ from moses_feature.rescoring.own_source import OwnSource
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.arrays import Integers
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
-from moses_feature.sentences.scorer import SENTENCE_ARCHITECTURES, SentenceModel, averaged
+from moses_feature.sentences.scorer import SentenceModel, averaged
 from moses_feature.sentences.settings import MOST_PIECES
 
 
@@ -194,8 +195,6 @@ NAMES = {
     architectures.RNNSEARCH: "RNNsearch0",
     architectures.TRANSFORMER: "Transformer0",
     CTRANSLATE2: "NMT0",
-    architectures.ENCODER_DECODER: "RNN0",
-    architectures.FEED_FORWARD: "RNN0",
 }
 """Default names of features by the architecture of the model."""
 
@@ -209,19 +208,15 @@ def named_model(text: str) -> tuple[str, str]:
     return named(text, NAMES.get(model_kind(text), "CSLM0"))
 
 
-Makers = Mapping[str, Callable[[str, str], SentenceScorer]]
-"""By architecture: a function that makes a feature from a name and a model's path."""
-
-
 def scorers_of(
-    models: Iterable[tuple[str, str]], source: SourceText, others: Makers | None = None
+    models: Iterable[tuple[str, str]], source: SourceText, *, aligned: bool = False
 ) -> list[SentenceScorer]:
     """Return a feature for each name, from a language model or from one or more sentence networks.
 
     Args:
         models: names and paths.
         source: the source text.
-        others: functions that make features of other architectures.
+        aligned: whether the lists may have word alignments, which joint models need.
 
     Raises:
         UsageError: several models of one name cannot be averaged.
@@ -230,8 +225,9 @@ def scorers_of(
     makers: dict[str, Callable[[str, str], SentenceScorer]] = {
         LM_ARCHITECTURE: lambda name, path: CslmScorer(name, load_neural_lm(path)),
         CTRANSLATE2: lambda name, path: CTranslate2Feature(name, path, source),
-        **(others or {}),
     }
+    if aligned:
+        makers[JOINT_ARCHITECTURE] = lambda name, path: JointFeature(name, path, source)
     scorers: list[SentenceScorer] = []
     of_sentences: dict[str, list[str]] = {}
     of_own: dict[str, list[str]] = {}
@@ -317,5 +313,4 @@ def model_kind(path: str) -> str:
         return LM_ARCHITECTURE
     if is_ctranslate2(directory):
         return CTRANSLATE2
-    first_of_folds = directory / "fold-1"
-    return architecture_of(first_of_folds if first_of_folds.is_dir() else directory)
+    return architecture_of(directory)

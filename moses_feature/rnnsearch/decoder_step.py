@@ -1,4 +1,4 @@
-"""A step of RNNsearch's decoder (Bahdanau et al. 2015, appendix A), compiled; free of torch.
+"""A step of RNNsearch's decoder (Bahdanau et al. 2015, appendix A); free of torch.
 
 The state that predicts a word does not depend on that word: prefixes that differ in their last word
 only share the state, its alignment and its context. A context is a mean of annotations, so its
@@ -15,15 +15,16 @@ from typing import NamedTuple
 import numpy as np
 
 from moses_feature.networks.kernels import encoder_gates, encoder_state, softmax, sum_of, tanh
-from moses_feature.networks.products import multiply
 from moses_feature.runtime.arrays import Floats32, Integers
-from moses_feature.runtime.compiled import exact
+from moses_feature.runtime.compiled import compiled, helper
 
 F = np.float32
+NOT_KNOWN = -1
+"""The row of a word without products."""
 
 
 class Layers(NamedTuple):
-    """The weights of a step: panels of matrices (see `products.multiply`), and biases."""
+    """The weights of a step: transposed matrices, and biases."""
 
     gates: Floats32
     candidate: Floats32
@@ -38,7 +39,7 @@ class Words(NamedTuple):
     """Products of target words' embeddings.
 
     Attributes:
-        row: (V,) the row of each word, or `trees.NOT_KNOWN`.
+        row: (V,) the row of each word, or `NOT_KNOWN`.
         of_state: (words, 3 H) W_z e(y), W_r e(y), W e(y) and the biases.
         of_maxout: (words, 2 S) V_o e(y).
     """
@@ -63,41 +64,35 @@ class EncodedSources(NamedTuple):
     offsets: Integers
     start: Floats32
 
-    def only(self, source: int) -> EncodedSources:
-        """Return one of the sentences."""
-        first, last = self.offsets[source : source + 2].tolist()
-        offsets = np.array([0, last - first])
-        own = self.start[source : source + 1]
-        return EncodedSources(self.keys[first:last], self.values[first:last], offsets, own)
-
 
 class States(NamedTuple):
-    """States of the decoder, or room for them.
+    """States of the decoder, with what they read.
 
     Attributes:
         states: (M, H).
         source: (M,) the source sentence that each reads.
+        alignments: (M, longest source) probabilities of the words of their source sentences; 0
+            behind each.
         of_state: (M, 3 H) C_z c, C_r c, C c of their contexts c.
         of_maxout: (M, 2 S) U_o s and the bias, and C_o c.
     """
 
     states: Floats32
     source: Integers
+    alignments: Floats32
     of_state: Floats32
     of_maxout: Floats32
 
 
-@exact
-def go_on(
+def advance(
     before: States,
     state: Integers,
     words: Words,
     last: Integers,
     layers: Layers,
-    after: States,
-    first: int,
-) -> None:
-    """Write the states after prefixes; what they read is left to `look`.
+    sources: EncodedSources,
+) -> States:
+    """Return the states (N) after prefixes.
 
     Args:
         before: the states before the last words.
@@ -105,66 +100,50 @@ def go_on(
         words: products of the words.
         last: (N,) the last words.
         layers: the weights.
-        after: room for the states, which may be that of `before`.
-        first: where they begin there.
-    """
-    count, hidden = len(state), before.states.shape[1]
-    inputs = np.empty((count, 3 * hidden), dtype=np.float32)
-    new = after.states[first : first + count]
-    for row in range(count):
-        own = state[row]
-        new[row] = before.states[own]
-        after.source[first + row] = before.source[own]
-        inputs[row] = words.of_state[words.row[last[row]]] + before.of_state[own]
-    rows = np.arange(count)
-    gates = np.empty((count, 2 * hidden), dtype=np.float32)
-    candidate, reset = np.empty_like(new), np.empty_like(new)
-    multiply(new, layers.gates, gates)
-    encoder_gates(gates, inputs, rows, new, reset)
-    multiply(reset, layers.candidate, candidate)
-    encoder_state(gates, candidate, inputs, rows, new)
-
-
-@exact
-def look(states: States, first: int, end: int, layers: Layers, sources: EncodedSources) -> Floats32:
-    """Align states with their source sentences, and compute what their contexts add.
-
-    Args:
-        states: all states, of which those from `first` on, before `end`, have none of it.
-        first: the first of these.
-        end: the one behind them.
-        layers: the weights.
         sources: the source sentences.
-
-    Returns:
-        (these states, longest source) probabilities of the words of their source sentences; 0
-        behind each.
     """
-    count, longest = end - first, 0
-    for source in range(len(sources.offsets) - 1):
-        longest = max(longest, sources.offsets[source + 1] - sources.offsets[source])
-    some, of_maxout = states.states[first:end], states.of_maxout[first:end]
-    queries = np.empty((count, sources.keys.shape[1]), dtype=np.float32)
-    multiply(some, layers.alignment, queries)
-    multiply(some, layers.maxout, of_maxout)
-    alignments = np.zeros((count, longest), dtype=np.float32)
-    units = np.empty_like(layers.energy)
-    context = np.empty(sources.values.shape[1], dtype=np.float32)
-    width = states.of_state.shape[1]
-    for row in range(count):
-        queries[row] += layers.alignment_bias
-        source = states.source[first + row]
-        begin, behind = sources.offsets[source], sources.offsets[source + 1]
+    new, rows = before.states[state], np.arange(len(state))
+    inputs = words.of_state[words.row[last]] + before.of_state[state]
+    gates, reset = new @ layers.gates, np.empty_like(new)
+    encoder_gates(gates, inputs, rows, new, reset)
+    encoder_state(gates, reset @ layers.candidate, inputs, rows, new)
+    return attend(new, before.source[state], layers, sources)
+
+
+def attend(states: Floats32, source: Integers, layers: Layers, sources: EncodedSources) -> States:
+    """Return states (M, H) of source sentences (M,) with what they read."""
+    longest = int(np.diff(sources.offsets).max(initial=0))
+    alignments = np.zeros((len(states), longest), dtype=np.float32)
+    contexts = np.empty((len(states), sources.values.shape[1]), dtype=np.float32)
+    queries = states @ layers.alignment + layers.alignment_bias
+    given = sources.keys, sources.values, sources.offsets, layers.energy
+    _attend(queries, source, *given, alignments, contexts)
+    width = 3 * states.shape[1]
+    of_maxout = states @ layers.maxout + layers.maxout_bias + contexts[:, width:]
+    return States(states, source, alignments, contexts[:, :width], of_maxout)
+
+
+@compiled(floats="contracted")
+def _attend(
+    queries: Floats32,
+    source: Integers,
+    keys: Floats32,
+    values: Floats32,
+    offsets: Integers,
+    energy: Floats32,
+    alignments: Floats32,
+    contexts: Floats32,
+) -> None:
+    """Write the alignments of queries (M, A), and the means of values under them."""
+    units = np.empty_like(energy)
+    for row in range(len(queries)):
+        begin, behind = offsets[source[row]], offsets[source[row] + 1]
         own = alignments[row, : behind - begin]
-        _align(queries[row], sources.keys[begin:behind], layers.energy, units, own)
-        _expect(own, sources.values[begin:behind], context)
-        states.of_state[first + row] = context[:width]
-        for k in range(of_maxout.shape[1]):
-            of_maxout[row, k] = of_maxout[row, k] + layers.maxout_bias[k] + context[width + k]
-    return alignments
+        _align(queries[row], keys[begin:behind], energy, units, own)
+        _expect(own, values[begin:behind], contexts[row])
 
 
-@exact
+@helper(floats="contracted")
 def _align(
     query: Floats32, keys: Floats32, energy: Floats32, units: Floats32, alignment: Floats32
 ) -> None:
@@ -177,7 +156,7 @@ def _align(
     softmax(alignment)
 
 
-@exact
+@helper(floats="contracted")
 def _expect(alignment: Floats32, values: Floats32, context: Floats32) -> None:
     """Write the mean (width,) of values (n, width) under an alignment (n,)."""
     context[:] = F(0.0)
@@ -187,8 +166,7 @@ def _expect(alignment: Floats32, values: Floats32, context: Floats32) -> None:
             context[k] += share * value[k]
 
 
-@exact
-def features_of(states: States, state: Integers, words: Words, last: Integers) -> Floats32:
+def output_states(states: States, state: Integers, words: Words, last: Integers) -> Floats32:
     """Return the inputs of the output layer (N, S) after prefixes: maxout units.
 
     Args:
@@ -197,12 +175,6 @@ def features_of(states: States, state: Integers, words: Words, last: Integers) -
         words: products of the words.
         last: (N,) the last words.
     """
-    features = np.empty((len(state), states.of_maxout.shape[1] // 2), dtype=np.float32)
-    for row in range(len(state)):
-        of_state, own = states.of_maxout[state[row]], features[row]
-        of_word = words.of_maxout[words.row[last[row]]]
-        for k in range(len(own)):
-            one = of_state[2 * k] + of_word[2 * k]
-            other = of_state[2 * k + 1] + of_word[2 * k + 1]
-            own[k] = max(one, other)
-    return features
+    pre_maxout = states.of_maxout[state] + words.of_maxout[words.row[last]]
+    found: Floats32 = pre_maxout.reshape(len(state), -1, 2).max(axis=2)
+    return found

@@ -18,18 +18,17 @@ import numpy as np
 from moses_feature.networks.datastores import WithMemory
 from moses_feature.networks.kernels import encoder_gates, encoder_state
 from moses_feature.networks.phrases import Phrases, Step, prefix_levels
-from moses_feature.networks.products import Matrix
-from moses_feature.networks.trees import NOT_KNOWN
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_softmax import WordSoftmax
 from moses_feature.rnnsearch.decoder_step import (
+    NOT_KNOWN,
     EncodedSources,
     Layers,
     States,
     Words,
-    features_of,
-    go_on,
-    look,
+    advance,
+    attend,
+    output_states,
 )
 from moses_feature.rnnsearch.settings import SearchSizes
 from moses_feature.runtime.arrays import Floats32, Integers
@@ -105,14 +104,14 @@ class SearchNetwork(WithMemory):
         for name, array in ("keys", matrices.pop("alignment_annotation")), ("values", values):
             for side, half in zip(SIDES, np.hsplit(array, 2), strict=True):
                 matrices[f"{side}_{name}"] = half
-        self._matrices = {name: Matrix(array.T) for name, array in matrices.items()}
+        self._matrices = {name: np.ascontiguousarray(array.T) for name, array in matrices.items()}
         self.layers = Layers(
-            self._matrices["decoder_gates"].panels,
-            self._matrices["decoder_candidate"].panels,
-            self._matrices["alignment_state"].panels,
+            self._matrices["decoder_gates"],
+            self._matrices["decoder_candidate"],
+            self._matrices["alignment_state"],
             self._biases["alignment_state.bias"],
             energy,
-            self._matrices["maxout_state"].panels,
+            self._matrices["maxout_state"],
             self._biases["maxout_state.bias"],
         )
         self._source_embedding = weights["source_embedding.weight"]
@@ -124,15 +123,15 @@ class SearchNetwork(WithMemory):
         words = self.products_of(np.concatenate([step.word for step in steps]))
         read, datastores = self.encode(sources), self.datastores(sources)
         state, last = np.arange(len(sources)), np.full(len(sources), END)
-        states, _ = self.first_states(read)
+        states = self.first_states(read)
         for step in steps:
-            features = features_of(states, state, words, last)
+            features = output_states(states, state, words, last)
             of_states = datastores and datastores.of(states.source[state])
             step.found[:] = self.softmax.at(features, step.parent, step.word, of_states)
             grows = step.word != END
-            going_on, state_of_next = np.unique(step.parent[grows], return_inverse=True)
-            before = state[going_on], words, last[going_on]
-            states, _ = self.next_states(states, *before, read)
+            continued, state_of_next = np.unique(step.parent[grows], return_inverse=True)
+            before = state[continued], words, last[continued]
+            states = advance(states, *before, self.layers, read)
             state, last = state_of_next, step.word[grows]
 
     def features(self, source: Phrases, target: Phrases) -> Floats32:
@@ -144,13 +143,14 @@ class SearchNetwork(WithMemory):
         found = np.empty((len(target.ids) + len(target), self.softmax.units), dtype=np.float32)
         living = state = np.arange(len(target))
         last = np.full(len(target), END)
-        states, _ = self.first_states(read)
+        states = self.first_states(read)
         for place in range(int(lengths.max()) + 1):
-            found[first[living] + place] = features_of(states, state, words, last)
-            goes_on = lengths[living] > place
-            living = living[goes_on]
+            found[first[living] + place] = output_states(states, state, words, last)
+            continues = lengths[living] > place
+            living = living[continues]
             if len(living):
-                states, _ = self.next_states(states, state[goes_on], words, last[goes_on], read)
+                of = state[continues], words, last[continues]
+                states = advance(states, *of, self.layers, read)
                 state = np.arange(len(living))
                 last = target.ids[target.offsets[living] + place].astype(np.int64)
         return found
@@ -187,27 +187,9 @@ class SearchNetwork(WithMemory):
         first = backward[backward_row[offsets[:-1]]]
         return EncodedSources(keys, values, offsets, np.tanh(self.product("decoder_start", first)))
 
-    def first_states(self, sources: EncodedSources) -> tuple[States, Floats32]:
-        """Return the states before the first words, and their alignments."""
-        states = self.room(len(sources.start))
-        states.states[:] = sources.start
-        states.source[:] = np.arange(len(sources.start))
-        return states, look(states, 0, len(sources.start), self.layers, sources)
-
-    def next_states(
-        self, states: States, state: Integers, words: Words, last: Integers, sources: EncodedSources
-    ) -> tuple[States, Floats32]:
-        """Return the states (N) after prefixes, and their alignments; see `go_on`."""
-        after = self.room(len(state))
-        go_on(states, state, words, last, self.layers, after, 0)
-        return after, look(after, 0, len(state), self.layers, sources)
-
-    def room(self, count: int) -> States:
-        """Return room for states."""
-        hidden, units = self.sizes.hidden, self.sizes.maxout
-        source = np.empty(count, dtype=np.int64)
-        rows = (np.empty((count, n), dtype=np.float32) for n in (hidden, 3 * hidden, 2 * units))
-        return States(next(rows), source, *rows)
+    def first_states(self, sources: EncodedSources) -> States:
+        """Return the states before the first words."""
+        return attend(sources.start, np.arange(len(sources.start)), self.layers, sources)
 
     def products_of(self, words: Integers) -> Words:
         """Return the products of some words, each computed once, and those of END."""
@@ -228,7 +210,7 @@ class SearchNetwork(WithMemory):
 
     def product(self, name: str, x: Floats32) -> Floats32:
         """Return the product of rows and a matrix, and its bias if it has one."""
-        product = self._matrices[name].product(x)
+        product: Floats32 = x @ self._matrices[name]
         bias = self._biases.get(f"{name}.bias")
         if bias is not None:
             product += bias

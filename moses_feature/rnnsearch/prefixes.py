@@ -10,7 +10,13 @@ import numpy as np
 from moses_feature.networks.datastores import Datastores
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.generation.prefixes import Prefixes
-from moses_feature.rnnsearch.decoder_step import EncodedSources, States, Words, features_of
+from moses_feature.rnnsearch.decoder_step import (
+    EncodedSources,
+    States,
+    Words,
+    advance,
+    output_states,
+)
 from moses_feature.rnnsearch.inference import Ids, SearchNetwork
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 
@@ -21,7 +27,7 @@ class SearchPrefixes(Prefixes):
     Args:
         network: the network.
         sources: the encoded sentences.
-        states: the distinct states before the last words, and their alignments.
+        states: the distinct states before the last words.
         state: (N,) the state of each prefix.
         last: (N,) the last words, END for an empty prefix.
         datastores: what is remembered for each sentence, if the network has a memory.
@@ -31,14 +37,14 @@ class SearchPrefixes(Prefixes):
         self,
         network: SearchNetwork,
         sources: EncodedSources,
-        states: tuple[States, Floats32],
+        states: States,
         state: Integers,
         last: Integers,
         datastores: Datastores | None,
     ) -> None:
         self._network = network
         self._sources = sources
-        self._states, self._alignments = states
+        self._states = states
         self._state = state
         self._last = last
         self._datastores = datastores
@@ -61,12 +67,12 @@ class SearchPrefixes(Prefixes):
 
         Probabilities of the words of its sentence and END; 0 behind END.
         """
-        return self._alignments[self._state]
+        return self._states.alignments[self._state]
 
     @cached_property
     def features(self) -> Floats32:
         """(N, S) the inputs of the output layer."""
-        return features_of(self._states, self._state, self._words, self._last)
+        return output_states(self._states, self._state, self._words, self._last)
 
     def log_probs(self) -> Floats:
         """Return log p (N, V) of each word, END included, after each prefix."""
@@ -75,8 +81,7 @@ class SearchPrefixes(Prefixes):
 
     def grown(self, prefix: Integers, word: Integers) -> SearchPrefixes:
         """Return longer prefixes: the given ones of these, each with a word appended."""
-        going_on, state = np.unique(prefix, return_inverse=True)
-        states = self._network.next_states(
-            self._states, self._state[going_on], self._words, self._last[going_on], self._sources
-        )
+        continued, state = np.unique(prefix, return_inverse=True)
+        of_prefixes = self._state[continued], self._words, self._last[continued]
+        states = advance(self._states, *of_prefixes, self._network.layers, self._sources)
         return SearchPrefixes(self._network, self._sources, states, state, word, self._datastores)

@@ -172,11 +172,10 @@ def locked_directory(directory: Path, doing: str) -> Iterator[None]:
 
 
 def _remove_leftovers(directory: Path) -> None:
-    """Remove the temporary files of runs that were killed, those of folds among them."""
-    for pattern in (".*.tmp", "fold-*/.*.tmp"):
-        for path in directory.glob(pattern):
-            if _TEMPORARY.fullmatch(path.name):
-                path.unlink(missing_ok=True)
+    """Remove the temporary files of runs that were killed."""
+    for path in directory.glob(".*.tmp"):
+        if _TEMPORARY.fullmatch(path.name):
+            path.unlink(missing_ok=True)
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -12,32 +12,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.runtime.arrays import Integers
-from moses_feature.runtime.compiled import compiled, inner, part
+from moses_feature.runtime.compiled import compiled, helper
 
 FACTOR = -7046029254386353131
 """2^64 divided by the golden ratio, as a signed number."""
 
 
-@inner
+@helper
 def mixed(state: int, value: int) -> int:
     """Return the hash of a sequence, given the hash of the sequence without its last value."""
     product = (state ^ value) * FACTOR
     return product ^ (product >> 32)
 
 
-@inner
+@helper
 def first_place(hashed: int, size: int) -> int:
     """Return the first place to look for an entry with this hash in a table of some size."""
     return (hashed ^ (hashed >> 32)) & (size - 1)
 
 
-@inner
+@helper
 def next_place(place: int, size: int) -> int:
     """Return the next place to look at."""
     return (place + 1) & (size - 1)
 
 
-@inner
+@helper
 def place_of(keys: Integers, key: int) -> int:
     """Return the place of a key in a table, or the free place for it.
 
@@ -63,7 +63,7 @@ def size_for(entries: int) -> int:
 A = TypeVar("A", bound=NDArray[Any])
 
 
-@part
+@helper(inline=False)
 def grown(array: A, size: int) -> A:
     """Return a copy of an array with a larger capacity."""
     larger = np.empty(size, array.dtype)

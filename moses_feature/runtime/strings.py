@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.runtime.arrays import Bytes, Integers
-from moses_feature.runtime.compiled import compiled, inner
+from moses_feature.runtime.compiled import compiled, helper
 from moses_feature.runtime.hash_table import first_place, mixed, next_place, size_for
 
 
@@ -94,7 +94,7 @@ def _number(strings: Strings, text: Bytes) -> int:
     return number
 
 
-@inner
+@helper
 def hash_of(text: Bytes, first: int, last: int) -> int:
     """Return the hash of a part of a text."""
     hashed = last - first
@@ -107,7 +107,7 @@ def hash_of(text: Bytes, first: int, last: int) -> int:
     return mixed(hashed, value)
 
 
-@inner
+@helper
 def same(one: Bytes, first: int, last: int, other: Bytes, begin: int, end: int) -> bool:
     """Return whether parts of two texts are the same."""
     if last - first != end - begin:
@@ -118,7 +118,7 @@ def same(one: Bytes, first: int, last: int, other: Bytes, begin: int, end: int) 
     return True
 
 
-@inner
+@helper
 def slot_of(strings: Strings, text: Bytes, first: int, last: int) -> int:
     """Return the slot of a part of a text, or the free slot for it."""
     slot = first_place(hash_of(text, first, last), len(strings.slots))
@@ -130,7 +130,7 @@ def slot_of(strings: Strings, text: Bytes, first: int, last: int) -> int:
     return slot
 
 
-@inner
+@helper
 def number_in_pool(strings: Strings, first: int, last: int) -> int:
     """Return the number of a string in the pool, a new one if it has none."""
     slot = slot_of(strings, strings.pool, first, last)
@@ -140,7 +140,7 @@ def number_in_pool(strings: Strings, first: int, last: int) -> int:
     return number
 
 
-@inner
+@helper
 def number_copied(strings: Strings, text: Bytes, first: int, last: int) -> int:
     """Return the number of a part of a text; a new one is copied to the pool, which has room."""
     slot = slot_of(strings, text, first, last)
@@ -154,7 +154,7 @@ def number_copied(strings: Strings, text: Bytes, first: int, last: int) -> int:
     return number
 
 
-@inner
+@helper
 def _enter(strings: Strings, slot: int, first: int, last: int) -> None:
     number = strings.used[0]
     strings.begin[number] = first

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.architectures import ARCHITECTURES, architecture_with
+from moses_feature.networks.architectures import ARCHITECTURES, SENTENCE_ARCHITECTURES
 from moses_feature.networks.direction import Direction
 from moses_feature.networks.files import (
     CONFIG,
@@ -22,27 +22,23 @@ from moses_feature.networks.files import (
     read_model_files,
     trained_self_normalised,
 )
-from moses_feature.networks.phrases import Phrases, phrases_of, prefix_levels, values_along
+from moses_feature.networks.phrases import Phrases, prefix_levels, values_along
 from moses_feature.networks.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY
 from moses_feature.runtime.arrays import Floats
-from moses_feature.runtime.errors import FormatError, UsageError
+from moses_feature.runtime.errors import FormatError
 from moses_feature.runtime.files import Json
 from moses_feature.runtime.json_files import member
 from moses_feature.sentences.memory import Memory, RememberedText
-
-if TYPE_CHECKING:
-    from moses_feature.networks.computation import Computation
-    from moses_feature.networks.pair_network import PairNetwork
-    from moses_feature.phrases.packing import PackedPairs
-
-
-SENTENCE_ARCHITECTURES = [name for name, parts in ARCHITECTURES.items() if parts.inference]
 
 Ids = Sequence[int]
 
 
 class SentenceModel:
     """Scores sentence pairs: natural logs of p(target | source), END included.
+
+    Args:
+        directory: the model directory.
+        normalised: whether log Z is subtracted in any case.
 
     Attributes:
         source, target: the vocabularies of the read and the written side.
@@ -59,7 +55,7 @@ class SentenceModel:
         FormatError: a file is damaged, or the files do not belong together.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, normalised: bool = False) -> None:
         names = SOURCE_VOCABULARY, TARGET_VOCABULARY
         keys = "sizes", "words", "training"
         path = directory / CONFIG
@@ -81,7 +77,7 @@ class SentenceModel:
         self.direction = Direction.of_config(files.config, path)
         self.training: Json = files.config["training"]
         self.digest = files.pair_digest()
-        self.normalised = not trained_self_normalised(self.training)
+        self.normalised = normalised or not trained_self_normalised(self.training)
         self.network: Any = parts.load("inference")(sizes, files.weights, self.normalised)
         if has_memory(directory):
             self._remember(directory / MEMORY)
@@ -108,6 +104,7 @@ class SentenceModel:
         """Return log p (n,) of pairs of ids, as `ids` gives them."""
         return np.array([of_words.sum() for of_words in self.word_log_probs(pairs)])
 
+    @np.errstate(over="ignore", invalid="ignore")  # what is no number is refused later
     def word_log_probs(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Floats]:
         """Return log p of the target words of each pair, END last."""
         if not pairs:
@@ -141,22 +138,3 @@ def averaged(of_networks: Sequence[Floats] | Floats) -> Floats:
     with np.errstate(invalid="ignore"):  # what is no number is refused later
         mean: Floats = np.logaddexp.reduce(of_networks) - np.log(len(of_networks))
     return mean
-
-
-class PairScorer:
-    """Scores packed pairs with a network in memory, on the CPU; see `Scorer`."""
-
-    def __init__(self, network: PairNetwork, computation: Computation) -> None:
-        if computation.dtype.itemsize != np.dtype(np.float32).itemsize:
-            found = str(computation.dtype).removeprefix("torch.")
-            raise UsageError(f"networks for sentences are scored in float32, found {found}")
-        weights = {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}
-        inference = ARCHITECTURES[architecture_with(network.sizes)].load("inference")
-        self._network = inference(network.sizes, weights, computation.normalised)
-        self._executor = computation.executor
-
-    def word_log_probs(self, pairs: PackedPairs) -> Floats:
-        """Return log p of every target word and END, pair after pair."""
-        sources = phrases_of(pairs.source_levels)
-        given = sources, pairs.target_levels, pairs.offsets
-        return values_along(*given, self._network.score, self._executor.map)

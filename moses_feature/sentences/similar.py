@@ -9,7 +9,7 @@ import numpy as np
 from moses_feature.networks.phrases import Phrases
 from moses_feature.networks.vocabulary import UNKNOWN
 from moses_feature.runtime.arrays import Floats32, Integers
-from moses_feature.runtime.compiled import exact
+from moses_feature.runtime.compiled import compiled
 
 
 class SimilarSentences:
@@ -73,7 +73,7 @@ def _grams(sentences: Phrases, stride: int) -> tuple[Integers, Integers]:
     return np.concatenate(both[0]), np.concatenate(both[1])
 
 
-@exact
+@compiled(floats="contracted")
 def add_weights(
     grams: Integers,
     weights: Floats32,

@@ -30,7 +30,7 @@ from moses_feature.sentences.bpe_dropout import BpeDropout
 from moses_feature.sentences.settings import SentenceData, SentenceSettings
 from moses_feature.sentences.texts import Links, SentencePairs, learnt_pieces
 from moses_feature.training.objective import Rows, Terms
-from moses_feature.training.runs import train_networks
+from moses_feature.training.runs import train_network
 from moses_feature.training.trainer import NO_CONTROL, RunControl
 
 logger = logging.getLogger(__name__)
@@ -130,11 +130,11 @@ def train_sentences(
 ) -> str:
     """Train a network for sentences; keep the best model and the run's checkpoint in `directory`.
 
-    Result and errors are those of `train_networks`.
+    Result and errors are those of `train_network`.
     """
-    return train_networks(
+    return train_network(
         [path for path in (data.source, data.target, data.word_alignment) if path is not None],
-        {directory: lambda: _read(data, settings)},
+        lambda: _read(data, settings),
         lambda linked: SentenceObjective(*linked, settings, device),
         settings,
         directory,

@@ -101,6 +101,7 @@ class _BestTranslations:
         return chosen
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is no number is refused later
 def translate(
     empty: EmptyPrefixes, sentences: Sequence[Ids], beam: int = BEAM
 ) -> list[list[AlignedTranslation]]:

@@ -17,11 +17,10 @@ from moses_feature.moses.ini_features import Feature
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest_lists import named
 from moses_feature.moses.phrase_table import SCORES, checked_fields
-from moses_feature.networks.architectures import RNNSEARCH, TRANSFORMER
+from moses_feature.networks.architectures import SENTENCE_ARCHITECTURES
 from moses_feature.networks.files import CONFIG, architecture_of
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.runtime.files import with_or_without_gz
-from moses_feature.sentences.decoder_feature import DEFAULT_HISTORY, NetworkFeature
 from moses_feature.tables.features_json import features_json, read_columns, texts_of
 
 START_WEIGHT = 0.1
@@ -126,6 +125,11 @@ def add_models(ini_path: Path, output: Path, models: Sequence[str], weight: floa
 def _line_of(ini: MosesIni, given: str, model: Path) -> tuple[str, str]:
     """Return the name of a new feature, given or unused, and its line."""
     kind = architecture_of(model) if model.is_dir() else LM_ARCHITECTURE
+    if kind in SENTENCE_ARCHITECTURES:
+        raise UsageError(
+            f"{model} is a network for sentences, which rescores n-best lists: give it to "
+            "mert-tune --rescore or mert-compare --rescore"
+        )
     if kind not in MODELS:
         raise FormatError(model / CONFIG, f"architecture {' or '.join(MODELS)}", kind)
     path = moses_path(model)
@@ -147,16 +151,9 @@ def _joint_line(name: str, path: str, model: Path) -> str:
     return JointFiles(path, sizes.order, sizes.source_window).line(name)
 
 
-def _network_line(name: str, path: str, model: Path) -> str:
-    NetworkFeature(model)
-    return f"SentenceNetwork name={name} path={path} history={DEFAULT_HISTORY}"
-
-
 MODELS: Mapping[str, tuple[str, Callable[[str, str, Path], str]]] = {
     LM_ARCHITECTURE: ("CSLM", _language_model_line),
     JOINT_ARCHITECTURE: ("NNJM", _joint_line),
-    RNNSEARCH: ("RNNsearch", _network_line),
-    TRANSFORMER: ("Transformer", _network_line),
 }
 """By architecture: the prefix of feature names, and a function that returns the feature's line."""
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from moses_feature import __version__
@@ -18,9 +18,9 @@ from moses_feature.runtime.json_files import numbered, record
 from moses_feature.tables.column_models import ColumnModels
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns, ScoredPart
 from moses_feature.tables.features_json import write_features
+from moses_feature.tables.parts import Part, PartReader, phrases_in_texts
 from moses_feature.tables.pipeline import OpenPool, ScoringPool
 from moses_feature.tables.settings import AugmentSettings
-from moses_feature.tables.shards import Part, PartReader, Shard, phrases_in_texts
 from moses_feature.tables.writer import TableWriter
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,6 @@ class AugmentProgress:
             model.
         scores: the number of scores in each line of the input; None before the first line.
         digest: SHA-256 of the lines read.
-        sizes: bytes of each part that was written; only for a shard.
     """
 
     parts: int = 0
@@ -52,7 +51,6 @@ class AugmentProgress:
     unknown_target_words: int = 0
     scores: int | None = None
     digest: str = ""
-    sizes: list[int] = field(default_factory=list)
 
     def add(self, part: Part, scored: ScoredPart) -> None:
         """Add a finished part."""
@@ -73,7 +71,6 @@ def augment(
     open_pool: OpenPool,
     settings: AugmentSettings,
     *,
-    shard: Shard | None = None,
     resume: bool = False,
     command: str = "",
     report: Callable[[AugmentProgress, float | None], None] = lambda *_: None,
@@ -86,7 +83,6 @@ def augment(
         models: the models whose columns are appended.
         open_pool: opens a pool that scores with the same models.
         settings: which lines to keep, which columns to append.
-        shard: the parts of the table to write; None for all.
         resume: continue an interrupted run.
         command: the command line, recorded in `*.features.json`.
         report: called after each batch with the progress and the share of the file read, None for
@@ -101,7 +97,7 @@ def augment(
     kept, input_digests = phrases_in_texts(settings.inputs)
     writer = TableWriter(output)
     of_models = [of.columns(settings) for of in models]
-    identity = _identity(models, of_models, settings, input_digests, shard)
+    identity = _identity(models, of_models, settings, input_digests)
     columns = NewColumns(of_models, table, output)
     with LineReader(table) as reader, closing(writer):
         if not resume:
@@ -116,15 +112,12 @@ def augment(
 
         def finish(part: Part, scored: ScoredPart) -> None:
             progress.add(part, scored)
-            if shard is not None:
-                progress.sizes.append(len(scored.content))
             writer.write(scored.content, identity, asdict(progress))
             report(progress, part.fraction)
 
-        own = parts if shard is None else (part for part in parts if shard.has(part.number))
         try:
             with open_pool(columns) as pool:
-                _score(own, pool, finish)
+                _score(parts, pool, finish)
         except DataError:  # after other errors the written part is good: --resume continues it
             writer.discard()
             raise
@@ -132,8 +125,6 @@ def augment(
         progress.scores = parts.scores
         facts = _facts(table, models, settings, progress, command)
         facts["texts"] = dict(zip(settings.inputs, input_digests, strict=True))
-        if shard is not None:
-            facts["shard"] = shard.facts(progress.sizes, writer.digest())
         names = [name for of_model in of_models for name in of_model.names]
         _write_features_json(output, names, progress, facts)
         writer.finish()
@@ -145,7 +136,6 @@ def _identity(
     of_models: Sequence[ColumnsOfModel],
     settings: AugmentSettings,
     input_digests: Sequence[str],
-    shard: Shard | None,
 ) -> Json:
     """Return the facts that must be the same for a run to be resumed."""
     return {
@@ -155,7 +145,6 @@ def _identity(
         "inputs": numbered(("text", digest) for digest in input_digests),
         "unknown_target": settings.unknown_target,
         "unknown_source": settings.unknown_source,
-        "shard": asdict(shard) if shard else None,
     }
 
 

@@ -9,14 +9,11 @@ from pathlib import Path
 import torch
 
 from moses_feature.networks.architectures import Dtype
-from moses_feature.phrases.cross_fitting import CrossFittedModel, load_any_model
-from moses_feature.phrases.model import PhraseModel
+from moses_feature.phrases.model import PhraseModel, load_model
 from moses_feature.phrases.scorer import AnyScorer, Ensemble, packer_of, scorer_of
 from moses_feature.runtime.errors import UsageError
 from moses_feature.tables.columns import ColumnsOfModel
 from moses_feature.tables.settings import INVERSE_COLUMN, PROBABILITY_COLUMN, AugmentSettings
-
-Model = PhraseModel | CrossFittedModel
 
 
 @dataclass(frozen=True)
@@ -29,10 +26,10 @@ class ColumnModels:
     """
 
     name: str
-    models: tuple[Model, ...]
+    models: tuple[PhraseModel, ...]
 
     @property
-    def first(self) -> Model:
+    def first(self) -> PhraseModel:
         """The first model, for the properties that all share."""
         return self.models[0]
 
@@ -61,10 +58,8 @@ def load_column_models(given: Sequence[tuple[str, Sequence[Path]]]) -> list[Colu
     """
     found = []
     for name, directories in given:
-        models = tuple(load_any_model(directory) for directory in directories)
+        models = tuple(load_model(directory) for directory in directories)
         for directory, model in zip(directories, models, strict=True):
-            if len(models) > 1 and isinstance(model, CrossFittedModel):
-                raise UsageError(f"{directory}: networks of several folds are not averaged")
             if _kind(model) != _kind(models[0]):
                 raise UsageError(
                     f"{directory}: expected the shortlists, words and direction of "
@@ -74,6 +69,6 @@ def load_column_models(given: Sequence[tuple[str, Sequence[Path]]]) -> list[Colu
     return found
 
 
-def _kind(model: Model) -> tuple[object, ...]:
+def _kind(model: PhraseModel) -> tuple[object, ...]:
     shortlists = model.source.shortlist, model.target.shortlist
     return *shortlists, model.words, model.escaped, model.direction

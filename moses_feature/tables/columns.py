@@ -35,9 +35,9 @@ from moses_feature.runtime.arrays import Bytes, Floats, Integers
 from moses_feature.runtime.compiled import compiled
 from moses_feature.runtime.files import Json
 from moses_feature.runtime.strings import Strings, added, new_strings, slot_of
+from moses_feature.tables.parts import Part
 from moses_feature.tables.scan import ScannedLines, scan
 from moses_feature.tables.settings import UNKNOWN_SOURCE_COLUMN, UNKNOWN_TARGET_COLUMN
-from moses_feature.tables.shards import Part
 from moses_feature.tables.writer import compressed
 
 

@@ -14,7 +14,7 @@ from moses_feature.phrases.packing import Packed
 from moses_feature.phrases.scorer import AnyScorer
 from moses_feature.tables.columns import NewColumns, ScoredPart
 from moses_feature.tables.helpers import Helper, HelperHere, helper_process
-from moses_feature.tables.shards import Part
+from moses_feature.tables.parts import Part
 
 PARTS_PER_HELPER = 4
 """Parts in progress for each helper, so that neither it nor the scorer waits."""

@@ -16,8 +16,8 @@ from moses_feature.runtime.cluster import ActorPool, Cluster, connected
 from moses_feature.runtime.errors import LostProcessError, MosesFeatureError, UsageError
 from moses_feature.tables.column_models import ColumnModels
 from moses_feature.tables.columns import NewColumns, ScoredPart
+from moses_feature.tables.parts import Part
 from moses_feature.tables.pipeline import OpenPool, Pipeline
-from moses_feature.tables.shards import Part
 
 logger = logging.getLogger(__name__)
 

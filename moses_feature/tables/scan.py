@@ -27,7 +27,7 @@ from moses_feature.moses.scanning import (
 )
 from moses_feature.moses.words import LONGEST_PHRASE
 from moses_feature.runtime.arrays import Bytes, Integers
-from moses_feature.runtime.compiled import compiled, inner
+from moses_feature.runtime.compiled import compiled, helper
 
 MOST_FIELDS = 7
 _BRACKET = ord("]")
@@ -120,7 +120,7 @@ def _scan(text: Bytes, scores: int, found: _Found) -> bool:
     return begin == len(text)
 
 
-@inner
+@helper
 def _words(text: Bytes, first: int, last: int, side: int, line: int, found: _Found) -> bool:
     """Write the positions of the words of a phrase."""
     begun = found.offsets[side, line]
@@ -142,7 +142,7 @@ def _words(text: Bytes, first: int, last: int, side: int, line: int, found: _Fou
     return bool(count - begun <= LONGEST_PHRASE)
 
 
-@inner
+@helper
 def _scores_end(text: Bytes, first: int, last: int, scores: int) -> int:
     """Return where the last score ends; -1 if the number of scores is wrong or one is bad."""
     place, found, end = first, 0, first
@@ -158,7 +158,7 @@ def _scores_end(text: Bytes, first: int, last: int, scores: int) -> int:
     return end if found == scores else -1
 
 
-@inner
+@helper
 def _number_end(text: Bytes, place: int, last: int) -> int:
     """Return where a number ends, -1 if no space or end of the field follows it."""
     if text[place] == PLUS or text[place] == MINUS:

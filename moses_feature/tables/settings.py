@@ -70,27 +70,6 @@ class AugmentSettings(TableWords):
 
 
 @dataclass(frozen=True)
-class ProposeSettings:
-    """The limits of proposals.
-
-    Attributes:
-        best: the most new targets of a source phrase.
-        enough: a source phrase with this many targets gets no more.
-        longest: the longest source phrase in words.
-        least: the lowest mean log p(target | source) of a word (natural log), END counted.
-        beam: the beam of the search.
-        lexical: the files of lexical weights, without suffix; None for none.
-    """
-
-    best: int = 3
-    enough: int = 5
-    longest: int = 5
-    least: float = -0.4
-    beam: int = 10
-    lexical: str | None = None
-
-
-@dataclass(frozen=True)
 class ReportSettings:
     """The size of a report.
 

@@ -28,7 +28,7 @@ from moses_feature.moses.phrase_table import (
     tokens,
 )
 from moses_feature.runtime.arrays import Flags, Floats, Integers
-from moses_feature.runtime.compiled import threaded
+from moses_feature.runtime.compiled import compiled
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.runtime.files import open_output
 
@@ -94,7 +94,7 @@ class _Side:
         return np.concatenate([[0], np.cumsum(counts)]), sentence[order]
 
 
-@threaded
+@compiled
 def negative_log_p(together: int, source: int, target: int, sentences: int) -> float:
     """Return -log p, natural, of Fisher's exact test; 0 for phrases that never stand together.
 
@@ -121,7 +121,7 @@ def negative_log_p(together: int, source: int, target: int, sentences: int) -> f
     return max(-(first + math.log(total)), LEAST)
 
 
-@threaded
+@compiled
 def _tests(
     source: Integers,
     target: Integers,

@@ -17,13 +17,11 @@ import numpy as np
 from moses_feature.networks.datastores import Datastores, WithMemory
 from moses_feature.networks.kernels import softmax, sum_of
 from moses_feature.networks.phrases import Phrases, Step
-from moses_feature.networks.products import Matrix
-from moses_feature.networks.trees import with_room
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_softmax import WordSoftmax
 from moses_feature.phrases.generation.prefixes import Prefixes
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
-from moses_feature.runtime.compiled import exact
+from moses_feature.runtime.compiled import compiled
 from moses_feature.transformer.settings import TransformerSizes, waves
 
 F = np.float32
@@ -34,7 +32,7 @@ FIRST_PLACES = 128
 PARTS = "queries", "keys", "values"
 
 
-@exact
+@compiled(floats="contracted")
 def attend(
     queries: Floats32,
     keys: Floats32,
@@ -79,7 +77,7 @@ def attend(
                     mean[k] += share * value[k]
 
 
-@exact
+@compiled(floats="contracted")
 def normalise(x: Floats32, weight: Floats32, bias: Floats32, found: Floats32) -> None:
     """Write rows (n, D) with mean 0 and variance 1, scaled and moved (Ba et al. 2016)."""
     units = np.empty(x.shape[1], dtype=np.float32)
@@ -135,8 +133,17 @@ class Nodes:
         """Return the numbers of so many new nodes."""
         first, self.count = self.count, self.count + count
         for of in (self.keys, self.values):
-            of[:] = [with_room(array, self.count) for array in of]
+            of[:] = [_with_room(array, self.count) for array in of]
         return np.arange(first, self.count)
+
+
+def _with_room(array: Floats32, count: int) -> Floats32:
+    """Return an array with room for `count` rows: the same, or a copy that is twice as long."""
+    if count <= len(array):
+        return array
+    grown = np.empty((2 * count, array.shape[1]), dtype=np.float32)
+    grown[: len(array)] = array
+    return grown
 
 
 class TransformerNetwork(WithMemory):
@@ -161,7 +168,7 @@ class TransformerNetwork(WithMemory):
         output_bias = self._vectors["output_words.bias"]
         self.softmax = WordSoftmax(self._embeddings[1], output_bias, normalised)
         self._waves = waves(FIRST_PLACES, sizes.units)
-        self._matrices: dict[str, Matrix] = {}
+        self._matrices: dict[str, Floats32] = {}
         for name, array in weights.items():
             if name.endswith("in_proj_weight"):
                 prefix = name.removesuffix("in_proj_weight")
@@ -169,10 +176,10 @@ class TransformerNetwork(WithMemory):
                 for part, matrix, bias in zip(
                     PARTS, np.split(array, len(PARTS)), biases, strict=True
                 ):
-                    self._matrices[prefix + part] = Matrix(matrix.T)
+                    self._matrices[prefix + part] = np.ascontiguousarray(matrix.T)
                     self._vectors[f"{prefix}{part}.bias"] = bias
             elif array.ndim > 1 and "." in name.removesuffix(".weight"):
-                self._matrices[name.removesuffix(".weight")] = Matrix(array.T)
+                self._matrices[name.removesuffix(".weight")] = np.ascontiguousarray(array.T)
 
     def score(self, sources: Sequence[Ids], steps: Sequence[Step]) -> None:
         """Write log p of the edges below some sources; see `values_along`."""
@@ -293,7 +300,7 @@ class TransformerNetwork(WithMemory):
         return self._product(f"{begin}linear2", np.maximum(inner, F(0.0), out=inner))
 
     def _product(self, name: str, x: Floats32) -> Floats32:
-        product = self._matrices[name].product(x)
+        product: Floats32 = x @ self._matrices[name]
         product += self._vectors[f"{name}.bias"]
         return product
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from moses_feature.decoder.records import SearchLimits
+    from moses_feature.decoder.limits import SearchLimits
 
 
 @dataclass(frozen=True)

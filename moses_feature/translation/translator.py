@@ -17,7 +17,7 @@ import numpy as np
 from moses_feature.build.preparation import Preparer, check_available, preparation_of
 from moses_feature.build.settings import LONGEST_SENTENCE
 from moses_feature.decoder.decoder import EmbeddedDecoder
-from moses_feature.decoder.records import SearchLimits
+from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.resources import Resources
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet

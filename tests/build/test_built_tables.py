@@ -18,7 +18,7 @@ from moses_feature.build.extraction import Extraction
 from moses_feature.build.folds import folds_of, phrases_in
 from moses_feature.build.phrase_numbers import PhraseNumbers
 from moses_feature.build.settings import BuildSettings
-from moses_feature.build.table_parts import FoldTables, part_maker, parts_of
+from moses_feature.build.table_parts import FoldTables, parts_of
 from moses_feature.build.tables import Tables
 from moses_feature.runtime.errors import UsageError
 
@@ -202,9 +202,8 @@ def test_the_tables_are_those_of_moses():
     with (
         gzip.open(folder / "model/phrase-table.gz") as phrases,
         gzip.open(folder / "model/reordering-table.wbe-msd-bidirectional-fe.gz") as reordering,
-        part_maker(tables, None) as maker,
     ):
-        for part in parts_of(tables, None, maker):
+        for part in parts_of(tables, None):
             assert part.phrases == b"".join(islice(phrases, part.lines))
             assert part.reordering == b"".join(islice(reordering, part.lines))
             lines += part.lines

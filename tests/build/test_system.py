@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 from helpers.files import read_gz
 
-from mert.cli.decode import mert_decode
 from moses_feature.build import system as module
 from moses_feature.build.built_text import text_of_system
 from moses_feature.build.settings import BuildSettings
 from moses_feature.build.system import BuildData, build
+from moses_feature.cli.tuning.decode import mert_decode
 from moses_feature.doctor.examine import examine
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 
@@ -61,24 +61,6 @@ def test_a_system_translates_and_nothing_is_wrong_with_it(run):
     again = run("system", "build", "en", "fr", "s", "--alignment", "links", "--order", 3)
     assert "s is built already: nothing was done" in again.stderr
     assert "90 sentence pairs of" in again.stderr
-
-
-@pytest.mark.usefixtures("texts")
-def test_a_system_without_pairs_that_may_be_chance(run):
-    words = ("--alignment", "links", "--order", 2, "--reordering", "none")
-    run("system", "build", "en", "fr", "whole", *words)
-    run("system", "build", "en", "fr", "small", *words, "--significance", "a+e")
-    texts = ("--source", "en", "--target", "fr")
-    run("table", "filter", "whole/phrase-table.gz", "filtered.gz", *texts)
-    assert read_gz(Path("small/phrase-table.gz")) == read_gz(Path("filtered.gz"))
-    assert len(read_gz(Path("filtered.gz"))) < len(read_gz(Path("whole/phrase-table.gz")))
-    assert not Path("small/phrase-table.all.gz").exists()
-    assert (decode("small/moses.ini", text="en")) == Path("fr").read_text().splitlines()
-    folds = ("--folds", 2, "--significance", "a-e")
-    refused = run("system", "build", "en", "fr", "f", *words, *folds, exit_code=2)
-    assert "not with --folds" in refused.stderr
-    refused = run("system", "build", "en", "fr", "f", "--significance", "x", exit_code=2)
-    assert "expected a+e, a-e or a number, found x" in refused.stderr
 
 
 @pytest.mark.usefixtures("texts")
@@ -223,7 +205,7 @@ def test_pairs_that_are_left_out(run):
     Path("en").write_text("".join(f"{line}\n" for line in en))
     Path("fr").write_text("".join(f"{line}\n" for line in fr))
     Path("links").write_text("".join(f"{line}\n" for line in links))
-    done = run("system", "build", "en", "fr", "s", "--alignment", "links", "--longest", 10)
+    done = run("system", "build", "en", "fr", "s", "--alignment", "links", "--max-length", 10)
     assert "88 sentence pairs" in done.stderr
     assert "(left out: 1 empty and 1 too long)" in done.stderr
     links[5] = ""
@@ -268,31 +250,6 @@ def test_a_given_model_and_no_reordering(run, texts):
     assert (
         "not with --lm-text" in run("system", "build", "en", "fr", "x", *more, exit_code=2).output
     )
-
-
-def test_a_binary_model(run, texts, monkeypatch):
-    """A stand-in for KenLM's program writes an ARPA file, which KenLM reads by its content."""
-    words = ("--alignment", "links", "--order", 2, "--binary-lm")
-    monkeypatch.setenv("MOSES_HOME", str(texts))
-    assert "no Moses program" in run("system", "build", "en", "fr", "s", *words, exit_code=2).output
-    program = texts / "bin/build_binary"
-    program.parent.mkdir()
-    program.write_text('#!/bin/sh\ngzip -dc "$1" > "$2"\n')
-    program.chmod(0o755)
-    run("system", "build", "en", "fr", "s", *words)
-    assert f"path={texts / 's/lm.binary'} order=2" in Path("s/moses.ini").read_text()
-    assert Path("s/lm.binary").read_bytes() == read_gz(Path("s/lm.arpa.gz"))
-    assert decode("s/moses.ini", text="en") == Path("fr").read_text().splitlines()
-    for badly, said in {"exit 0": "wrote no model", "echo x > $2": "expected a language"}.items():
-        program.write_text(f"#!/bin/sh\n{badly}\n")
-        failed = run("system", "build", "en", "fr", "other", *words, exit_code=1)
-        assert said in failed.stderr
-        assert not [p for p in Path("other").iterdir() if "binary" in p.name]
-    program.write_text("#!/bin/sh\necho no room >&2\nexit 3\n")
-    failed = run("system", "build", "en", "fr", "other", *words, exit_code=1)
-    assert "build_binary ended with exit code 3; it had said:\nno room" in failed.stderr
-    assert not Path("other/lm.binary").exists()
-    assert not Path("other/system.json").exists()
 
 
 def test_an_operation_sequence_model(run, texts):
@@ -354,7 +311,6 @@ def test_more_text_for_the_model(run):
     [
         (("--folds", 1), "--folds: expected 0, or 2 or more"),
         (("--alignment", "links", "--folds", 91), "91 folds: expected as many documents, found 90"),
-        (("--ray", "nonsense"), "--ray 'nonsense': expected local, auto or HOST:PORT"),
         (("--prune", "1 0"), "expected counts that do not fall, the first one 0"),
         (("--phrase-length", 128), "128 is not in the range"),
         (("--length-ratio", 3), "--case and --length-ratio are for --raw"),

@@ -85,7 +85,7 @@ def test_help_is_light():
         (["tabel"], "table"),
         (["model", "trian"], "train"),
         (["transalte"], "translate"),
-        (["binarize"], "table binarise"),
+        (["rescore"], "list rescore"),
         (["rnnsearch"], "model train-sentences"),
     ],
 )

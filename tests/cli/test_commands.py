@@ -18,7 +18,7 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import read_text
 from moses_feature.phrases.model import load_model, save_model
 
-TINY = ["--hidden", 7, "--embedding", 5, "--maxout", 3, "--rank", 2]
+TINY = ("--sizes", "hidden=11 embedding=5 maxout=7 rank=3")
 
 
 def test_score(run, model_directory):
@@ -230,14 +230,14 @@ def test_favourites(run, tmp_path, model_directory):
 
 def test_debug_shows_the_traceback(tmp_path):
     program = "from moses_feature.cli.main import moses_feature; moses_feature()"
-    for flags, expected in (([], False), (["--debug"], True)):
+    for variables, expected in (({}, False), ({"MOSES_FEATURE_DEBUG": "1"}, True)):
         done = subprocess.run(
-            [sys.executable, "-c", program, "table", "check", "none", *flags],
+            [sys.executable, "-c", program, "table", "check", "none"],
             cwd=tmp_path,
             capture_output=True,
             text=True,
             check=False,
-            env=os.environ | {"NO_COLOR": "1"},
+            env=os.environ | {"NO_COLOR": "1"} | variables,
         )
         assert done.returncode == 1
         assert ("Traceback" in done.stderr) is expected

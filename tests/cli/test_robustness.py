@@ -29,17 +29,17 @@ from helpers.tables import (
     without_new_columns,
 )
 
-from mert.cli.decode import mert_decode
-from mert.cli.optimise import mert_optimize
 from moses_feature.cli.main import moses_feature
 from moses_feature.cli.tables.augment import augment_phrase_table
+from moses_feature.cli.tuning.decode import mert_decode
+from moses_feature.cli.tuning.optimise import mert_optimize
 from moses_feature.phrases.model import save_model
 from moses_feature.runtime.errors import MosesFeatureError, OutputError
 from moses_feature.tables import augment as augment_module
 from moses_feature.tables.writer import TableWriter
 
 TABLE = TABLES["shared prefixes"]
-TINY = ["--hidden", 7, "--embedding", 5, "--maxout", 3, "--rank", 2, "--updates", 2]
+TINY = ["--sizes", "hidden=7 embedding=5 maxout=3 rank=2", "--updates", 2]
 
 
 def test_a_pipe_is_read_from_its_beginning(run, tmp_path, model_directory):
@@ -179,8 +179,7 @@ def test_what_an_ini_names_is_not_overwritten(run, tmp_path, model_directory):
     (tmp_path / "moses.ini").write_text(f"{ini}[weight]\nT= 1 1\nL= 1\n")
     for name in ("in.gz", "lm"):
         (tmp_path / name).write_bytes(TABLE)
-    shutil.copytree(model_directory, tmp_path / "networks" / "fold-0")
-    (tmp_path / "networks" / "folds.json").write_text("{}")
+    shutil.copytree(model_directory, tmp_path / "networks")
     add = "system", "add", "moses.ini"
     for arguments, message in (
         ((*add, "lm", "--model", "x"), "lm would be overwritten: write to another file"),
@@ -197,10 +196,6 @@ def test_what_an_ini_names_is_not_overwritten(run, tmp_path, model_directory):
         (
             ("table", "report", "in.gz", "x", "--exports", "networks"),
             "networks is a model directory",
-        ),
-        (
-            ("model", "train-sentences", "in.gz", "lm", "networks", "--updates", "1"),
-            "networks holds a network for each fold",
         ),
     ):
         assert message in run(*arguments, exit_code=2).stderr
@@ -235,8 +230,6 @@ def test_the_files_of_a_system_are_not_overwritten(run, tmp_path):
     ("words", "missing"),
     [
         (("table", "filter", "x", "y", "--target", "z"), "--source"),
-        (("table", "binarise", "x", "y"), "--kind"),
-        (("model", "refine", "x", "y"), "--ini"),
         (("list", "tune", "x", "y"), "--reference"),
     ],
 )
@@ -249,7 +242,6 @@ def test_what_must_be_given(run, words, missing):
     [
         (("system", "doctor", "x", "--dev", "y"), "--source"),
         (("list", "tune", "x", "y", "--target", "z"), "--reference"),
-        (("table", "propose", "x", "y", "z", "--input", "t"), "--phrases-of"),
     ],
 )
 def test_options_that_have_another_name_here(run, words, meant):
@@ -279,7 +271,7 @@ def test_nothing_of_the_user_is_overwritten(run, tmp_path, model_directory):
         (("in", "out", *model, "--phrases-of", "-"), "expected its name, found -"),
         (("in", "out", *TINY, "--seed", 1 << 64), "Invalid value"),
         (("in", "out", *TINY, "--minutes", "nan"), "not a finite number"),
-        (("in", "out", *TINY, "--hidden", 10**9), "Invalid value"),
+        (("in", "out", *TINY, "--sizes", f"hidden={10**9}"), "hidden"),
         (("in", "out", *TINY, "--device", "meta"), "expected auto, cpu or cuda"),
     ):
         assert message in run("augment-phrase-table", *arguments, exit_code=2).stderr
@@ -298,9 +290,6 @@ def test_nothing_of_the_user_is_overwritten(run, tmp_path, model_directory):
 @pytest.mark.parametrize(
     "words",
     [
-        ("system", "convert", "in", "-"),
-        ("system", "pack", "in", "-"),
-        ("table", "binarise", "in", "-", "--kind", "probing"),
         ("table", "filter", "in", "-", "--source", "in", "--target", "in"),
         ("model", "export-nplm", "in", "-"),
         ("list", "rescore", "in", "-", "--model", "in", "--source", "in"),
@@ -333,7 +322,6 @@ def test_no_command_writes_what_it_reads(tmp_path, monkeypatch, model_directory)
         (moses_feature, "list rescore a out --weights b --one-best ./out"),
         (moses_feature, "list rescore a m/out --model R=m --source b"),
         (moses_feature, "text select a --in-domain b --general c --output-dir same"),
-        (moses_feature, "table merge a b link"),
         (mert_decode, "a --lists link"),
         (mert_decode, "a --lists same --constraint b"),
         (mert_optimize, "a b --init c --output link"),
@@ -403,7 +391,7 @@ def test_ctrl_c_while_scoring_says_how_to_go_on(tmp_path, model_directory):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=240)
     assert process.returncode == 130
-    assert "interrupted; the same command with --resume goes on" in errors
+    assert "interrupted; the same command with --resume continues" in errors
     assert "Traceback" not in errors
 
 

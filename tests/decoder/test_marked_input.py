@@ -10,7 +10,8 @@ from helpers.moses import GIVEN, WALLS
 from helpers.toy import TYPE, Step, all_derivations, features_of, make_toy, options_of
 
 from moses_feature.decoder.decoder import EmbeddedDecoder
-from moses_feature.decoder.records import WINDOW, SearchLimits
+from moses_feature.decoder.limits import SearchLimits
+from moses_feature.decoder.options import WINDOW
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.xml_input import (

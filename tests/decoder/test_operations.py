@@ -13,7 +13,7 @@ from helpers.plain_operations import Phrase, plain_values
 from helpers.toy import OPERATIONS, make_toy, operations_arpa
 
 from moses_feature.decoder.decoder import EmbeddedDecoder
-from moses_feature.decoder.records import SearchLimits
+from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.moses.segmentation import read_segmentation
 from moses_feature.moses.xml_input import Marks, parse_marked

@@ -593,7 +593,7 @@ FAILURES = [
     (no_language_model, "problem", 'for KenLM: first non-empty line was "what" not \\data\\'),
     (description_of_another_table, "problem", "it says that column 4 (counted from 0) is a new"),
     (two_tables_of_one_name, "problem", "expected each feature name once, found TM0 twice"),
-    (old_format, "problem", "moses-feature system convert"),
+    (old_format, "problem", "convert-moses-ini-to-v2.perl"),
     (equals_in_a_path, "warning", "a = in the path"),
     (text_for_a_binary_table, "problem", "expected a table for ProbingPT, with a file config"),
     (binary_table_for_text, "problem", "is a folder, PhraseDictionaryMemory reads text"),

@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers.models import SEARCH_SIZES, random_model
 from helpers.toy import make_toy
 
 from mert.settings import DecoderSettings
 from mert.tuning.corpus import Corpus, check_chain
 from moses_feature.doctor.examine import examine
 from moses_feature.moses.ini import MosesIni
-from moses_feature.networks.direction import Direction
-from moses_feature.phrases.model import save_model
 from moses_feature.runtime.errors import MosesFeatureError
 
 SENTENCES = 40
@@ -22,7 +19,7 @@ SENTENCES = 40
 @pytest.fixture
 def system(tmp_path, monkeypatch) -> Path:
     """A system with a neural model of each kind, and its texts."""
-    toy = make_toy(tmp_path, types=(), neural=1, joint=1, networks=1)
+    toy = make_toy(tmp_path, types=(), neural=1, joint=1)
     monkeypatch.chdir(tmp_path)
     Path("dev.en").write_text(SENTENCES * "a b c\n")
     Path("dev.fr").write_text(SENTENCES * "A B C\n")
@@ -38,9 +35,7 @@ def problems(said: list[str] | None = None) -> list[str]:
 
 
 def about_models() -> list[str]:
-    return [
-        what for what in problems() if "network0" in what or "joint0" in what or "neural0" in what
-    ]
+    return [what for what in problems() if "joint0" in what or "neural0" in what]
 
 
 def test_a_system_in_which_nothing_is_wrong(system):
@@ -53,7 +48,6 @@ def test_a_system_in_which_nothing_is_wrong(system):
     for name, known in (
         ("neural0", of_reference),
         ("joint0", f"{of_text} to translate and {of_reference}"),
-        ("network0", f"{of_text} to translate and {of_reference}"),
     ):
         assert f"{system / name}: knows {known}" in said
 
@@ -63,28 +57,24 @@ def test_models_of_other_languages():
     for path in ("dev.en", "dev.fr"):
         Path(path).write_text(SENTENCES * "x y z\n")
     found = about_models()
-    assert len(found) == 5
+    assert len(found) == 3
     for name, text in (
         ("neural0", "the references"),
         ("joint0", "the text to translate"),
         ("joint0", "the references"),
-        ("network0", "the text to translate"),
-        ("network0", "the references"),
     ):
         expected = f"{name}: expected a model of the language of {text}, found that it knows 0"
         assert any(expected in what for what in found)
     Path("dev.en").write_text(SENTENCES * "x|N y|N z|N\n")
-    assert len(about_models()) == 3  # words with factors are not looked up
+    assert len(about_models()) == 2  # words with factors are not looked up
 
 
 def test_models_that_a_decoder_refuses(system):
-    save_model(system / "network0", random_model(SEARCH_SIZES, direction=Direction(reverse=True)))
     (system / "neural0" / "model.safetensors").write_bytes(b"")
     (system / "joint0" / "target.vocab").unlink()
     found = about_models()
-    assert len(found) == 3
+    assert len(found) == 2
     for what in (
-        "network0: expected a network of p(target | source), left to right in a search",
         "neural0",
         "joint0",
     ):
@@ -104,7 +94,5 @@ def test_tuning_looks_at_them_too(system):
         Path(path).write_text(SENTENCES * "A B C\n")
     corpus = Corpus.read("dev.en", ["dev.fr"])
     ini = MosesIni.read(system / "moses.ini")
-    with pytest.raises(
-        MosesFeatureError, match="network0: expected a model of the same two languages"
-    ):
+    with pytest.raises(MosesFeatureError, match="0: expected a model of"):
         check_chain(ini, corpus, DecoderSettings())

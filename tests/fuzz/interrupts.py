@@ -28,8 +28,7 @@ DECODE, TUNE, OPTIMISE = (
 AUGMENT, MAIN = (
     f"from moses_feature.cli.main import {name}; {name}()" for name in ("augment", "main")
 )
-NUMBERS = {"hidden": 8, "embedding": 8, "maxout": 8, "batch-size": 16, "evaluate-every": 20}
-SIZES = [word for name, size in NUMBERS.items() for word in (f"--{name}", str(size))]
+SIZES = "hidden=8 embedding=8 maxout=8"
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
@@ -161,13 +160,13 @@ def commands(folder: Path) -> dict[str, Callable[[], Command]]:
     ini = str(folder / "toy" / "moses.ini")
 
     def decode() -> Command:
-        return Command(folder, DECODE, [ini, "--pops", "500"], "in", ["stdout"])
+        return Command(folder, DECODE, [ini, "--pop-limit", "500"], "in", ["stdout"])
 
     def tune(*more: str) -> Command:
         work = "run"  # the ini names the command, so that it must be the same
         shutil.rmtree(folder / work, ignore_errors=True)
         texts = ["--dev", "in", "--dev-reference", "reference", "--work-dir", work]
-        options = ["--max-iterations", "3", "--list-size", "20", *more]
+        options = ["--max-iterations", "3", "--nbest-size", "20", *more]
         return Command(folder, TUNE, [ini, *texts, *options], None, [f"{work}/moses.ini"])
 
     def optimise() -> Command:
@@ -191,10 +190,12 @@ def building_commands(folder: Path, lines: int) -> dict[str, Callable[[], Comman
     Command(folder, MAIN, ["system", "build", "in", "reference", "s", *built], None, []).run()
     table, texts = "s/phrase-table.gz", ["in", "reference"]
     budget = ["--updates", "60"]
-    phrases = ["--rank", "8", *budget, *SIZES]
-    small = ["--batch-size", "16", "--subwords", "0", "--evaluate-every", "20", *budget]
-    transformer = ["--architecture", "transformer", "--units", "8", "--heads", "2", "--inner", "16"]
-    layers = ["--projection", "8", "--first", "8", "--second", "8", "--order", "3"]
+    short = ["--batch-size", "16", "--evaluate-every", "20", *budget]
+    of_phrases = ["--sizes", f"{SIZES} rank=8"]
+    phrases = [*of_phrases, *short]
+    small = ["--subwords", "0", *short]
+    transformer = ["--architecture", "transformer", "--sizes", "units=8 heads=2 inner=16"]
+    layers = ["--sizes", "projection=8 first=8 second=8 order=3"]
     ngrams = [*layers, *budget, "--evaluate-every", "20"]
 
     def trained(kind: str, *words: str) -> Callable[[], Command]:
@@ -202,14 +203,11 @@ def building_commands(folder: Path, lines: int) -> dict[str, Callable[[], Comman
         return _anew(folder, MAIN, arguments, ["m/model.safetensors"], "m/checkpoint.safetensors")
 
     Command(folder, MAIN, ["model", "train", table, "m0", *phrases], None, []).run()
-    lists = ["s/moses.ini", "--with-segmentation", "--lists", "l.gz", "--list-size", "20"]
+    lists = ["s/moses.ini", "--with-segmentation", "--lists", "l.gz", "--nbest-size", "20"]
     Command(folder, DECODE, lists, "in", []).run()
-    of_text = ["--source", "in", "--reference", "reference", "--lists", "l.gz"]
     add = ["system", "add", "s/moses.ini", "a.ini", "--model", "c0"]
     Command(folder, MAIN, ["model", "train-cslm", "reference", "c0", *ngrams], None, []).run()
-    folds = [f"m/fold-{fold}/model.safetensors" for fold in (1, 2)]
-    fold = "m/fold-1/checkpoint.safetensors"
-    augmented = [table, "o.gz", "--system", "s", *phrases]
+    augmented = [table, "o.gz", "--system", "s", *of_phrases, *budget]
     return {
         "build": _anew(
             folder,
@@ -218,16 +216,12 @@ def building_commands(folder: Path, lines: int) -> dict[str, Callable[[], Comman
             ["b/phrase-table.gz", "b/lm.arpa.gz"],
         ),
         "train": trained("train", table, "m", *phrases),
-        "train for folds": _anew(
-            folder, MAIN, ["model", "train", table, "m", *phrases, "--folds", "2"], folds, fold
-        ),
         "train RNNsearch": trained(
-            "train-sentences", *texts, "m", "--alignment-units", "8", *budget, *SIZES
+            "train-sentences", *texts, "m", "--sizes", f"{SIZES} alignment=8", *short
         ),
         "train a Transformer": trained("train-sentences", *texts, "m", *transformer, *small),
         "train a language model": trained("train-cslm", "reference", "m", *ngrams),
         "train a joint model": trained("train-joint", *texts, "m", "--alignment", "links", *ngrams),
-        "refine": trained("refine", "m0", "m", "--ini", "s/moses.ini", *of_text, "--epochs", "1"),
         "rescore": _anew(
             folder,
             MAIN,

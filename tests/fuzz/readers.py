@@ -46,20 +46,18 @@ from moses_feature.decoder.system import PhraseTable, ReorderingTable, System
 from moses_feature.decoder.table_index import TableIndex
 from moses_feature.decoder.tables import TargetPhrases, read_reordering, read_table
 from moses_feature.doctor.examine import examine
-from moses_feature.moses.binary_tables.asking import sample_table
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader, read_text
 from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import NbestLine, read_nbest
-from moses_feature.moses.old_ini import converted
 from moses_feature.moses.system_directory import SystemDirectory
 from moses_feature.moses.words import WordOptions
 from moses_feature.moses.xml_input import parse_marked
 from moses_feature.networks.files import CHECKPOINT
 from moses_feature.networks.pieces import PieceVocabulary, load_vocabulary
 from moses_feature.networks.vocabulary import Vocabulary
-from moses_feature.phrases.cross_fitting import load_any_model
+from moses_feature.phrases.model import load_model
 from moses_feature.phrases.packing import Packer
 from moses_feature.phrases.pairs import PairCollection, read_pairs
 from moses_feature.rescoring.nbest import read_weights, rescore
@@ -71,16 +69,15 @@ from moses_feature.tables.check import check_table
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns
 from moses_feature.tables.favourites import favourites
 from moses_feature.tables.features_json import read_columns
+from moses_feature.tables.parts import PartReader
 from moses_feature.tables.settings import (
     PROBABILITY_COLUMN,
     UNKNOWN_SOURCE_COLUMN,
     UNKNOWN_TARGET_COLUMN,
 )
-from moses_feature.tables.shards import PartReader, merge
 from moses_feature.tables.significance import filter_table
 from moses_feature.tables.writer import TableWriter
 from moses_feature.training.checkpoint import load_checkpoint, saved_tensors
-from moses_feature.translation.packing import pack
 
 FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 SECONDS = 20
@@ -97,11 +94,6 @@ INI = (
     b"input-factor=0 output-factor=0 table-limit=20\nDistortion\n"
     b"[weight]\n# comment\nUnknownWordPenalty0= 1\nWordPenalty0= -1\nPhrasePenalty0= 0.2\n"
     b"T= 0.2 0.3\nDistortion0= 0.3\n"
-)
-OLD_INI = (
-    b"[input-factors]\n0\n[ttable-file]\n0 0 0 2 table # one\n[ttable-limit]\n20\n"
-    b"[lmodel-file]\n8 0 3 lm\n[distortion-file]\n0-0 wbe-msd-backward-fe 3 reordering\n"
-    b"[weight-d]\n0.3\n0.1 0.2 0.3\n[weight-l]\n0.5\n[weight-t]\n0.2\n1e-3\n[weight-w]\n-1\n"
 )
 NBEST = (
     b"0 ||| A B  ||| T= 0.5 -1.25 LM0= -3 ||| -1.5\n0 ||| A  ||| T= 0.5 -1 LM0= -4 ||| -2\n"
@@ -237,7 +229,6 @@ class Readers:
     def __init__(self, models: Path) -> None:
         self._model = models / "phrases"
         self._lm = models / "lm"
-        self._folds = models / "folds"
         self._sentences = models / "sentences"
         self._packer = Packer(Vocabulary((b"a", b"b")), Vocabulary((b"A", b"B")))
 
@@ -300,11 +291,6 @@ class Readers:
             ini.with_scores(tables[0], folder / "new", [0.1, 0.0]).write(folder / "out")
         ini.with_feature("NeuralLM name=N", "N", [1.0])
 
-    def read_old_ini(self, folder: Path, random_: random.Random) -> None:
-        """An ini of the old format, converted."""
-        (folder / "old").write_bytes(mutated(OLD_INI, random_))
-        MosesIni(folder / "old", converted(folder / "old"))
-
     def read_factored_table(self, folder: Path, random_: random.Random) -> None:
         """A phrase table whose target words have two factors, with links."""
         (folder / "table").write_bytes(mutated(TABLE.replace(b" ||| A ", b" ||| A|X "), random_))
@@ -351,14 +337,6 @@ class Readers:
         with NbestReader(folder / "n", form) as reader:
             for line in reader:
                 NbestLine(line, "lists", 1)
-
-    def read_whole_table(self, folder: Path, random_: random.Random) -> None:
-        """What `binarise` looks at."""
-        table = b"a ||| A ||| 0.5 0.25 ||| 0-0 ||| 1 2 3 |||\nb c ||| B ||| 1 1e-3 ||| 0-0 1-0\n"
-        (folder / "t").write_bytes(mutated(table, random_))
-        sample = sample_table(folder / "t", 5)
-        assert sample.scores
-        assert sample.targets
 
     def read_by_the_doctor(self, folder: Path, random_: random.Random) -> None:
         """A system and a text, damaged somewhere: findings, and no error."""
@@ -421,8 +399,8 @@ class Readers:
         read_nplm(folder / "m").sentence_log_probs([[b"a", b"x"]])
 
     def read_model(self, folder: Path, random_: random.Random) -> None:
-        """A model directory, of one network, of folds, or of a language model."""
-        source = random_.choice((self._model, self._folds, self._lm, self._sentences))
+        """A model directory, of one network or of a language model."""
+        source = random_.choice((self._model, self._lm, self._sentences))
         files = sorted(path for path in source.rglob("*") if path.is_file())
         damaged = random_.choice(files)
         for path in files:
@@ -441,7 +419,7 @@ class Readers:
             model = SentenceModel(folder / "m")
             model.log_probs([model.ids([b"walking"], [b"x"])])
         else:
-            load_neural_lm(folder / "m") if source == self._lm else load_any_model(folder / "m")
+            load_neural_lm(folder / "m") if source == self._lm else load_model(folder / "m")
 
     def read_checkpoint(self, folder: Path, random_: random.Random) -> None:
         """The state of a training run."""
@@ -473,14 +451,11 @@ class Readers:
             "clipped_scores": 0,
             "unknown_source_words": 0,
             "unknown_target_words": 0,
-            "shard": {"index": 0, "count": 1, "parts": [3], "sha256": "0"},
             "command": "c",
         }
         (folder / "t").write_bytes(b"abc")
         (folder / "t.features.json").write_text(json.dumps(mutated_json(facts, random_)))
-        with suppress(MosesFeatureError):
-            read_columns(folder / "t")
-        merge([str(folder / "t")], str(folder / "out"))
+        read_columns(folder / "t")
 
     def read_bitext(self, folder: Path, random_: random.Random) -> None:
         """Two texts, links and documents; a part of them held out."""
@@ -505,17 +480,6 @@ class Readers:
         of_system = random_.choice((tuned, {"format_version": 1, "inputs": []}))
         (folder / "system.json").write_text(json.dumps(mutated_json(of_system, random_)))
         SystemDirectory.read(folder)
-
-    def read_packed_system(self, folder: Path, random_: random.Random) -> None:
-        """What is put into one file: an ini, and what it names."""
-        (folder / "table").write_bytes(TABLE)
-        content = INI.replace(b"path=table", f"path={folder}/table".encode())
-        (folder / "moses.ini").write_bytes(mutated(content, random_))
-        facts = {"format_version": 1, "ini": "moses.ini", "built": None, "weights": None}
-        facts |= {"rescoring": [["N0", str(self._model)]], "list_size": 100, "tuned": {}}
-        if random_.random() < 0.5:
-            (folder / "system.json").write_text(json.dumps(mutated_json(facts, random_)))
-        pack(folder, folder / "s.tar")
 
     def read_significance(self, folder: Path, random_: random.Random) -> None:
         """A table and its texts, for the significance filter."""
@@ -598,18 +562,13 @@ def make_models(folder: Path) -> Path:
     from moses_feature.networks.files import write_model_files
     from moses_feature.networks.pair_network import network_of
     from moses_feature.networks.pieces import learn_pieces
-    from moses_feature.phrases.cross_fitting import fold_directory, save_folds
     from moses_feature.phrases.model import PhraseModel, save_model
-    from moses_feature.phrases.pairs import Folds
 
     save_model(folder / "phrases", random_model())
-    for fold in range(2):
-        save_model(fold_directory(folder / "folds", fold), random_model(seed=fold))
     pieces = learn_pieces([b"walking talking", b"quickly over lazy dogs"] * 20, 300, "text")
     network = network_of(TRANSFORMER_SIZES, len(pieces), len(pieces))
     network.initialise(torch.Generator().manual_seed(1))
     save_model(folder / "sentences", PhraseModel(network, pieces, pieces, WordOptions(), {}))
-    save_folds(folder / "folds", Folds(2, 1), np.array([1, 2, 3], dtype=np.uint64))
     write_model_files(folder / "lm", LM_ARCHITECTURE, random_neural_lm(np.random.default_rng(1)))
     return folder
 

@@ -7,12 +7,12 @@ from functools import cache
 
 import click
 
-from mert.cli.compare import mert_compare
-from mert.cli.decode import mert_decode
-from mert.cli.optimise import mert_optimize
-from mert.cli.tune import mert_tune
 from moses_feature.cli.main import moses_feature
 from moses_feature.cli.tables.augment import augment_phrase_table
+from moses_feature.cli.tuning.compare import mert_compare
+from moses_feature.cli.tuning.decode import mert_decode
+from moses_feature.cli.tuning.optimise import mert_optimize
+from moses_feature.cli.tuning.tune import mert_tune
 
 
 @cache

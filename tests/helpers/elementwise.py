@@ -41,38 +41,6 @@ def decoder_state(
     torch.lerp(candidate.tanh_(), state, z, out=state)
 
 
-def leaky_state(
-    products: Tensor,
-    inputs: Tensor,
-    word: Tensor,
-    summaries: Tensor,
-    source: Tensor,
-    rate: Tensor,
-    state: Tensor,
-) -> None:
-    products += summaries[source]
-    products += inputs[word]
-    torch.lerp(state, products.tanh_(), rate, out=state)
-
-
-def lstm_state(
-    products: Tensor,
-    inputs: Tensor,
-    word: Tensor,
-    summaries: Tensor,
-    source: Tensor,
-    state: Tensor,
-) -> None:
-    hidden = state.shape[1] // 2
-    products += summaries[source]
-    products += inputs[word]
-    take, keep, show = torch.split(products[:, : 3 * hidden].sigmoid_(), hidden, 1)
-    new = products[:, 3 * hidden :].tanh_()
-    memory = state[:, hidden:]
-    memory.mul_(keep).addcmul_(take, new)
-    torch.mul(show, torch.tanh(memory), out=state[:, :hidden])
-
-
 def maxout(
     pieces: Tensor, inputs: Tensor, word: Tensor, summaries: Tensor, source: Tensor, units: Tensor
 ) -> None:

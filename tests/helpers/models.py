@@ -14,7 +14,7 @@ from moses_feature.networks.pair_network import network_of
 from moses_feature.networks.pieces import learn_pieces
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.model import PhraseModel
-from moses_feature.phrases.settings import FeedForwardSizes, Sizes
+from moses_feature.phrases.settings import Sizes
 from moses_feature.rnnsearch.settings import SearchSizes
 from moses_feature.transformer.settings import TransformerSizes
 
@@ -24,7 +24,6 @@ SOURCE_WORDS = b"a b c d the dog &apos; \xe9t\xe9 [1] one|N".split(b" ")
 TARGET_WORDS = b"A B C D le chien un &apos; \xc3\xa9t\xc3\xa9 [1] noir".split(b" ")
 
 
-FEED_FORWARD_SIZES = FeedForwardSizes(hidden=13, embedding=5, rank=3, positions=4)
 TRANSFORMER_SIZES = TransformerSizes(
     units=12, heads=3, inner=17, encoder_layers=2, decoder_layers=3
 )

@@ -10,7 +10,7 @@ import pytest
 
 from helpers.toy import Toy, make_toy
 from moses_feature.decoder.decoder import EmbeddedDecoder
-from moses_feature.decoder.records import SearchLimits
+from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.moses.nbest_lists import format_nbest
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import kenlm
 import numpy as np
 
-from helpers.models import SEARCH_SIZES, TRANSFORMER_SIZES, random_model, with_pieces
 from helpers.plain_operations import Phrase, plain_values
 from moses_feature.build.language_model import estimate
 from moses_feature.cslm.scorer import VOCABULARY
@@ -26,8 +25,6 @@ from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.networks.files import ModelFiles, write_model_files
 from moses_feature.networks.vocabulary import END, SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
-from moses_feature.phrases.model import save_model
-from moses_feature.sentences.scorer import SentenceModel
 
 OPERATIONS = Path(__file__).parents[1] / "decoder/data/operation_sequences.json"
 SOURCE = ["a", "b", "c", "d"]
@@ -49,7 +46,6 @@ class Toy:
         neural: files of neural language models.
         links: of each phrase table, word alignments by source and target phrase.
         joint: files of joint language models.
-        networks: an RNNsearch of words, then Transformers of pieces, as they score sentences.
         operations: an operation sequence model.
     """
 
@@ -62,10 +58,7 @@ class Toy:
     neural: list[ModelFiles] = field(default_factory=list)
     links: list[dict[tuple[str, str], str]] = field(default_factory=list)
     joint: list[ModelFiles] = field(default_factory=list)
-    networks: list[SentenceModel] = field(default_factory=list)
     operations: kenlm.Model | None = None
-    history: str = "all"
-    network_scores: dict[tuple[int, str, str], float] = field(default_factory=dict)
 
     @property
     def ini(self) -> MosesIni:
@@ -82,9 +75,7 @@ def make_toy(
     models: int = 1,
     neural: int = 0,
     joint: int = 0,
-    networks: int = 0,
     operations: bool = False,
-    history: str = "all",
     limit: int = 6,
     longest: int = 3,
     options: int = 3,
@@ -92,7 +83,7 @@ def make_toy(
     """Write a random system: all source phrases up to a length over four words."""
     folder.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng(seed)
-    toy = Toy(folder, [], types=list(types), limit=limit, history=history)
+    toy = Toy(folder, [], types=list(types), limit=limit)
     for number in range(tables):
         table: dict[str, dict[str, list[float]]] = {}
         for length in range(1, longest + 1):
@@ -125,11 +116,6 @@ def make_toy(
     for number in range(joint):
         toy.joint.append(random_joint_model(np.random.default_rng([seed, number])))
         write_model_files(folder / f"joint{number}", JOINT_ARCHITECTURE, toy.joint[-1])
-    for number in range(networks):
-        kind = SEARCH_SIZES if number == 0 else TRANSFORMER_SIZES
-        network = random_model(kind, seed + number)
-        save_model(folder / f"network{number}", with_pieces(network) if number else network)
-        toy.networks.append(SentenceModel(folder / f"network{number}"))
     toy.operations = _write_operations(folder, operations)
     (folder / "moses.ini").write_text(_ini(toy, generator))
     return toy
@@ -344,10 +330,6 @@ def _ini(toy: Toy, generator) -> str:
             f"source_window={JOINT_SIZES.source_window} path={toy.folder}/joint{number}"
         )
         lines.append(f"NNJM{number}= {weights(1)}")
-    for number in range(len(toy.networks)):
-        path = f"{toy.folder}/network{number}"
-        features.append(f"SentenceNetwork name=S{number} path={path} history={toy.history}")
-        lines.append(f"S{number}= {weights(1)}")
     if toy.operations is not None:
         features.append(f"OpSequenceModel name=OSM0 num-features=5 path={toy.folder}/osm.arpa")
         lines.append(f"OSM0= {weights(1)} -0.04 0.05 -0.06 0.07")
@@ -460,19 +442,7 @@ def features_of(toy: Toy, sentence: list[str], steps: list[Step]) -> np.ndarray:
         add(f"NNJM{number}", 0, joint_score(files, sentence, text.split(), places))
     for index, value in enumerate(_operation_values(toy, sentence, steps)):
         add("OSM0", index, value)
-    for number in range(len(toy.networks)):
-        add(f"S{number}", 0, network_score(toy, number, " ".join(sentence), text))
     return values
-
-
-def network_score(toy: Toy, number: int, source: str, target: str) -> float:
-    """Return log p of a sentence pair under a network."""
-    known = toy.network_scores
-    if (number, source, target) not in known:
-        scorer = toy.networks[number]
-        ids = scorer.ids(source.encode().split(), target.encode().split())
-        known[number, source, target] = scorer.log_probs([ids]).item()
-    return known[number, source, target]
 
 
 def _operation_values(toy: Toy, sentence: list[str], steps: list[Step]) -> list[float]:

@@ -29,7 +29,7 @@ from helpers.toy import TYPE, make_toy
 from mert.decoders.moses import MosesDecoder
 from mert.settings import MosesSettings
 from moses_feature.decoder.decoder import EmbeddedDecoder
-from moses_feature.decoder.records import SearchLimits
+from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni

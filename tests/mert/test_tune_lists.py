@@ -10,8 +10,8 @@ import pytest
 import sacrebleu
 from click.testing import CliRunner
 
-from mert.cli.tune_lists import tune_lists_command
 from moses_feature.cli.main import moses_feature
+from moses_feature.cli.tuning.tune_lists import tune_lists_command
 
 SENTENCES = 60
 WORDS = [f"w{n}" for n in range(30)]

@@ -22,9 +22,6 @@ from click.testing import CliRunner
 from helpers.candidates import planted, random_candidates
 from helpers.toy import make_toy, random_neural_lm, write_corpus
 
-from mert.cli.compare import mert_compare
-from mert.cli.decode import mert_decode
-from mert.cli.tune import mert_tune
 from mert.comparison.results import Run, notes_on_weights
 from mert.comparison.significance import (
     CorpusScorer,
@@ -38,6 +35,9 @@ from mert.optimisers.moses_files import read_candidates
 from mert.settings import OPTIMIZERS, TuningSettings
 from mert.tuning.corpus import Corpus
 from mert.tuning.state import read_run
+from moses_feature.cli.tuning.compare import mert_compare
+from moses_feature.cli.tuning.decode import mert_decode
+from moses_feature.cli.tuning.tune import mert_tune
 from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.decoder.decoder import EmbeddedDecoder
 from moses_feature.decoder.system import System
@@ -75,9 +75,9 @@ def arguments(task: Path, work: Path, *more: object) -> list[str]:
         task / "11.ref",
         "--work-dir",
         work,
-        "--list-size",
+        "--nbest-size",
         30,
-        "--pops",
+        "--pop-limit",
         50,
         *more,
     )
@@ -185,7 +185,7 @@ def test_systems_that_search_alike_are_tuned_once(task, tmp_path):
     work = tmp_path / "w"
     arguments_of = [
         *systems,
-        *compare_arguments(task, work, "--seeds", 2, "--pops", 50)[2:],
+        *compare_arguments(task, work, "--seeds", 2, "--pop-limit", 50)[2:],
         "--rescore",
         f"first:CSLM9={tmp_path / 'one'}",
         "--rescore",
@@ -198,7 +198,7 @@ def test_systems_that_search_alike_are_tuned_once(task, tmp_path):
     weights = [MosesIni.read(search / "moses.ini").weights for search in searches]
     assert weights[0] == weights[1] == weights[2]
     alone = [*arguments(task, tmp_path / "alone", "--rescore", f"CSLM9={tmp_path / 'two'}")]
-    invoke(mert_tune, [*alone, "--seed", 2, "--max-iterations", 3, "--list-size", 20])
+    invoke(mert_tune, [*alone, "--seed", 2, "--max-iterations", 3, "--nbest-size", 20])
     for name in ("search/moses.ini", "rescoring.weights"):
         mine, its = (work / "second/seed-2" / name, tmp_path / "alone" / name)
         assert weights_of(mine) == weights_of(its)
@@ -208,7 +208,16 @@ def test_systems_that_search_alike_are_tuned_once(task, tmp_path):
 def test_a_rescored_run_is_tuned_to_the_end_only_if_its_search_is(task, tmp_path):
     files = random_neural_lm(np.random.default_rng(1))
     write_model_files(tmp_path / "lm", LM_ARCHITECTURE, files)
-    short = "--seeds", 1, "--pops", 50, "--max-iterations", 2, "--settled", 0, "--list-size", 100
+    short = (
+        "--seeds",
+        1,
+        "--pop-limit",
+        50,
+        "--max-iterations",
+        2,
+        "--nbest-size",
+        100,
+    )
     result = invoke(
         mert_compare,
         [
@@ -251,7 +260,7 @@ def test_force_tunes_where_another_translation_matches(task, tmp_path):
     (tmp_path / "in").write_text("a b c d\n")
     (tmp_path / "ref").write_bytes(b" ".join(reference) + b"\n")
     words = [task / "bad.ini", "--dev", tmp_path / "in", "--dev-reference", tmp_path / "ref"]
-    words += ["--max-iterations", 2, "--list-size", 500]
+    words += ["--max-iterations", 2, "--nbest-size", 500]
     result = invoke(mert_tune, [*words, "--work-dir", tmp_path / "no"], exit_code=1)
     assert "(--force tunes all the same)" in result.output
     invoke(mert_tune, [*words, "--work-dir", tmp_path / "w", "--force"])
@@ -292,7 +301,9 @@ def test_the_same_seed_gives_the_same_weights(task, tmp_path):
 
 def run_until(task: Path, work: Path, lists: int, *more: object) -> None:
     """Tune in a process of its own and kill it when it has written so many n-best lists."""
-    program = "import sys; from mert.cli.tune import mert_tune; mert_tune(sys.argv[1:])"
+    program = (
+        "import sys; from moses_feature.cli.tuning.tune import mert_tune; mert_tune(sys.argv[1:])"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", program, *arguments(task, work, *more)],
         stderr=subprocess.DEVNULL,
@@ -353,7 +364,7 @@ def test_a_directory_of_something_else_is_refused(task, tmp_path):
             "with other settings: expected seed 5, found seed 1;",
         ),
         (
-            ("--stack", 5, "--max-iterations", 1),
+            ("--stack-size", 5, "--max-iterations", 1),
             "with other decoder: expected stack 5, found stack not given",
         ),
     ):
@@ -432,7 +443,7 @@ def test_an_empty_line_and_a_constant_feature(tmp_path):
 
 def test_mert_decode(task, tmp_path):
     sentences = (task / "11.in").read_bytes()
-    words = [str(task / "toy" / "moses.ini"), "--lists", str(tmp_path / "n"), "--list-size", "3"]
+    words = [str(task / "toy" / "moses.ini"), "--lists", str(tmp_path / "n"), "--nbest-size", "3"]
     result = CliRunner().invoke(mert_decode, words, input=stdin(sentences))
     assert result.exit_code == 0, result.output
     assert result.stdout == (task / "11.ref").read_text()
@@ -480,7 +491,7 @@ def compare_arguments(task: Path, work: Path, *more: object) -> list[object]:
         work,
         "--max-iterations",
         3,
-        "--list-size",
+        "--nbest-size",
         20,
         *more,
     ]

@@ -113,7 +113,7 @@ REFUSED = {
     "comment in the path": (b"/old/table.gz", b"/old#1/table.gz", None),
     "no path": (b" path=/old/table.gz", b"", "line 12: expected path=… for TranslationModel0"),
     "num-features of words": (b"num-features=4", b"num-features=x", "line 12: expected num-fe"),
-    "old format": (b"[input-factors]", b"[ttable-file]", "line 7: .*moses-feature system convert"),
+    "old format": (b"[input-factors]", b"[ttable-file]", "line 7: .*convert-moses-ini-to-v2.perl"),
     "components": (
         b"num-features=4",
         b"num-features=4 tuneable-components=true,true",

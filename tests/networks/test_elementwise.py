@@ -65,23 +65,6 @@ CASES = {
         SOURCE,
         normal(ROWS, HIDDEN),
     ),
-    "leaky_state": (
-        normal(ROWS, HIDDEN),
-        normal(WORDS, HIDDEN),
-        WORD,
-        normal(SOURCES, HIDDEN),
-        SOURCE,
-        torch.rand(HIDDEN, generator=GENERATOR),
-        normal(ROWS, HIDDEN),
-    ),
-    "lstm_state": (
-        normal(ROWS, 4 * HIDDEN),
-        normal(WORDS, 4 * HIDDEN),
-        WORD,
-        normal(SOURCES, 4 * HIDDEN),
-        SOURCE,
-        normal(ROWS, 2 * HIDDEN),
-    ),
     "maxout": (
         normal(ROWS, 2 * HIDDEN),
         PIECES,

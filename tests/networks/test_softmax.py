@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from helpers.models import FEED_FORWARD_SIZES, SEARCH_SIZES, SIZES, random_model
+from helpers.models import SEARCH_SIZES, SIZES, random_model
 
 from moses_feature.networks import softmax
 from moses_feature.networks.softmax import word_terms
@@ -162,7 +162,7 @@ def test_the_sum_is_right_on_average():
     np.testing.assert_allclose(sums, exact, rtol=0.03)
 
 
-@pytest.mark.parametrize("sizes", [SIZES, FEED_FORWARD_SIZES, SEARCH_SIZES])
+@pytest.mark.parametrize("sizes", [SIZES, SEARCH_SIZES])
 def test_every_network_takes_a_sample(sizes):
     model = random_model(sizes)
     sides = torch.tensor([[1, 2, END], [3, END, END]]), torch.tensor([2, 1])

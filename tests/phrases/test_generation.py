@@ -114,22 +114,31 @@ def sampled_probability(kind, model, source, target, temperature) -> float:
     return float(np.exp(total))
 
 
+def assert_same(found, expected):
+    """Compare targets: the same words as often, and the same log p but for rounding."""
+    for some, others in zip(found, expected, strict=True):
+        assert [(of.ids, of.count) for of in some] == [(of.ids, of.count) for of in others]
+        np.testing.assert_allclose(
+            [of.log_prob for of in some], [of.log_prob for of in others], atol=1e-5
+        )
+
+
 def test_what_is_drawn_does_not_depend_on_the_phrases_beside(generator, monkeypatch):
     together = generator.samples(SOURCES, 30)
-    assert [generator.samples([source], 30)[0] for source in SOURCES] == together
-    assert generator.samples(SOURCES[::-1], 30) == together[::-1]
+    assert_same([generator.samples([source], 30)[0] for source in SOURCES], together)
+    assert_same(generator.samples(SOURCES[::-1], 30), together[::-1])
     assert generator.samples(SOURCES, 30, seed=2) != together
     found = generator.likeliest(SOURCES, 7)
-    assert [generator.likeliest([source], 7)[0] for source in SOURCES] == found
+    assert_same([generator.likeliest([source], 7)[0] for source in SOURCES], found)
     monkeypatch.setattr("moses_feature.phrases.generation.generator.LOG_PROBS_TOGETHER", 200)
-    assert generator.samples(SOURCES, 30) == together
+    assert_same(generator.samples(SOURCES, 30), together)
     assert generator.samples([], 30) == []
 
 
 def test_more_phrases_than_go_through_a_network_together(generator):
     several = [[2 + n % 9, 2 + n // 9 % 9, 2 + n // 81] for n in range(150)]
     found = generator.likeliest(several, 3)
-    assert found == [generator.likeliest([source], 3)[0] for source in several]
+    assert_same(found, [generator.likeliest([source], 3)[0] for source in several])
     assert len({targets[0].log_prob for targets in found}) == len(several)
 
 

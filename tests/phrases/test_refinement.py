@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import replace
@@ -302,55 +301,3 @@ def test_other_models_texts_and_directions(files):
         with pytest.raises(UsageError):
             RefineSettings(**wrong)
     assert not (files / "new" / "config.json").exists()
-
-
-def test_the_command(run, files):
-    """The column is found by what stands beside the table that the ini names."""
-    model = load_model(files / "m")
-    seen = {
-        pair
-        for sentence, of_sentence in enumerate(LISTS)
-        for place in range(len(of_sentence))
-        for pair in ((b" ".join(s), b" ".join(t)) for s, t in pairs_of(sentence, place))
-    }
-    lines = (b"%b ||| %b ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 9 9 9\n" % pair for pair in sorted(seen))
-    (files / "in").write_bytes(b"".join(lines))
-    run("augment-phrase-table", "in", "table", "--model", "m")
-    (files / "moses.ini").write_text(
-        "[feature]\nPhraseDictionaryMemory name=TM0 num-features=6 path=table input-factor=0 "
-        "output-factor=0 tuneable-components=true,true,true,true,true,false\n"
-        "KENLM name=LM0 factor=0 order=3 path=lm\n"
-        "[weight]\nTM0= 0.1 0.1 0.1 0.1 0.3 0\nLM0= 0.5\n"
-    )
-
-    def wide(line: bytes) -> bytes:
-        return line.replace(b"TM0= -1", b"TM0= -1 -1 -1 -1").replace(b" -2 |||", b" |||")
-
-    write_lists(files / "lists", model, wide)
-    options = "--ini", "moses.ini", "--source", "source", "--reference", "reference"
-    budget = "--lists", "lists", "--updates", 3, "--perplexity", 1.7
-    run("model", "refine", "m", "new", *options, *budget)
-    config = json.loads((files / "new" / "config.json").read_text())
-    assert [entry["role"] for entry in config["training"]["inputs"]] == [
-        "source text",
-        "reference",
-        "n-best lists",
-    ]
-    run("model", "describe", "new")
-    run("model", "score", "new", stdin=b"a\tA\n")
-    save_model(files / "x", random_model(seed=5))
-    other = run("model", "refine", "x", "y", *options, *budget, exit_code=2)
-    assert "expected the network that made the column of the lists" in other.stderr
-    again = run("model", "refine", "m", "new", *options, *budget, exit_code=2)
-    assert "holds a model already" in again.stderr
-    text = (files / "moses.ini").read_text()
-    (files / "moses.ini").write_text(text.replace("0.1 0.3 0", "0.1 0 0"))
-    refused = run("model", "refine", "m", "other", *options, *budget, exit_code=2)
-    assert "the weight of the network's column is 0" in refused.stderr
-    run("model", "refine", "m", "other", *options, *budget, "--column-weight", 0.3)
-    weights = [(files / name / "model.safetensors").read_bytes() for name in ("new", "other")]
-    assert weights[0] == weights[1]
-    untuned = text.replace("true,false", "false,false")
-    (files / "moses.ini").write_text(untuned)
-    refused = run("model", "refine", "m", "third", *options, *budget, exit_code=2)
-    assert "the network's column is not tuneable" in refused.stderr

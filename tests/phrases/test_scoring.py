@@ -67,10 +67,10 @@ def test_the_path_for_gpus_on_the_cpu(model, pairs, monkeypatch, dtype, normalis
     """The network's own `forward` in small batches, words and pairs in the same order."""
     monkeypatch.setattr(scorer_module, "PAIRS_TOGETHER", 7)
     packed = pack_ids(*(Phrases.pack(side) for side in zip(*pairs, strict=True)))
-    scorer = Scorer([model.network], packer_of(model), CPU, normalised=normalised)
+    scorer = Scorer(model.network, packer_of(model), CPU, normalised=normalised)
     expected = scorer.score_packed(packed).word_log_probs
     forward = ForwardScorer(model.network, CPU, Computation.by(1, dtype, normalised))
-    found = forward.word_log_probs(packed.parts[0][1])
+    found = forward.word_log_probs(packed.pairs)
     np.testing.assert_allclose(found, expected, atol=2e-5 if dtype == "float32" else 0.1)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.browser import BROWSER, driven
-from helpers.models import FEED_FORWARD_SIZES, SEARCH_SIZES, SIZES, random_model
+from helpers.models import SIZES, random_model
 
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.pair_network import network_of
@@ -58,12 +58,9 @@ def save_large_vocabulary(directory: Path, sizes=SIZES) -> None:
     save_model(directory, PhraseModel(network, source, plain.target, WordOptions(), training, True))
 
 
-KINDS = {"phrases": SIZES, "feed-forward": FEED_FORWARD_SIZES, "search": SEARCH_SIZES}
-
-
-@pytest.fixture(params=KINDS)
-def table(request, run, tmp_path) -> Path:
-    save_large_vocabulary(tmp_path / "m", KINDS[request.param])
+@pytest.fixture
+def table(run, tmp_path) -> Path:
+    save_large_vocabulary(tmp_path / "m", SIZES)
     write_table(tmp_path / "in")
     run("augment-phrase-table", "in", "out", "--model", "m")
     return tmp_path / "out"

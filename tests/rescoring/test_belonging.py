@@ -31,7 +31,6 @@ def models(tmp_path: Path) -> None:
     """Save networks of both directions, and a phrase network."""
     save_model(tmp_path / "forward", random_model(SEARCH_SIZES))
     save_model(tmp_path / "reverse", random_model(SEARCH_SIZES, direction=Direction(reverse=True)))
-    save_model(tmp_path / "phrases", random_model())
 
 
 def write(folder: Path, source: bytes, target: bytes, links: str = "") -> None:
@@ -42,7 +41,7 @@ def write(folder: Path, source: bytes, target: bytes, links: str = "") -> None:
 
 
 @pytest.mark.usefixtures("models")
-@pytest.mark.parametrize("model", ["forward", "reverse", "phrases"])
+@pytest.mark.parametrize("model", ["forward", "reverse"])
 def test_models_of_another_language_are_refused(tmp_path, run, model):
     arguments = ("list", "rescore", "lists", "out", "--model", model, "--source", "source")
     write(tmp_path, SOURCE, TARGET)
@@ -112,7 +111,7 @@ def test_languages_that_share_many_words(of_other, refused):
 
 
 @pytest.mark.usefixtures("models")
-@pytest.mark.parametrize("model", ["forward", "phrases"])
+@pytest.mark.parametrize("model", ["forward"])
 def test_word_alignments_of_another_text_are_refused(tmp_path, run, model):
     arguments = ("list", "rescore", "lists", "out", "--model", model, "--source", "source")
     for links in ("0-0 4-3", "5", ""):  # the second is none

@@ -6,18 +6,20 @@ import gzip
 
 import numpy as np
 import pytest
+from helpers.models import SEARCH_SIZES, random_model
 from helpers.toy import NEURAL_SIZES, make_toy, neural_score, random_neural_lm
 
 from mert.decoders.rescored import RescoredDecoder
 from moses_feature.cslm.nplm import load_neural_lm
 from moses_feature.cslm.settings import LM_ARCHITECTURE as ARCHITECTURE
 from moses_feature.decoder.decoder import EmbeddedDecoder
-from moses_feature.decoder.records import SearchLimits
+from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import named, read_nbest
 from moses_feature.networks.files import write_model_files
+from moses_feature.phrases.model import save_model
 from moses_feature.rescoring.nbest import BadTranslationError, CslmScorer, read_weights, rescore
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 
@@ -147,9 +149,6 @@ def test_the_best_translations(tmp_path, run):
         exit_code=2,
     )
     assert not (tmp_path / "again").exists()
-    options = "--weights", "weights", "--device", "cpu"
-    refused = run("list", "rescore", "lists", "out", *options, exit_code=2).stderr
-    assert "--device is for networks for phrases" in refused
     (tmp_path / "lists").write_bytes(b"".join(reversed(LISTS.splitlines(keepends=True))))
     refused = run(
         "list", "rescore", "lists", "again", "--weights", "weights", "--one-best", "b", exit_code=1
@@ -159,7 +158,9 @@ def test_the_best_translations(tmp_path, run):
 
 
 @pytest.mark.usefixtures("lists")
-def test_the_command(tmp_path, run, model_directory):
+def test_the_command(tmp_path, run):
+    save_model(tmp_path / "m", random_model(SEARCH_SIZES))
+    model_directory = "m"
     files = random_neural_lm(np.random.default_rng(1))
     write_model_files(tmp_path / "lm", ARCHITECTURE, files)
     (tmp_path / "source").write_bytes(b"a b\nc\nthe dog\n")

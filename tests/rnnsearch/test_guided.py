@@ -20,8 +20,8 @@ from moses_feature.sentences.settings import SentenceData, SentenceSettings
 from moses_feature.sentences.texts import spread
 from moses_feature.sentences.training import GUIDANCE, SentenceObjective, _read
 
-SIZES = ("--hidden", 24, "--embedding", 12, "--alignment-units", 16, "--maxout", 16)
-QUICK = ("--batch-size", 20, "--learning-rate", 0.01, "--held-out", 0.05)
+SIZES = ("--sizes", "hidden=24 embedding=12 alignment=16 maxout=16")
+QUICK = ("--batch-size", 20, "--learning-rate", 0.01)
 CPU = torch.device("cpu")
 
 
@@ -118,7 +118,7 @@ def test_it_aligns_as_it_is_told(run, texts):
     """Even to words that do not help; by itself it would not."""
     shares = []
     for name, more in (("told", ("--alignment", "links")), ("alone", ())):
-        options = (*SIZES, *QUICK, "--annealing", 1, "--patience", 100, *more)
+        options = (*SIZES, *QUICK, "--patience", 100, *more)
         run("model", "train-sentences", "source", "target", name, *options, "--updates", 200)
         text = (texts / "source").read_bytes()
         run("model", "translate", name, "--alignment-out", f"{name}.json", "--beam", 1, stdin=text)
@@ -148,7 +148,7 @@ def test_the_log_shows_what_is_learnt_of_alignments(run, texts):
 
 
 def test_a_run_goes_on_with_the_same_links(run, texts):
-    options = ("source", "target", *SIZES, *QUICK, "--dropout", 0.2, "--self-normalisation", 0.1)
+    options = ("source", "target", *SIZES, *QUICK, "--dropout", 0.2, "--learning-rate", 0.002)
     told = ("--alignment", "links")
     run("model", "train-sentences", *options, "whole", *told, "--updates", 12)
     run("model", "train-sentences", *options, "parts", *told, "--updates", 6)
@@ -159,7 +159,7 @@ def test_a_run_goes_on_with_the_same_links(run, texts):
     run(*again, *told)
     weights = [(texts / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
     assert weights[0] == weights[1]
-    shorter = run(*again, *told, "--longest", 4, exit_code=1).stderr
+    shorter = run(*again, *told, "--max-length", 4, exit_code=1).stderr
     assert "expected a run with pairs" in shorter
     roles = [entry["role"] for entry in load_model(texts / "whole").training["inputs"]]
     assert roles == ["source", "target", "word alignment"]
@@ -184,7 +184,9 @@ def test_bad_links(run, texts, content, message):
     assert not (texts / "m" / "model.safetensors").exists()
 
 
-@pytest.mark.parametrize("network", [SIZES, ("--architecture", "transformer", "--units", 24)])
+@pytest.mark.parametrize(
+    "network", [SIZES, ("--architecture", "transformer", "--sizes", "units=24")]
+)
 def test_a_large_batch_is_learnt_in_parts(run, monkeypatch, tmp_path, network):
     """The gradient is the same, but for rounding, with links and smoothed labels, too."""
     options = (*network, *QUICK, "--alignment", "links", "--label-smoothing", 0.1, "--subwords", 0)

@@ -13,9 +13,9 @@ from moses_feature.phrases.model import load_model
 from moses_feature.sentences.scorer import SentenceModel
 
 WORDS = [b"one", b"two", b"three", b"four", b"five"]
-SIZES = ("--hidden", 24, "--embedding", 12, "--alignment-units", 16, "--maxout", 16)
-PATIENT = ("--patience", 100, "--annealing", 1, "--evaluate-every", 100)
-QUICK = ("--batch-size", 20, "--learning-rate", 0.01, "--shortlist", 100, "--held-out", 0.05)
+SIZES = ("--sizes", "hidden=24 embedding=12 alignment=16 maxout=16")
+PATIENT = ("--patience", 100, "--evaluate-every", 100)
+QUICK = ("--batch-size", 20, "--learning-rate", 0.01, "--shortlist", 100)
 
 
 @pytest.fixture
@@ -71,20 +71,6 @@ def test_a_resumed_run_ends_with_the_same_bytes(run, tmp_path):
 
 
 @pytest.mark.usefixtures("texts")
-def test_self_normalisation(run, tmp_path):
-    """The mean of |log Z| is smaller with it than without."""
-    norms = []
-    for penalty in (0.001, 1.0):
-        name = f"m{penalty}"
-        options = ("--self-normalisation", penalty, "--updates", 100, "--patience", 100)
-        result = run("model", "train-sentences", "source", "target", name, *SIZES, *QUICK, *options)
-        assert "mean |log Z|" in result.stderr
-        norms.append(load_model(tmp_path / name).training["mean_absolute_log_norm"])
-    assert norms[1] < norms[0] / 2
-    assert not SentenceModel(tmp_path / "m1.0").normalised
-
-
-@pytest.mark.usefixtures("texts")
 def test_directions(run, tmp_path):
     options = (*SIZES, *QUICK, "--updates", 2)
     run(
@@ -115,7 +101,7 @@ def test_bad_texts(run, tmp_path):
     assert "target at line 5" in refused
     (tmp_path / "target").write_bytes(b"A B\nC\nX\nD\n")
     refused = run(
-        "model", "train-sentences", "source", "target", "m", "--longest", 1, exit_code=1
+        "model", "train-sentences", "source", "target", "m", "--max-length", 1, exit_code=1
     ).stderr
     assert "expected sentence pairs to train on, found 1 of 1 to 1 words" in refused
     trained = run(

@@ -74,7 +74,7 @@ def texts(tmp_path: Path) -> None:
         (tmp_path / name).write_text("".join(f"{line} {n}\n" for n, line in enumerate(lines)))
 
 
-SMALL = ("--hidden", 9, "--embedding", 5, "--alignment-units", 4, "--maxout", 3)
+SMALL = ("--sizes", "hidden=9 embedding=5 alignment=4 maxout=3")
 QUICK = (*SMALL, "--batch-size", 10, "--evaluate-every", 2, "--bpe-dropout", 0.2)
 
 

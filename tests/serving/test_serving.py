@@ -27,7 +27,7 @@ def expected(ini) -> list[dict[str, Any]]:
     text = "".join(f"{line}\n" for line in LINES)
     command = [sys.executable, "-m", "moses_feature", "translate", ini, "--tokens", "--json"]
     done = subprocess.run(
-        [*command, "--list-size", "3"], input=text, capture_output=True, text=True
+        [*command, "--nbest-size", "3"], input=text, capture_output=True, text=True
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 from helpers.files import ROOT
 from helpers.toy import make_toy, write_corpus
 
-from mert.cli.decode import mert_decode
 from moses_feature.api import load_model, read_table, rescore, train, translate
+from moses_feature.cli.tuning.decode import mert_decode
 from moses_feature.phrases.settings import Sizes, TrainingSettings
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 

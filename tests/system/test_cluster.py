@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import random
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -15,15 +14,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from helpers.files import read_gz, write_gz
+from helpers.files import write_gz
 from helpers.moses import SENTENCES, tokens, write_replay
 from helpers.tables import LONG_TABLE, start, waited_for
 
 from mert.decoders.choice import make_decoder
 from mert.settings import DecoderSettings, MosesSettings
-from moses_feature.build import tables as tables_module
-from moses_feature.build.settings import BuildSettings
-from moses_feature.build.system import BuildData, build
 from moses_feature.runtime import cluster as actors_module
 from moses_feature.runtime.cluster import ATTEMPTS, ActorPool, Cluster, connected
 from moses_feature.runtime.errors import LostProcessError, MosesFeatureError, UsageError
@@ -107,29 +103,6 @@ def test_two_workers_write_the_bytes_of_one_process_though_both_are_lost(
     for facts in (of_one, of_two):
         del facts["command"], facts["output"]
     assert of_one == of_two
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # those of Ray
-def test_tables_of_a_cluster_are_those_of_one_machine(tmp_path, monkeypatch):
-    """Those of folds and smoothed ones, too, in many parts."""
-    monkeypatch.setattr(tables_module, "PAIRS_TOGETHER", 300)
-    monkeypatch.chdir(tmp_path)
-    choose = random.Random(3)
-    lines = [[choose.choice("abcdefgh") for _ in range(choose.randint(2, 8))] for _ in range(200)]
-    Path("en").write_text("".join(f"{' '.join(line)}\n" for line in lines))
-    Path("fr").write_text("".join(f"{' '.join(line[::-1])}\n" for line in lines))
-    links = (" ".join(f"{n}-{len(line) - 1 - n}" for n in range(len(line))) for line in lines)
-    Path("links").write_text("".join(f"{line}\n" for line in links))
-    data = BuildData("en", "fr", "links", folds=2)
-    settings = BuildSettings(order=2, smoothing="kneser-ney", reordering="phrase-mslr-forward-f")
-    for name, ray in {"here": None, "there": "local"}.items():
-        build(data, settings, Path(name), ray=ray)
-    tables = sorted(path.relative_to("here") for path in Path("here").rglob("*table*.gz"))
-    assert len(tables) == 6
-    for table in tables:
-        assert read_gz("here" / table) == read_gz("there" / table)
-        assert len(read_gz("here" / table)) > 1_000
 
 
 @pytest.mark.slow

@@ -121,10 +121,8 @@ def test_entrypoint_tunes_with_the_moses_of_the_image(container, toy, embedded, 
         tmp_path / "dev.ref",
         "--work-dir",
         tmp_path / "tuned",
-        "--list-size",
+        "--nbest-size",
         N_BEST,
-        "--settled",
-        0,
         **container,
     )
     assert result.returncode == 0, result.stderr

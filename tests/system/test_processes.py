@@ -14,7 +14,6 @@ import pytest
 
 from moses_feature.runtime.errors import DataError, LostProcessError
 from moses_feature.runtime.processes import ObjectProcess
-from moses_feature.runtime.signals import deferred
 
 
 class Worker:
@@ -118,19 +117,3 @@ def test_modules_that_lie_about_are_not_imported(tmp_path, monkeypatch):
         process.ready.result()
     finally:
         process.close()
-
-
-def test_signals_wait_for_the_end_of_a_call():
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
-    steps = []
-
-    def work() -> None:
-        signal.raise_signal(signal.SIGINT)
-        steps.append("worked")
-        deferred(steps.append, "worked inside")
-
-    with pytest.raises(KeyboardInterrupt):
-        deferred(work)
-    assert steps == ["worked", "worked inside"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    signal.signal(signal.SIGINT, before)

@@ -20,8 +20,8 @@ from moses_feature.networks.files import is_model_directory
 from moses_feature.phrases.model import load_model
 
 WORDS = ["the", "dog", "sees", "a", "cat", "big", "&apos;s", "house", "runs", "to", "é"]
-SIZES = ["--hidden", "8", "--embedding", "8", "--maxout", "8", "--rank", "8", "--batch-size", "16"]
-NETWORK = [*SIZES, "--updates", "30", "--evaluate-every", "15", "--sampled-words", "9999"]
+SIZES = ["--sizes", "hidden=8 embedding=8 maxout=8 rank=8"]
+NETWORK = [*SIZES, "--updates", "30"]
 STAGES = 6
 
 
@@ -126,7 +126,7 @@ def test_files_of_a_text_and_interrupts_after_each_stage(run, tmp_path, monkeypa
         words[2] = f"other{stage}.gz"
         given = *words, "--source", "en", "--target", "fr", "--alignment", "links"
         monkeypatch.setattr(Stages, "run", interrupted)
-        assert "--resume goes on" in run(*given, exit_code=130).stderr
+        assert "--resume continues" in run(*given, exit_code=130).stderr
         assert not (tmp_path / words[2]).exists()
         assert is_model_directory(tmp_path / f"other{stage}.work/model") == (stage == STAGES - 1)
         monkeypatch.setattr(Stages, "run", whole)
@@ -142,8 +142,6 @@ def test_files_of_a_text_and_interrupts_after_each_stage(run, tmp_path, monkeypa
         ("--system s --source en", 2, "--system knows its text"),
         ("--source en", 2, "--source and --target go together"),
         ("--alignment links", 2, "go with --source and --target"),
-        ("--system s --model m", 2, "--model only scores"),
-        ("--system s --folds 2", 2, "--folds: not for a network that is refined"),
         ("--system s --reverse", 2, "--reverse: not for a network"),
         ("--system nowhere", 1, "nowhere/system.json: expected a system"),
         ("--system s --minutes 0.0001", 2, "are spent, and the network is not ready"),
@@ -158,13 +156,10 @@ def test_what_does_not_fit(run, tmp_path, model_directory, words, code, message)
 
 @pytest.mark.usefixtures("text")
 def test_an_estimate(run, tmp_path):
-    given = "augment-phrase-table", "s/phrase-table.gz", "out.gz", *NETWORK, "--estimate"
+    given = "augment-phrase-table", "s/phrase-table.gz", "out.gz", *NETWORK, "--plan"
     told = run(*given, "--system", "s").stdout
-    assert "tuning on 30 held-out sentences: " in told
-    assert "lists of 30: " in told
-    assert "scoring: " in told
-    told = run(*given, "--source", "en", "--target", "fr").stdout
-    assert "tuning and lists: not known without --ini or --system" in told
+    assert "scoring" in told
+    assert not (tmp_path / "out.gz").exists()
     assert not (tmp_path / "out.work").exists()
 
 

@@ -14,13 +14,13 @@ from moses_feature.phrases.packing import Packer
 from moses_feature.runtime.errors import DataError
 from moses_feature.runtime.strings import added, new_strings
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns, ids_of
+from moses_feature.tables.parts import Part
 from moses_feature.tables.scan import scan
 from moses_feature.tables.settings import (
     PROBABILITY_COLUMN,
     UNKNOWN_SOURCE_COLUMN,
     UNKNOWN_TARGET_COLUMN,
 )
-from moses_feature.tables.shards import Part
 
 USUAL = [
     b"a ||| b c ||| 0.1 2e-5 ||| 0-0 ||| 1 2 3 ||| |||\n",
@@ -134,14 +134,14 @@ def test_packed_alike(direction, monkeypatch):
     def columns() -> tuple:
         new = NewColumns([of_model], "table", "out")
         (packed,) = new.pack(part)
-        ((rows, trees),) = packed.parts
+        arrays = [packed.unknown_source, packed.unknown_target]
+        trees = packed.pairs
         levels = [*trees.source_levels, *trees.target_levels]
-        arrays = [rows, trees.offsets, packed.unknown_source, packed.unknown_target]
-        arrays += [array for level in levels for array in vars(level).values()]
+        arrays += [trees.offsets, *(array for of in levels for array in vars(of).values())]
         content = new.append([np.full(3, -0.5)]).content
         return [array.tolist() for array in arrays], content
 
     compiled = columns()
     monkeypatch.setattr("moses_feature.tables.columns.scan", lambda *_: None)
     assert columns() == compiled
-    assert compiled[0][2:4] == [[1, 0, 0], [0, 1, 0]]
+    assert compiled[0][:2] == [[1, 0, 0], [0, 1, 0]]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers.equations import reference_log_probs
 from helpers.files import read_gz, write_gz
-from helpers.models import SEARCH_SIZES, random_model
+from helpers.models import random_model
 from helpers.tables import LONG_TABLE
 
 from moses_feature.moses.phrase_table import tokens
@@ -29,7 +29,6 @@ def models(tmp_path):
         ("f", random_model()),
         ("g", random_model(seed=2)),
         ("r", random_model(seed=3, direction=REVERSE)),
-        ("s", random_model(SEARCH_SIZES, seed=4, direction=Direction(True, True))),
     ):
         save_model(tmp_path / name, model)
     write_gz(tmp_path / "in.gz", LONG_TABLE)
@@ -76,7 +75,7 @@ def test_columns_against_each_model_alone_and_the_equations(run, tmp_path):
 
 
 @pytest.mark.usefixtures("models")
-def test_the_same_bytes_whatever_the_parts_and_shards(run, tmp_path, monkeypatch):
+def test_the_same_bytes_whatever_the_parts(run, tmp_path, monkeypatch):
     how = *MODELS, "--device", "cpu"  # a GPU's last digit depends on what is scored together
     run("augment-phrase-table", "in.gz", "whole.gz", *how)
     whole = gzip.decompress((tmp_path / "whole.gz").read_bytes())
@@ -84,41 +83,17 @@ def test_the_same_bytes_whatever_the_parts_and_shards(run, tmp_path, monkeypatch
         monkeypatch.setattr(augment_module, "LINES_PER_PART", lines)
         run("augment-phrase-table", "in.gz", "parts.gz", *how, "--threads", 2)
         assert gzip.decompress((tmp_path / "parts.gz").read_bytes()) == whole
-    shards = []
-    for shard in (1, 2, 3):
-        shards.append(f"out.{shard}.gz")
-        run("augment-phrase-table", "in.gz", shards[-1], *how, "--shard", f"{shard}/3")
-    run("table", "merge", *shards, "merged.gz")
-    assert gzip.decompress((tmp_path / "merged.gz").read_bytes()) == whole
-
-
-@pytest.mark.usefixtures("models")
-def test_rnnsearch_from_right_to_left_backwards(run, tmp_path):
-    run("augment-phrase-table", "in.gz", "out.gz", "--model", "s")
-    pairs = b"".join(
-        b"%b\t%b\n" % tuple(b" ".join(tokens(field)) for field in line.split(b"|||")[:2])
-        for line in LONG_TABLE.splitlines()[:40]
-    )
-    scores = [float(score) for score in run("model", "score", "s", stdin=pairs).stdout.split()]
-    found = np.log(added(tmp_path / "out.gz", columns_of(LONG_TABLE).shape[1])[:40, 0])
-    np.testing.assert_allclose(found, scores, atol=1e-4)
 
 
 @pytest.mark.usefixtures("models")
 def test_what_reads_such_a_table(run, tmp_path):
-    """Proposing takes the first p(target | source); the ini gets all weights."""
+    """A report takes the first p(target | source); the ini gets all weights."""
     table = b"".join(
         b"%b ||| %b ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 9 9 9\n" % pair
         for pair in ((b"a", b"A"), (b"a", b"B"), (b"b", b"B"))
     )
     (tmp_path / "t").write_bytes(table)
     run("augment-phrase-table", "t", "out", *MODELS)
-    (tmp_path / "text").write_bytes(b"a d\n")
-    run("table", "propose", "out", "f", "more", "--phrases-of", "text", "--least", -9)
-    line = next(row for row in (tmp_path / "more").read_bytes().splitlines() if b"2.71828" in row)
-    values = [float(value) for value in line.split(b" ||| ")[2].split()]
-    assert values[4] == values[6] == values[7] == values[0]
-    assert values[5] == values[8] == 1
     run("table", "report", "out", "f")
     run("augment-phrase-table", "t", "turned", "--model", "back=r", *MODELS[:2], "--model", "m=g")
     run("table", "report", "turned", "f")
@@ -159,7 +134,7 @@ def test_a_network_that_learns_backwards(run, tmp_path):
     """Its shortlists are turned, and what it reads comes in the same order as what it scores."""
     lines = b"".join(b"w%d x\tv%d\n" % (n % 5, n % 5) for n in range(60))
     (tmp_path / "pairs").write_bytes(lines)
-    sizes = "--hidden", 12, "--embedding", 8, "--maxout", 8, "--rank", 6
+    sizes = "--sizes", "hidden=12 embedding=8 maxout=8 rank=6"
     budget = "--updates", 300, "--learning-rate", 0.01, "--evaluate-every", 100
     run("model", "train", "pairs", "m", "--reverse", *sizes, *budget)
     model = load_model(tmp_path / "m")
@@ -169,5 +144,4 @@ def test_a_network_that_learns_backwards(run, tmp_path):
     scores = run("model", "score", "m", stdin=b"w1 x\tv1\nw2 x\tv1\nw1\tv1\n").stdout.split()
     right, wrong, short = map(float, scores)
     assert right > max(wrong, short) + 2
-    run("model", "train", "pairs", "f", *sizes, "--folds", 2, "--reverse", "--updates", 20)
     run("augment-phrase-table", "pairs", "out", "--model", "m", exit_code=1)

@@ -17,7 +17,8 @@ from moses_feature.training.ranks import Ranks
 
 pytestmark = pytest.mark.slow
 
-OPTIONS = "--batch-size 17 --evaluate-every 10 --hidden 11 --embedding 5 --maxout 7 --rank 3"
+OPTIONS = "--batch-size 17 --evaluate-every 10 --seed 1"
+SIZES = "--sizes", "hidden=11 embedding=5 maxout=7 rank=3"
 
 
 def train(folder: Path, *arguments: str, processes: int) -> subprocess.CompletedProcess[str]:
@@ -33,7 +34,7 @@ def train(folder: Path, *arguments: str, processes: int) -> subprocess.Completed
             *program,
         ]
     return subprocess.run(
-        [sys.executable, *program, "pairs.tsv", *arguments, *OPTIONS.split()],
+        [sys.executable, *program, "pairs.tsv", *arguments, *SIZES, *OPTIONS.split()],
         cwd=folder,
         env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
         capture_output=True,

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers.models import FEED_FORWARD_SIZES, SEARCH_SIZES
+from helpers.models import SEARCH_SIZES
 from helpers.training import TINY, write_pairs
 from safetensors import safe_open
 
@@ -272,7 +272,7 @@ def test_a_gpu_scores_as_the_cpu_does(data, tmp_path):
 def test_self_normalisation(run, tmp_path):
     """Log Z is near 0, and scores without it are near those with it."""
     write_pairs(tmp_path / "pairs", 400)
-    sizes = "--hidden", 12, "--embedding", 8, "--maxout", 8, "--rank", 6
+    sizes = "--sizes", "hidden=12 embedding=8 maxout=8 rank=6"
     options = *sizes, "--updates", 200, "--learning-rate", 0.01, "--evaluate-every", 100
     found = {}
     for name, factor in (("m", 0.5), ("plain", 0)):
@@ -286,7 +286,7 @@ def test_self_normalisation(run, tmp_path):
     assert load_model(tmp_path / "m").training["mean_absolute_log_norm"] < 0.5
 
 
-@pytest.mark.parametrize("sizes", [TINY, SEARCH_SIZES, FEED_FORWARD_SIZES])
+@pytest.mark.parametrize("sizes", [TINY, SEARCH_SIZES])
 def test_a_self_normalised_network_begins_with_frequencies(data, tmp_path, sizes):
     """Log Z is near 0 before anything is learnt, and no word is as likely as another."""
     begun = TrainingSettings(sizes=sizes, learning_rate=1e-9, updates=1, self_normalisation=0.1)

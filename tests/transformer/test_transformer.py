@@ -20,7 +20,6 @@ from moses_feature.networks.direction import Direction
 from moses_feature.networks.phrases import Phrases
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import PhraseModel, load_model, save_model
-from moses_feature.phrases.scorer import scorer_of
 from moses_feature.sentences.scorer import SentenceModel
 from moses_feature.sentences.translate import translate, words_of, writer
 from moses_feature.transformer.settings import TransformerSizes
@@ -76,14 +75,6 @@ def test_the_alignments_that_links_guide(model):
 
 def test_a_score_does_not_depend_on_the_pairs_beside_it(model, scorer):
     assert_scored_alone(scorer, random_pairs(model, 61, 9))
-
-
-def test_as_a_scorer_of_packed_pairs(model, scorer):
-    """As a network for phrases is used to score tables."""
-    pairs = [([2, 3, 4], [5, 6]), ([2, 3, 4], [5, 7]), ([8], [2, 2, 2])]
-    words = [(scorer.source.words(source), scorer.target.words(target)) for source, target in pairs]
-    found = scorer_of(model, torch.device("cpu")).score(words).log_probs
-    np.testing.assert_allclose(found, scorer.log_probs(pairs), atol=1e-5)
 
 
 def test_smoothed_labels(model):

@@ -16,9 +16,9 @@ import pytest
 from click.testing import CliRunner
 from helpers.toy import make_toy, random_neural_lm
 
-from mert.cli.decode import mert_decode
 from moses_feature.build.settings import LONGEST_SENTENCE, BuildSettings
 from moses_feature.build.system import BuildData, build
+from moses_feature.cli.tuning.decode import mert_decode
 from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.decoder.language_model import LanguageModels
 from moses_feature.moses.system_directory import SystemDirectory, write_tuned
@@ -49,10 +49,10 @@ def decoded(*words: object, text: bytes = TEXT) -> list[str]:
 
 
 def test_the_same_as_mert_decode(run, ini):
-    expected = decoded(ini, "--lists", "lists", "--list-size", 3)
+    expected = decoded(ini, "--lists", "lists", "--nbest-size", 3)
     found = run("translate", ini, "--tokens", "--jobs", 2, stdin=TEXT)
     assert found.stdout.splitlines() == expected
-    as_json = run("translate", ini, "--tokens", "--json", "--list-size", 3, stdin=TEXT).stdout
+    as_json = run("translate", ini, "--tokens", "--json", "--nbest-size", 3, stdin=TEXT).stdout
     lists = [line.split(" ||| ") for line in Path("lists").read_text().splitlines()]
     objects = [json.loads(line) for line in as_json.splitlines()]
     assert [of["tokens"] for of in objects] == LINES
@@ -82,7 +82,7 @@ def test_given_translations(run, ini):
 def test_rescored_as_by_the_steps(run, ini, tmp_path):
     files = random_neural_lm(np.random.default_rng(1))
     write_model_files(tmp_path / "lm", LM_ARCHITECTURE, files)
-    decoded(ini, "--lists", "lists", "--list-size", 100)
+    decoded(ini, "--lists", "lists", "--nbest-size", 100)
     names = {line.split("=")[0] for line in Path(ini).read_text().split("[weight]")[1].split("\n")}
     weights = [line.rstrip() for line in Path(ini).read_text().split("[weight]")[1].splitlines()]
     weights = [line for line in weights if "=" in line and "Unknown" not in line]
@@ -223,7 +223,7 @@ def test_systems_that_are_none(run, ini, tmp_path):
     Path("empty").mkdir()
     assert "expected a system" in run("translate", "empty", exit_code=1).stderr
     assert (
-        "--list-size is for --json" in run("translate", ini, "--list-size", 3, exit_code=2).stderr
+        "--nbest-size is for --json" in run("translate", ini, "--nbest-size", 3, exit_code=2).stderr
     )
     Path("half").mkdir()
     Path("half/moses.ini").write_bytes(ini.read_bytes())
@@ -274,7 +274,7 @@ def test_a_sentence_leaves_nothing_behind(ini):
     """Also without garbage collection, which translating processes do not have."""
     translator = Translator(ini, as_tokens=True)
     seen = []
-    make = LanguageModels._make_table
+    make = LanguageModels.__init__
 
     def seeing(self, *arguments):
         seen.append(weakref.ref(self))
@@ -284,7 +284,7 @@ def test_a_sentence_leaves_nothing_behind(ini):
     gc.disable()
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(LanguageModels, "_make_table", seeing)
+            patch.setattr(LanguageModels, "__init__", seeing)
             translator.translate("a b c")
         left = [of() for of in seen]
     finally:

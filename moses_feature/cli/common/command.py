@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import shlex
 import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import click
 
@@ -20,7 +21,8 @@ from moses_feature.cli.common.paths import check_outputs
 from moses_feature.cli.common.start import INTERRUPTED, TERMINATED
 from moses_feature.runtime.errors import MosesFeatureError, OutputError, printable
 
-F = TypeVar("F", bound=Callable[..., Any])
+DEBUG = "MOSES_FEATURE_DEBUG"
+"""An environment variable: if it is set, an error shows its traceback."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -58,13 +60,13 @@ class Command(click.Command):
             meant = [other for other in others if other in known]
             if word not in known and meant:
                 ctx.fail(f"No such option: {word}. Did you mean {meant[0]}?")
-        rest = super().parse_args(ctx, args)
-        _, _, order = self.make_parser(ctx).parse_args(words)
-        for parameter, times in Counter(order).items():
+        given = Counter(word.partition("=")[0] for word in words)
+        for parameter in self.params:
             one_file = isinstance(parameter.type, click.Path) and not parameter.multiple
+            times = sum(given[name] for name in parameter.opts)
             if isinstance(parameter, click.Option) and one_file and times > 1:
                 ctx.fail(f"{parameter.opts[0]} is given {times} times: expected once")
-        return rest
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -75,22 +77,22 @@ class Command(click.Command):
                 return super().invoke(ctx)
         except KeyboardInterrupt as error:
             hint = ""
-            if ctx.params.get("estimate"):
-                pass  # nothing to go on with
+            if ctx.params.get("plan"):
+                pass  # nothing to continue
             elif "resume" in ctx.params:
-                hint = "; the same command with --resume goes on"
+                hint = "; the same command with --resume continues"
             elif "work_dir" in ctx.params:
-                hint = "; the same command goes on"
+                hint = "; the same command continues"
             terminated = isinstance(error, Terminated)
             click.echo(f"\n{'terminated' if terminated else 'interrupted'}{hint}", err=True)
             ctx.exit(TERMINATED if terminated else INTERRUPTED)
         except (MemoryError, RuntimeError) as error:
-            if ctx.meta.get("debug") or not _is_about_memory(error):
+            if DEBUG in os.environ or not _is_about_memory(error):
                 raise
             click.echo(f"Error: not enough memory: {' '.join(str(error).split())[:200]}", err=True)
             ctx.exit(1)
         except (MosesFeatureError, OSError) as error:
-            if ctx.meta.get("debug") or isinstance(error, BrokenPipeError):
+            if DEBUG in os.environ or isinstance(error, BrokenPipeError):
                 raise
             click.echo(f"Error: {printable(str(error))}", err=True)
             ctx.exit(error.exit_code if isinstance(error, MosesFeatureError) else 1)
@@ -163,18 +165,6 @@ def _is_about_memory(error: Exception) -> bool:
     return (
         isinstance(error, MemoryError) or "allocat" in str(error) or "out of memory" in str(error)
     )
-
-
-def debug_option(command: F) -> F:
-    """Add `--debug`."""
-    return click.option(
-        "--debug",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=lambda ctx, _, value: ctx.meta.update(debug=value),
-        help="Show the traceback of an error.",
-    )(command)
 
 
 def command_line() -> str:

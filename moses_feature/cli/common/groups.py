@@ -74,26 +74,22 @@ def typed(names: Iterable[str]) -> list[str]:
     return [name for name in names if context.get_parameter_source(name) is typed]
 
 
-def take(kind: type[T], given: Given, *without: str, **others: Any) -> T:
+def take(kind: type[T], given: Given, **others: Any) -> T:
     """Make a dataclass from the options named like its fields, and take them out.
 
     Args:
         kind: the dataclass.
         given: the options of a command; those that are used are removed.
-        *without: fields without an option, which keep their defaults.
-        **others: values of other fields without an option.
-
-    Raises:
-        KeyError: the command lacks an option.
+        **others: values of other fields. A field that has neither keeps its default.
     """
-    skipped = {*without, *others}
-    own = {f.name: given.pop(f.name) for f in fields(kind) if f.name not in skipped}  # type: ignore[arg-type]
+    names = (f.name for f in fields(kind))  # type: ignore[arg-type]
+    own = {name: given.pop(name) for name in names if name in given and name not in others}
     return kind(**own, **others)
 
 
-def taking(kind: type[T], *without: str) -> Callable[[Given], T]:
+def taking(kind: type[T]) -> Callable[[Given], T]:
     """Return a function that makes a dataclass from options; see `take`."""
-    return lambda given: take(kind, given, *without)
+    return lambda given: take(kind, given)
 
 
 def options(*decorators: Decorator) -> Decorator:

@@ -12,12 +12,6 @@ from moses_feature.moses.xml_input import POLICIES
 from moses_feature.networks.architectures import Dtype
 from moses_feature.phrases.table_words import TableWords
 
-estimate_option = option(
-    "estimate",
-    "Only work for some seconds, and say how much time, memory and disk the whole would take. "
-    "Nothing is written.",
-)
-
 format_option = option(
     "format",
     "Whose lists they are. Those of other decoders get a WordPenalty0, and what orders them.",
@@ -41,7 +35,7 @@ _word_options = options(
     ),
 )
 
-word_options = OptionGroup("Words", "words", taking(WordOptions, "escaping"), _word_options)
+word_options = OptionGroup("Words", "words", taking(WordOptions), _word_options)
 """How the tokens of tables become words for training."""
 
 table_word_options = OptionGroup(

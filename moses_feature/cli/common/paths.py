@@ -14,11 +14,9 @@ from click.shell_completion import CompletionItem
 
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import NAME, OWN
-from moses_feature.moses.old_ini import converted
 from moses_feature.moses.system_directory import INI, SYSTEM_FILES
 from moses_feature.networks.files import (
     CONFIG,
-    is_cross_fitted,
     is_ctranslate2,
     is_model_directory,
 )
@@ -98,14 +96,10 @@ class InputPath(click.Path):
             files = [Path(value) / INI, *own]
         if self._described:
             files.append(features_json(value))
-        for read in (MosesIni.read, _converted) if self._ini else ():
+        if self._ini:
             with suppress(MosesFeatureError, OSError):  # errors are reported when it is read
-                files += read(files[0]).files()
+                files += MosesIni.read(files[0]).files()
         return files
-
-
-def _converted(path: Path) -> MosesIni:
-    return MosesIni(path, converted(path))
 
 
 def _paths_from(begun: str, *, models: bool) -> list[str]:
@@ -114,7 +108,7 @@ def _paths_from(begun: str, *, models: bool) -> list[str]:
     at = folder + "/" * (len(begun) > len(start))
     found = []
     for path in sorted(Path(at or ".").glob(f"{glob.escape(start)}*")):
-        is_model = is_model_directory(path) or is_cross_fitted(path)
+        is_model = is_model_directory(path)
         if is_model or (path.is_file() and not models):
             found.append(f"{at}{path.name}")
         elif path.is_dir():
@@ -257,7 +251,7 @@ def _check_folder(value: str, kind: OutputPath) -> None:
 
 def _check_no_model(value: str, folder: Path) -> None:
     converted = is_ctranslate2(folder) and (folder / CONFIG).is_file()
-    if converted or is_model_directory(folder) or is_cross_fitted(folder):
+    if converted or is_model_directory(folder):
         where = "is" if folder == Path(value).absolute() else f"is in {folder},"
         raise UsageError(f"{value} {where} a model directory: write to another one")
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import resource
 import sys
 import time
 from contextlib import ExitStack, closing
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from moses_feature.training.settings import RunSettings
+from moses_feature.training.settings import MORE_THAN_WARMUP, RunSettings
 
 if TYPE_CHECKING:
     from moses_feature.tables.augment import AugmentProgress
@@ -124,27 +125,67 @@ class AugmentReporter:
         return (state.written - (self._written_before or 0)) / seconds if seconds else 0.0
 
 
+PLANNED_AFTER = 10.0
+"""Seconds of training by which its speed is known."""
+PLANNED_FROM = 60.0
+"""Seconds of a run whose plan is worth printing."""
+
+
 class TrainingReporter:
-    """Shows a training run: updates, loss since the last evaluation, share of the budget."""
+    """Shows a training run: its plan, updates, loss since the last evaluation, share of the budget.
+
+    Attributes:
+        planned: whether the plan has been printed.
+    """
 
     def __init__(self, progress: Progress, settings: RunSettings, examples: str = "pairs") -> None:
         self._progress = progress
         self._settings = settings
         self._examples = examples
         self._before: tuple[int, float] | None = None
+        self.planned = False
 
     def __call__(self, state: TrainingState) -> None:
         """Show the state of the run."""
-        if self._before is None or state.update < self._before[0]:  # resumed, or the next fold
+        if self._before is None:
             self._progress.restart()
             self._before = state.update, state.seconds
             return
         updates, seconds = state.update - self._before[0], state.seconds - self._before[1]
-        per_second = updates * self._settings.batch_size / seconds
+        a_second = updates / seconds
+        if not self.planned and seconds >= PLANNED_AFTER:
+            self.planned = True
+            self._print_plan(state, a_second)
         loss = ""
         if state.summed_words:  # since the last evaluation
             loss = f", loss {state.summed_loss / state.summed_words:.3f}"
-        self._progress.show(
-            f"update {state.update:,}, {per_second:,.0f} {self._examples}/s{loss}",
-            self._settings.spent(state.update, state.seconds),
-        )
+        speed = f"{a_second * self._settings.batch_size:,.0f} {self._examples}/s"
+        share = self._settings.spent(state.update, state.seconds)
+        self._progress.show(f"update {state.update:,}, {speed}{loss}", share)
+
+    def _print_plan(self, state: TrainingState, a_second: float) -> None:
+        """Print how long an epoch and the whole will take, at this speed."""
+        settings, epoch = self._settings, state.updates_per_epoch / a_second
+        ends = []
+        if settings.minutes is not None:
+            ends.append(60 * settings.minutes)
+        if settings.epochs is not None:
+            ends.append(settings.epochs * epoch)
+        if settings.updates is not None:
+            ends.append(settings.updates / a_second)
+        whole = f"until {settings.patience} evaluations in a row bring nothing, which may be long"
+        if ends:
+            updates = min(ends) * a_second
+            whole = f"{duration(min(ends))} at most, {updates:,.0f} updates"
+            if updates < settings.warmup:
+                whole += f", within the warm-up of {settings.warmup}: {MORE_THAN_WARMUP}"
+        if not ends or min(ends) >= PLANNED_FROM:
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+            logger.info(
+                "plan (an estimate): %.0f %s/s, an epoch %s; %s; %.1f GB of memory so far",
+                a_second * settings.batch_size,
+                self._examples,
+                duration(epoch),
+                whole,
+                memory,
+            )

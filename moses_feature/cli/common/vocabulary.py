@@ -15,7 +15,6 @@ from moses_feature.cli.common.groups import Decorator
 from moses_feature.cli.common.paths import (
     READ,
     READ_INI,
-    READ_LEXICAL,
     READ_NAMED_MODEL,
     READ_SYSTEM_DIRECTORY,
     READ_TABLE,
@@ -66,52 +65,47 @@ SHARE = FiniteRange(0, 1)
 
 FLAG = click.BOOL
 WORDS: Mapping[click.ParamType[Any], str] = {
-    FLAG: "binary-lm estimate filter-tables force hierarchical json no-unknown normalised osm "
-    "per-word raw resume reverse right-to-left same-table source-unknown tokens with-alignment "
+    FLAG: "filter-tables force hierarchical json no-unknown normalised osm per-word plan raw "
+    "resume reverse right-to-left same-table source-unknown tokens with-alignment "
     "with-segmentation",
     READ: "alignment binary-path constraint dev dev-reference documents general held-out-text "
-    "in-domain init leave-one-out lists lm lm-text phrases-of reference source source-text "
-    "target target-text test test-reference token",
+    "in-domain init lists lm lm-text phrases-of reference source source-text target "
+    "target-text test test-reference token",
     READ_INI: "ini start weights",
     READ_TABLE: "table",
-    READ_LEXICAL: "lexical",
     READ_SYSTEM_DIRECTORY: "system unseen",
     READ_NAMED_MODEL: "model rescore",
     READ_TRANSLATIONS: "translations",
     WRITE: "alignment-out one-best output",
     WRITE_INI: "ini-out",
     WRITE_DIRECTORY: "exports output-dir work-dir",
-    POSITIVE: "alignment-units beam best count decoder-layers embedding encoder-layers enough "
-    "evaluate-every first folds heads hidden inner length-ratio lines list-size longest "
-    "map-phrases map-words max-iterations maxout min-count most-bytes most-waiting order "
-    "pair-count patience phrase-length pops positions projection rank sampled-words samples second "
-    "seeds shortest shortlist stack units updates words",
-    NOT_NEGATIVE: "ask distortion-limit most-lines random-directions restarts source-factor "
-    "source-window subwords target-factor warmup",
+    POSITIVE: "beam best count evaluate-every folds length-ratio lines map-phrases map-words "
+    "max-iterations max-length most-bytes most-waiting nbest-size order pair-count patience "
+    "phrase-length pop-limit samples seeds shortest shortlist softmax-samples stack-size "
+    "updates words",
+    NOT_NEGATIVE: "distortion-limit most-lines restarts source-factor subwords target-factor "
+    "warmup",
     BATCH: "batch-size",
     PORT: "port",
     SEED: "seed",
     THREADS: "jobs threads",
-    ABOVE_ZERO: "column-weight epochs learning-rate minutes time-limit",
-    ZERO_OR_MORE: "self-normalisation settled",
-    SHARE: "annealing bpe-dropout cooldown dropout held-out label-smoothing",
-    ANY_NUMBER: "least perplexity ratio temperature weight",
-    click.STRING: "algorithm aligner architecture bound case decoder device dtype escaped fixed "
-    "format frequency heuristic host kind metric moses moses-options optimizer phrase preset prune "
-    "ray reordering scoring-dtype shard side significance smoothing source-language subwords-from "
+    ABOVE_ZERO: "epochs learning-rate minutes time-limit",
+    ZERO_OR_MORE: "self-normalisation",
+    SHARE: "bpe-dropout cooldown dropout held-out label-smoothing",
+    ANY_NUMBER: "ratio temperature weight",
+    click.STRING: "algorithm aligner architecture case decoder device dtype escaped format "
+    "frequency heuristic host metric moses moses-options optimizer phrase preset prune ray "
+    "reordering scoring-dtype side significance sizes smoothing source-language subwords-from "
     "table-name target-language unit xml-input",
 }
 """The options of all commands, without their dashes, by the type of their values."""
 TYPES = {word: kind for kind, words in WORDS.items() for word in words.split()}
 METAVARS = {
-    "bound": "NAME=LEAST:GREATEST",
-    "fixed": "NAME",
     "general": "MODEL|TEXT",
     "in-domain": "MODEL|TEXT",
     "moses": "FILE",
     "phrase": "WORDS",
     "ray": "ADDRESS",
-    "shard": "I/N",
     "table-name": "NAME",
     "time-limit": "SECONDS",
 }

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
-from moses_feature.cli.common.device import DeviceOptions, device_options
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.options import format_option
 from moses_feature.cli.common.paths import READ, WRITE
 from moses_feature.cli.common.progress import Progress
@@ -18,7 +17,6 @@ from moses_feature.cli.common.vocabulary import option
 from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
 from moses_feature.moses.nbest_lists import OWN
-from moses_feature.networks.architectures import ENCODER_DECODER, FEED_FORWARD
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, open_output
 from moses_feature.runtime.processes import cores
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     "Add log p by this model: of the translation by a neural language model (CSLM0 unless "
     "named), or given the source sentence by an RNNsearch (RNNsearch0) or a Transformer "
     "(Transformer0; one that reads the other direction scores the source; several of one name are "
-    "averaged), a network for phrases (RNN0) or a joint model (NNJM0; for lists with word "
+    "averaged), or a joint model (NNJM0; for lists with word "
     "alignments). own: before a sentence network: expected BLEU against what it says itself "
     "(Agreement0). Repeatable.",
     to="models",
@@ -60,8 +58,7 @@ if TYPE_CHECKING:
     to="references",
     many=True,
 )
-@device_options
-@debug_option
+@option("threads", "All cores by default.")
 def rescore_command(
     lists: str,
     output: str,
@@ -71,7 +68,7 @@ def rescore_command(
     weights: str | None,
     one_best: str | None,
     references: tuple[str, ...],
-    device: DeviceOptions,
+    threads: int | None,
 ) -> None:
     """Add features to the n-best lists of any decoder.
 
@@ -86,7 +83,6 @@ def rescore_command(
     from moses_feature.rescoring.features import model_kind, named_model, scorers_of
     from moses_feature.rescoring.nbest import read_weights, rescore
     from moses_feature.rescoring.one_best import OneBest
-    from moses_feature.rescoring.rnn import makers_for
     from moses_feature.rescoring.source import SourceText
 
     if not (models or weights is not None or form != MOSES):
@@ -102,18 +98,14 @@ def rescore_command(
             if source is not None
             else "expected --source, the text that the models read"
         )
-    of_phrases = bool(kinds & {ENCODER_DECODER, FEED_FORWARD})
-    if "device" in device_options.given() and not of_phrases:
-        raise UsageError("--device is for networks for phrases: others are computed on the CPU")
     of_file = read_weights(weights) if weights is not None else None
     text = SourceText.read(source) if source is not None else SourceText([], "")
-    scorers = scorers_of(named_models, text, makers_for(text, device.prepare))
+    scorers = scorers_of(named_models, text, aligned=True)
     first = None
     if one_best is not None or references:
         first = OneBest(references, lists, len(text) if source is not None else None)
-    threads = 1 if of_phrases else device.threads or cores()
     with NbestReader(lists, form) as reader:
-        rescored = rescore(reader, scorers, of_file, threads)
+        rescored = rescore(reader, scorers, of_file, threads or cores())
         lines = _write(reader, rescored, output, one_best, first)
     what = "a new order" if weights else f"lines in Moses' format, from {form}"
     names = ", ".join(scorer.name for scorer in scorers) or what

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.paths import READ, READ_MODEL, WRITE_DIRECTORY
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.sentences.settings import SentenceData
@@ -18,11 +18,11 @@ from moses_feature.sentences.settings import SentenceData
 @click.argument("target", type=READ)
 @click.argument("directory", type=WRITE_DIRECTORY)
 @option(
-    "longest",
+    "max-length",
     "Pairs with more words on either side are left out.",
+    to="longest",
     default=SentenceData.longest,
 )
-@debug_option
 def add_memory_command(model: str, source: str, target: str, directory: str, longest: int) -> None:
     """Let a sentence network remember a text and its translation.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.paths import READ_MODEL
 from moses_feature.cslm.settings import LM_ARCHITECTURE, LmSizes
 from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointSizes
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from moses_feature.cslm.scorer import NeuralLM
     from moses_feature.joint.scorer import JointModel
     from moses_feature.networks.vocabulary import Vocabulary
-    from moses_feature.phrases.cross_fitting import CrossFittedModel
     from moses_feature.phrases.model import PhraseModel
 
 
@@ -37,14 +36,12 @@ SIZES = {
     "alignment": "alignment units",
     "maxout": "maxout units",
     "unit": "kind of hidden units",
-    "positions": "positions",
     "rank": "output rank",
 }
 
 
 @click.command("describe", cls=Command, no_args_is_help=True)
 @click.argument("model", type=READ_MODEL)
-@debug_option
 def describe_command(model: str) -> None:
     """Say what a model is, and how it was trained.
 
@@ -54,7 +51,7 @@ def describe_command(model: str) -> None:
     """
     from moses_feature.cslm.nplm import load_neural_lm
     from moses_feature.joint.scorer import JointModel
-    from moses_feature.phrases.cross_fitting import load_any_model
+    from moses_feature.phrases.model import load_model
 
     directory = Path(model)
     is_model = (directory / CONFIG).is_file()
@@ -68,7 +65,7 @@ def describe_command(model: str) -> None:
         words = [("source words", joint.source), ("target words", joint.target)]
         lines = _lm_description(joint, joint.sizes, words)
     else:
-        lines = _description(load_any_model(directory, with_memory=True))
+        lines = _description(load_model(directory, with_memory=True))
     for name, value in chain(lines, _of_memory(directory)):
         click.echo(f"{name:<22} {value}")
 
@@ -92,31 +89,27 @@ def _lm_description(
     yield from _provenance(model.training, "sentences", "pairs")
 
 
-def _description(model: PhraseModel | CrossFittedModel) -> Iterator[tuple[str, Any]]:
+def _description(model: PhraseModel) -> Iterator[tuple[str, Any]]:
     from moses_feature.networks.architectures import architecture_with
     from moses_feature.networks.pieces import PieceVocabulary
-    from moses_feature.phrases.model import PhraseModel
 
-    networks = (model,) if isinstance(model, PhraseModel) else model.networks
-    network = networks[0].network
+    network = model.network
     sizes = network.sizes
     yield "architecture", architecture_with(sizes)
-    yield "networks", f"{len(networks)}{', cross-fitted' if len(networks) > 1 else ''}"
     for name, size in vars(sizes).items():
         yield SIZES.get(name, name.replace("_", " ")), size
     yield "parameters", f"{sum(p.numel() for p in network.parameters()):,}"
-    if isinstance(model, PhraseModel):
-        yield "direction", model.direction
+    yield "direction", model.direction
     for side, of in ("source", model.source), ("target", model.target):
         if isinstance(of, PieceVocabulary):
             yield f"{side} subwords", f"{len(of):,}"
         else:
             yield f"{side} words", f"{len(of.shortlist):,}"
     yield "escaped", "yes" if model.escaped else "no"
-    yield "self-normalised", _self_normalised(networks[0])
+    yield "self-normalised", _self_normalised(model)
     yield "weights SHA-256", model.digest
     if isinstance(loss := model.training.get("held_out_loss"), float):
-        yield "held-out loss", networks[0].shown_loss(loss)
+        yield "held-out loss", model.shown_loss(loss)
     yield from _provenance(model.training, "pairs")
 
 

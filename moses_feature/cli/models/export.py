@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.paths import READ_MODEL, WRITE, WRITE_DIRECTORY
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
@@ -15,7 +15,6 @@ from moses_feature.runtime.files import Json
 @click.command("export-nplm", cls=Command, no_args_is_help=True)
 @click.argument("model", type=READ_MODEL)
 @click.argument("output", type=WRITE)
-@debug_option
 def export_command(model: str, output: str) -> None:
     """Write a language model in NPLM's format, for Moses.
 
@@ -51,7 +50,6 @@ def export_command(model: str, output: str) -> None:
 @click.command("export-ctranslate2", cls=Command, no_args_is_help=True)
 @click.argument("model", type=READ_MODEL)
 @click.argument("directory", type=WRITE_DIRECTORY)
-@debug_option
 def export_ctranslate2_command(model: str, directory: str) -> None:
     """Write a Transformer for CTranslate2.
 

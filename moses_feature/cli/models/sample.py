@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.groups import typed
 from moses_feature.cli.common.options import table_word_options
 from moses_feature.cli.common.paths import READ_MODEL
@@ -44,7 +44,6 @@ MOST = 10_000
 )
 @option("best", "Targets of a phrase to write.", default=5)
 @table_word_options
-@debug_option
 def sample_command(
     model: str,
     samples: int,

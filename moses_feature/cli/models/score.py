@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.device import DeviceOptions, device_options
 from moses_feature.cli.common.groups import typed
 from moses_feature.cli.common.options import scoring_dtype_option, table_word_options
@@ -25,10 +25,15 @@ from moses_feature.runtime.files import STANDARD_STREAM
 from moses_feature.sentences.settings import MOST_PIECES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
     from moses_feature.cslm.scorer import NeuralLM
     from moses_feature.networks.vocabulary import Vocabulary
+    from moses_feature.phrases.packing import WordPair
+    from moses_feature.phrases.table_words import AnyModel
+    from moses_feature.runtime.arrays import Floats
 
 SENTENCES_TOGETHER = 256
 
@@ -41,7 +46,6 @@ SENTENCES_TOGETHER = 256
 @table_word_options
 @scoring_dtype_option
 @device_options
-@debug_option
 def score_command(
     model: str,
     per_word: bool,
@@ -78,7 +82,9 @@ def score_command(
         _refuse_options_of_pairs()
         _score_sentences(model, per_word, normalised)
     else:
-        _score_pairs(directory, per_word, normalised, batch_size, words, scoring_dtype, device)
+        _score_pairs(
+            directory, kind, per_word, normalised, batch_size, words, scoring_dtype, device
+        )
 
 
 def _refuse_options_of_pairs() -> None:
@@ -90,6 +96,7 @@ def _refuse_options_of_pairs() -> None:
 
 def _score_pairs(
     directory: Path,
+    kind: str | None,
     per_word: bool,
     normalised: bool,
     batch_size: int,
@@ -97,11 +104,19 @@ def _score_pairs(
     dtype: Dtype,
     device: DeviceOptions,
 ) -> None:
-    from moses_feature.phrases.cross_fitting import load_any_model
-    from moses_feature.phrases.scorer import scorer_of
+    from moses_feature.networks.architectures import SENTENCE_ARCHITECTURES
+    from moses_feature.sentences.scorer import SentenceModel
 
-    model = load_any_model(directory)
-    scorer = scorer_of(model, device.prepare(), dtype, normalised=normalised)
+    model: AnyModel
+    score: Callable[[list[WordPair]], list[Floats]]
+    if kind in SENTENCE_ARCHITECTURES:
+        for name in [*typed(("scoring_dtype",)), *device_options.given()]:
+            option_ = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option_}: a network for sentences is scored on the CPU in float32")
+        model = of_sentences = SentenceModel(directory, normalised=normalised)
+        score = of_sentences.token_log_probs
+    else:
+        model, score = _phrase_network(directory, normalised, dtype, device)
     pair_words = words.words(model)
     with LineReader(STANDARD_STREAM) as reader:
         lines = iter(reader)
@@ -111,14 +126,31 @@ def _score_pairs(
                 _tab_separated_words(line, pair_words, n) for n, line in enumerate(batch, first)
             ]
             _refuse_too_long(pairs, (model.source, model.target), first)
-            scores = scorer.score(pairs)
-            for row, log_prob in enumerate(scores.log_probs.tolist()):
-                of_words = scores.word_log_probs[scores.offsets[row] : scores.offsets[row + 1]]
-                _print_scores(log_prob, of_words, per_word)
+            for of_words in score(pairs):
+                _print_scores(float(of_words.sum(dtype="f8")), of_words, per_word)
+
+
+def _phrase_network(
+    directory: Path, normalised: bool, dtype: Dtype, device: DeviceOptions
+) -> tuple[AnyModel, Callable[[list[WordPair]], list[Floats]]]:
+    """Return a network for phrases, and what scores the words of pairs with it."""
+    import numpy as np
+
+    from moses_feature.phrases.model import load_model
+    from moses_feature.phrases.scorer import scorer_of
+
+    model = load_model(directory)
+    scorer = scorer_of(model, device.prepare(), dtype, normalised=normalised)
+
+    def score(pairs: list[WordPair]) -> list[Floats]:
+        scores = scorer.score(pairs)
+        return np.split(scores.word_log_probs, scores.offsets[1:-1])
+
+    return model, score
 
 
 def _refuse_too_long(
-    pairs: list[tuple[list[bytes], list[bytes]]], sides: tuple[Vocabulary, Vocabulary], first: int
+    pairs: list[WordPair], sides: tuple[Vocabulary, Vocabulary], first: int
 ) -> None:
     """Refuse a pair with a side of too many subwords; `first` is the line of the first pair."""
     for number, pair in enumerate(pairs, first):
@@ -135,9 +167,7 @@ def _print_scores(log_prob: float, of_words: np.ndarray, per_word: bool) -> None
     click.echo(line)
 
 
-def _tab_separated_words(
-    line: bytes, words: WordOptions, line_number: int
-) -> tuple[list[bytes], list[bytes]]:
+def _tab_separated_words(line: bytes, words: WordOptions, line_number: int) -> WordPair:
     columns = line.rstrip(b"\r\n").split(b"\t")
     where = "standard input"
     if len(columns) != 2:

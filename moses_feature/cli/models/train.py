@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.device import DeviceOptions, device_options
-from moses_feature.cli.common.options import estimate_option, word_options
+from moses_feature.cli.common.options import word_options
 from moses_feature.cli.common.paths import READ, WRITE_MODEL
 from moses_feature.cli.models.training_options import (
     TrainingOptions,
+    plan_option,
     resume_option,
     training_options,
 )
@@ -26,16 +27,15 @@ if TYPE_CHECKING:
 @click.argument("tables", nargs=-1, required=True, type=READ)
 @click.argument("model", type=WRITE_MODEL)
 @resume_option
-@estimate_option
+@plan_option
 @training_options
 @word_options
 @device_options
-@debug_option
 def train_command(
     tables: tuple[str, ...],
     model: str,
     resume: bool,
-    estimate: bool,
+    plan: bool,
     training: TrainingOptions,
     words: WordOptions,
     device: DeviceOptions,
@@ -50,13 +50,7 @@ def train_command(
     Example:
       moses-feature model train phrase-table.gz my.model --preset small --minutes 60
     """
-    if estimate:
-        from moses_feature.cli.tables.estimate import estimate_training
-
-        on = device.prepare()
-        estimate_training(training.data(tables, words), training.settings(on), on)
-        return
-    train_model(tables, Path(model), training, words, device.prepare(), resume)
+    train_model(tables, Path(model), training, words, device.prepare(), resume, plan)
 
 
 def train_model(
@@ -66,10 +60,11 @@ def train_model(
     words: WordOptions,
     device: torch.device,
     resume: bool,
+    plan: bool = False,
 ) -> None:
     """Train a model, and show how it goes."""
     from moses_feature.cli.models.training_run import train_and_show
     from moses_feature.phrases.training import train
 
     data, settings = training.data(tables, words), training.settings(device)
-    train_and_show(train, data, settings, directory, device, resume, "pairs")
+    train_and_show(train, data, settings, directory, device, resume, "pairs", plan)

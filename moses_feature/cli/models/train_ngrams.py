@@ -6,47 +6,33 @@ from pathlib import Path
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.device import DeviceOptions, device_options
-from moses_feature.cli.common.options import estimate_option
 from moses_feature.cli.common.paths import READ, WRITE_MODEL
-from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.cli.models.training_options import (
     NgramOptions,
     alignment_option,
     ngram_options,
+    plan_option,
     resume_option,
 )
-from moses_feature.cslm.settings import LARGEST_ORDER, LARGEST_WINDOW, LM_PRESETS, LmData
+from moses_feature.cslm.settings import LM_PRESETS, LmData
 from moses_feature.joint.settings import JOINT_PRESETS, JointData
 
 cslm_options = ngram_options(
     LM_PRESETS,
     LmData,
     "Words",
-    option(
-        "order",
-        "Words of an n-gram, the predicted one counted; 7 by default, 10 of characters.",
-        within=WholeRange(2, LARGEST_ORDER),
-    ),
+    {"order": "words of an n-gram, the predicted one counted"},
 )
-
 joint_options = ngram_options(
     JOINT_PRESETS,
     JointData,
     "Words a side",
-    option(
-        "order",
-        "Target words of an n-gram, the predicted one counted.",
-        default=JOINT_PRESETS["paper"].order,
-        within=WholeRange(2, LARGEST_ORDER),
-    ),
-    option(
-        "source-window",
-        "Source words on each side of the one that the predicted word belongs to.",
-        default=JOINT_PRESETS["paper"].source_window,
-        within=WholeRange(0, LARGEST_WINDOW),
-    ),
+    {
+        "order": "target words of an n-gram, the predicted one counted",
+        "source_window": "source words on each side of the one that the predicted word belongs to",
+    },
 )
 
 
@@ -54,15 +40,14 @@ joint_options = ngram_options(
 @click.argument("text", type=READ)
 @click.argument("model", type=WRITE_MODEL)
 @resume_option
-@estimate_option
+@plan_option
 @cslm_options
 @device_options
-@debug_option
 def train_cslm_command(
     text: str,
     model: str,
     resume: bool,
-    estimate: bool,
+    plan: bool,
     training: NgramOptions,
     device: DeviceOptions,
 ) -> None:
@@ -80,11 +65,9 @@ def train_cslm_command(
     from moses_feature.cslm.training import train_language_model
 
     on = device.prepare()
-    data = LmData(text, training.shortlist, training.min_count)
-    settings = training.settings(on)
-    train_and_show(
-        train_language_model, data, settings, Path(model), on, resume, "n-grams", estimate
-    )
+    data = LmData(text, training.shortlist)
+    run = training.settings(on), Path(model), on, resume
+    train_and_show(train_language_model, data, *run, "n-grams", plan)
 
 
 @click.command("train-joint", cls=Command, no_args_is_help=True)
@@ -93,17 +76,16 @@ def train_cslm_command(
 @click.argument("model", type=WRITE_MODEL)
 @alignment_option(required=True)
 @resume_option
-@estimate_option
+@plan_option
 @joint_options
 @device_options
-@debug_option
 def train_joint_command(
     source: str,
     target: str,
     model: str,
     alignment: str,
     resume: bool,
-    estimate: bool,
+    plan: bool,
     training: NgramOptions,
     device: DeviceOptions,
 ) -> None:
@@ -122,6 +104,6 @@ def train_joint_command(
     from moses_feature.joint.training import train_joint_model
 
     on = device.prepare()
-    data = JointData(source, target, alignment, training.shortlist, training.min_count)
+    data = JointData(source, target, alignment, training.shortlist)
     run = training.settings(on), Path(model), on, resume
-    train_and_show(train_joint_model, data, *run, "n-grams", estimate)
+    train_and_show(train_joint_model, data, *run, "n-grams", plan)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from moses_feature.cli.common.command import command_line
-from moses_feature.cli.common.estimates import estimate_training
 from moses_feature.cli.common.progress import Progress, TrainingReporter
 from moses_feature.cli.common.start import INTERRUPTED, TERMINATED
 from moses_feature.networks.files import CONFIG
@@ -49,7 +49,7 @@ def train_and_show(
     device: torch.device,
     resume: bool,
     examples: str,
-    estimate: bool = False,
+    plan: bool = False,
 ) -> None:
     """Train a network in a model directory, show the progress, and end in order on a signal.
 
@@ -63,15 +63,18 @@ def train_and_show(
         device: the device of this process.
         resume: continue from the checkpoint in the directory.
         examples: the name of the examples of an update.
-        estimate: only say what a run on texts would take.
+        plan: stop when the plan has been printed, and keep nothing.
     """
-    keep_freed_memory()
-    if estimate:
-        estimate_training(train, data, settings, device, examples)
-        return
     from moses_feature.training.ranks import joined
     from moses_feature.training.trainer import RunControl
 
+    keep_freed_memory()
+    if plan:
+        with tempfile.TemporaryDirectory(prefix="plan-") as folder, Progress(has_end=False) as bar:
+            report = TrainingReporter(bar, settings, examples)
+            control = RunControl(stop=lambda: report.planned, report=report)
+            train(data, settings, Path(folder) / "model", device, control)
+        return
     with joined(device) as ranks:
         control = RunControl(resume, command_line(), ranks=ranks)
         if not ranks.first:

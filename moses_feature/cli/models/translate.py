@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.paths import READ_MODEL
 from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.moses.lines import sentences_together
@@ -39,7 +39,6 @@ TEXT = "the text to translate"
     "target and alignment, a row for each target word and the end, a probability for each source "
     "word and the end.",
 )
-@debug_option
 def translate_command(models: tuple[str, ...], beam: int, alignment_out: str | None) -> None:
     """Translate the standard input with sentence networks alone.
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.options import table_name_option
 from moses_feature.cli.common.paths import READ_INI, WRITE_INI
 from moses_feature.cli.common.vocabulary import option
-from moses_feature.moses.binary_tables.kinds import score_count
+from moses_feature.moses.binary_tables import score_count
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.ini_features import TABLE_CLASS
 from moses_feature.runtime.errors import FormatError, UsageError
@@ -26,13 +26,12 @@ from moses_feature.runtime.errors import FormatError, UsageError
 )
 @option(
     "binary-path",
-    "That table in the binary format that the ini has, as moses-feature table binarise writes it.",
+    "That table in the binary format that the ini has, as Moses' program for it writes it.",
 )
 @option(
     "model",
-    "A neural language model (a model directory, or an NPLM file), a joint language model, or "
-    "for the embedded decoder an RNNsearch or a Transformer; CSLM0, NNJM0, RNNsearch0 or "
-    "Transformer0 unless named. Repeatable.",
+    "A neural language model (a model directory, or an NPLM file), or a joint language model; "
+    "CSLM0 or NNJM0 unless named. Repeatable.",
     to="models",
     many=True,
 )
@@ -44,7 +43,6 @@ from moses_feature.runtime.errors import FormatError, UsageError
     to="weights",
     many=True,
 )
-@debug_option
 def add_command(
     ini: str,
     output: str,

@@ -18,7 +18,7 @@ from moses_feature.build.settings import (
     Heuristic,
     Smoothing,
 )
-from moses_feature.cli.common.command import Command, command_line, debug_option
+from moses_feature.cli.common.command import Command, command_line
 from moses_feature.cli.common.groups import Given, OptionGroup, take, typed
 from moses_feature.cli.common.paths import READ, WRITE_SYSTEM
 from moses_feature.cli.common.progress import Progress
@@ -44,8 +44,9 @@ build_options = OptionGroup(
     "settings",
     _settings,
     option(
-        "longest",
+        "max-length",
         "Words of a sentence at most; pairs with a longer one are left out.",
+        to="longest",
         default=DEFAULTS.longest,
         within=WholeRange(1, LONGEST_SENTENCE),
     ),
@@ -74,12 +75,6 @@ build_options = OptionGroup(
         default=DEFAULTS.pair_count,
     ),
     option(
-        "significance",
-        "Leave out phrase pairs that may stand together by chance (see table filter): a+e, a-e or "
-        "the least -log p.",
-        default=DEFAULTS.significance,
-    ),
-    option(
         "reordering",
         "Type of the lexicalised reordering model, as train-model.perl names it, such as "
         "mslr-bidirectional-fe or phrase-msd-backward-f; none for no model.",
@@ -102,12 +97,6 @@ build_options = OptionGroup(
         "Also estimate an operation sequence model, and name it in the ini: better translations, "
         "slower search.",
         default=DEFAULTS.osm,
-    ),
-    option(
-        "binary-lm",
-        "Also write the language model in KenLM's binary format, by its build_binary (in "
-        "$MOSES_HOME or on the PATH), and name it in the ini.",
-        default=DEFAULTS.binary_lm,
     ),
     option(
         "distortion-limit",
@@ -161,13 +150,7 @@ build_options = OptionGroup(
 )
 @option("source-language", "Code of the source language, such as en; for --raw.")
 @option("target-language", "Code of the target language, such as fr; for --raw.")
-@option(
-    "ray",
-    "Make the tables on a Ray cluster: local (this machine alone), auto (the cluster it belongs "
-    "to), or another address that Ray takes. Every machine holds the whole text.",
-)
 @build_options
-@debug_option
 def build_command(
     source: str,
     target: str,
@@ -180,7 +163,6 @@ def build_command(
     raw: bool,
     source_language: str | None,
     target_language: str | None,
-    ray: str | None,
     settings: BuildSettings,
 ) -> None:
     """Build a phrase-based system from two tokenised texts.
@@ -200,8 +182,8 @@ def build_command(
     from moses_feature.build.system import BuildData, build
     from moses_feature.moses.system_directory import INI
 
-    if model and (model_texts or settings.prune or settings.binary_lm):
-        raise UsageError("--lm is a finished model: not with --lm-text, --prune or --binary-lm")
+    if model and (model_texts or settings.prune):
+        raise UsageError("--lm is a finished model: not with --lm-text or --prune")
     if folds == 1:
         raise UsageError("--folds: expected 0, or 2 or more")
     languages = None
@@ -225,7 +207,7 @@ def build_command(
                 progress.restart()
             progress.show(what, share)
 
-        found = build(data, settings, Path(system), command_line(), show, ray)
+        found = build(data, settings, Path(system), command_line(), show)
     left_out = " and ".join(f"{n:,} {why}" for why, n in found["left_out"].items() if n)
     words = " and ".join(f"{count:,}" for count in found["words"])
     click.echo(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, printable
 from moses_feature.runtime.files import Json
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 @click.command("describe", cls=Command, no_args_is_help=True)
 @click.argument("system", type=READ_SYSTEM_DIRECTORY)
-@debug_option
 def describe_command(system: str) -> None:
     """Say what a system is made of.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.doctor.finding import MOST_LINES
@@ -22,7 +22,6 @@ from moses_feature.runtime.errors import UsageError, printable
 @option("reference", "A translation of that text. Repeatable.", to="references", many=True)
 @option("most-lines", "Of each text table, to read at most; 0 for all.", default=MOST_LINES)
 @option("moses", "The moses binary, or a folder of Moses, to be looked at, too.")
-@debug_option
 def doctor_command(
     system: str, source: str | None, references: tuple[str, ...], most_lines: int, moses: str | None
 ) -> None:

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_feature import __version__
-from moses_feature.cli.common.command import Command, command_line, debug_option
+from moses_feature.cli.common.command import Command, command_line
 from moses_feature.cli.common.device import DeviceOptions, device_options
 from moses_feature.cli.common.groups import OptionGroup, taking
 from moses_feature.cli.common.options import (
-    estimate_option,
-    scoring_dtype_option,
     table_name_option,
     table_word_options,
 )
@@ -31,21 +29,20 @@ from moses_feature.cli.common.vocabulary import option
 from moses_feature.cli.models.train import train_model
 from moses_feature.cli.models.training_options import (
     TrainingOptions,
+    plan_option,
     resume_option,
-    training_options,
+    short_training_options,
 )
 from moses_feature.cli.systems.add import report_ini
-from moses_feature.cli.tables.augment_checks import check_distribution, check_files, check_inis
-from moses_feature.cli.tables.refined import TextOptions, estimate_lists, train_refined
+from moses_feature.cli.tables.augment_checks import check_files, check_inis
+from moses_feature.cli.tables.refined import TextOptions, train_refined
 from moses_feature.moses.system_directory import INI
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.architectures import Dtype
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, Json, without_compression_suffix
 from moses_feature.tables.features_json import add_facts
 from moses_feature.tables.settings import AugmentSettings
-from moses_feature.tables.shards import Shard
 
 if TYPE_CHECKING:
     from moses_feature.tables.augment import AugmentProgress
@@ -66,21 +63,13 @@ class IniOptions:
         return replace(self, ini=str(Path(system) / INI))
 
 
-@dataclass(frozen=True)
-class PlaceOptions:
-    """Where the table is scored: on a Ray cluster, or in separate runs for its shards."""
-
-    ray: str | None
-    shard: str | None
-
-
 @click.command("augment-phrase-table", cls=Command, no_args_is_help=True)
 @click.argument("table", type=READ_TABLE)
 @click.argument("output", type=WRITE_TABLE)
 @option(
     "model",
-    "Score with this model; nothing is trained. Repeatable: each has columns of its own, but "
-    "for those of one name, which are averaged.",
+    "Score with this model; none is trained, but with the text of the table it is refined. "
+    "Repeatable: each has columns of its own, but for those of one name, which are averaged.",
     to="models",
     many=True,
 )
@@ -112,27 +101,16 @@ class PlaceOptions:
 @option("no-unknown", "Append no exp(-unknown target words), which is 1 where all are known.")
 @option("source-unknown", "Append exp(-unknown source words) too.")
 @table_word_options
-@scoring_dtype_option
-@OptionGroup(
-    "Several machines",
-    "place",
-    taking(PlaceOptions),
-    option(
-        "ray",
-        "Score on a Ray cluster: local (this machine alone), auto (the cluster it belongs to),"
-        " or another address that Ray takes. A worker for each GPU, or for each 4 (or --threads) "
-        "CPU cores.",
-    ),
-    option(
-        "shard",
-        "Write only the I-th of N shards of the table; moses-feature table merge joins them.",
-    ),
+@option(
+    "ray",
+    "Score on a Ray cluster: local (this machine alone), auto (the cluster it belongs to),"
+    " or another address that Ray takes. A worker for each GPU, or for each 4 (or --threads) "
+    "CPU cores.",
 )
 @resume_option
-@estimate_option
-@training_options
+@plan_option
+@short_training_options
 @device_options
-@debug_option
 @click.version_option(__version__)
 def augment_phrase_table(
     table: str,
@@ -144,10 +122,9 @@ def augment_phrase_table(
     no_unknown: bool,
     source_unknown: bool,
     words: TableWords,
-    scoring_dtype: Dtype,
-    place: PlaceOptions,
+    ray: str | None,
     resume: bool,
-    estimate: bool,
+    plan: bool,
     training: TrainingOptions,
     device: DeviceOptions,
 ) -> None:
@@ -171,28 +148,25 @@ def augment_phrase_table(
     directory = Path(f"{without_compression_suffix(output)}.model")
     has_text = text.given()
     change = change.of_system(text.system)
-    given = named_models(models) or [("", [directory])]
+    given = named_models(models)
     settings = AugmentSettings(
         **vars(words),
         inputs=phrases_of,
         unknown_target=not no_unknown,
         unknown_source=source_unknown,
-        scoring_dtype=scoring_dtype,
+        scoring_dtype=training.run.dtype,
     )
-    trains = not models
-    if has_text and models:
-        raise UsageError("--model only scores: its table's text is for training")
-    _check_command(table, output, trains, change, place, settings, resume)
-    if estimate and (resume or place.ray or place.shard):
-        raise UsageError("--estimate is of a whole run here: not with --resume, --ray, --shard")
-    if estimate:
-        if has_text:
-            estimate_lists(text, change.ini)
-        _estimate(table, output, None if trains else given, training, words, settings, device)
+    refines, trains = has_text, not models
+    if refines and (len(given) > 1 or any(len(of) > 1 for _, of in given)):
+        raise UsageError("the text of the table refines one network: expected one --model")
+    _check_command(table, output, trains or refines, change, ray, settings, resume)
+    if plan:
+        _plan(table, output, given, training, words, settings, device)
         return
     story: Json = {}
-    if has_text:
-        refined = train_refined(table, directory, text, training, words, device, resume)
+    if refines:
+        start = given[0][1][0] if given else None
+        refined = train_refined(table, directory, text, training, words, device, resume, start)
         story = {"refined": refined}
     elif trains:
         train_model((table,), directory, training, _trained_on(words), device.prepare(), resume)
@@ -201,7 +175,8 @@ def augment_phrase_table(
             "refined for BLEU, which brings more",
             err=True,
         )
-    _augment(table, output, given, settings, place, device, resume)
+    scoring = [("", [directory])] if refines or trains else given
+    _augment(table, output, scoring, settings, ray, device, resume)
     if story:
         add_facts(output, story)
     if change.ini and change.ini_out:
@@ -211,34 +186,34 @@ def augment_phrase_table(
         report_ini(change.ini_out, weights)
 
 
-def _trained_on(words: TableWords) -> WordOptions:
-    """Return how the tokens of a table become words for training."""
-    return WordOptions(words.source_factor, words.target_factor, words.hierarchical)
-
-
-def _estimate(
+def _plan(
     table: str,
     output: str,
-    given: Sequence[tuple[str, Sequence[Path]]] | None,
+    given: Sequence[tuple[str, Sequence[Path]]],
     training: TrainingOptions,
     words: TableWords,
     settings: AugmentSettings,
     device: DeviceOptions,
 ) -> None:
-    """Print what training, unless models are given, and scoring will take."""
-    from moses_feature.cli.tables.estimate import estimate_augmenting
+    """Print how long training, unless models are given, and scoring will take."""
+    from moses_feature.cli.tables.plan import plan_augmenting
 
     on = device.prepare()
     data = training.data((table,), _trained_on(words))
-    estimate_augmenting(output, given, data, training.settings(on), settings, on)
+    plan_augmenting(output, given, data, training.settings(on), settings, on)
+
+
+def _trained_on(words: TableWords) -> WordOptions:
+    """Return how the tokens of a table become words for training."""
+    return WordOptions(words.source_factor, words.target_factor, words.hierarchical)
 
 
 def _check_command(
     table: str,
     output: str,
-    trains: bool,
+    makes_model: bool,
     change: IniOptions,
-    place: PlaceOptions,
+    ray: str | None,
     settings: AugmentSettings,
     resume: bool,
 ) -> None:
@@ -250,13 +225,16 @@ def _check_command(
             "torchrun is for training: torchrun … -m moses_feature model train TABLE DIR, then "
             "augment-phrase-table --model DIR"
         )
-    if not trains:
-        for name in training_options.given():
+    if not makes_model:
+        for name in short_training_options.given():
+            if name == "dtype":
+                continue
             raise UsageError(f"--model only scores: --{name.replace('_', '-')} is for training")
-    check_files(table, output, trains, resume)
+    check_files(table, output, makes_model, resume)
     check_inis(output, change.ini, change.ini_out, change.table_name)
     settings.check()
-    check_distribution(output, trains, change.ini, place.ray, place.shard)
+    if ray is not None and makes_model:
+        raise UsageError("--ray only scores: train first, then give --model")
 
 
 def _augment(
@@ -264,7 +242,7 @@ def _augment(
     output: str,
     given: Sequence[tuple[str, Sequence[Path]]],
     settings: AugmentSettings,
-    place: PlaceOptions,
+    ray: str | None,
     device: DeviceOptions,
     resume: bool,
 ) -> None:
@@ -274,12 +252,11 @@ def _augment(
     from moses_feature.tables.pipeline import local_pools
     from moses_feature.tables.ray_pool import ray_pools
 
-    shard = None if place.shard is None else Shard.parse(place.shard)
     models = load_column_models(given)
     with ExitStack() as stack:
-        if place.ray is not None:
+        if ray is not None:
             dtype = settings.scoring_dtype
-            pools = ray_pools(place.ray, models, dtype, device.device, device.threads)
+            pools = ray_pools(ray, models, dtype, device.device, device.threads)
         else:
             on = device.prepare()
             pools = local_pools([of.scorer(on, settings.scoring_dtype) for of in models])
@@ -292,13 +269,12 @@ def _augment(
             models,
             open_pool,
             settings,
-            shard=shard,
             resume=resume,
             command=command_line(),
             report=reporter,
         )
         seconds, rate = progress.seconds(), reporter.pairs_per_second(done)
-    _report(done, place.shard, seconds, rate)
+    _report(done, seconds, rate)
     if settings.inputs:
         texts = ", ".join(settings.inputs)
         click.echo(f"{output} has the phrases of {texts} alone: it is for no other text", err=True)
@@ -310,10 +286,9 @@ def _augment(
         )
 
 
-def _report(done: AugmentProgress, shard: str | None, seconds: float, rate: float) -> None:
-    which = f"shard {shard}: " if shard else ""
+def _report(done: AugmentProgress, seconds: float, rate: float) -> None:
     click.echo(
-        f"{which}{done.written:,} of {done.lines:,} lines written in {seconds:.0f} s "
+        f"{done.written:,} of {done.lines:,} lines written in {seconds:.0f} s "
         f"({rate:,.0f} pairs/s); {done.clipped:,} scores clipped, "
         f"{done.unknown_target_words:,} unknown target words",
         err=True,

@@ -83,22 +83,3 @@ def check_inis(output: str, ini: str | None, ini_out: str | None, table_name: st
     path = Path(ini_out)
     if not path.name or path.is_dir():
         raise UsageError(f"--ini-out {ini_out}: expected a file name")
-
-
-def check_distribution(
-    output: str, trains: bool, ini: str | None, ray: str | None, shard: str | None
-) -> None:
-    """Check that a run on several machines has the files that all of them need.
-
-    Raises:
-        UsageError: options contradict each other.
-    """
-    for option, given in (("--ray", ray), ("--shard", shard)):
-        if given is not None and trains:
-            raise UsageError(f"{option} only scores: train first, then give --model")
-    if shard is not None and ray is not None:
-        raise UsageError("--shard is for runs that know nothing of each other: not with --ray")
-    if shard is not None and ini:
-        raise UsageError("--ini is for a whole table: moses-feature table merge, then system add")
-    if shard is not None and output == STANDARD_STREAM:
-        raise UsageError("a shard is written to a file: expected its name, found -")

@@ -6,14 +6,13 @@ import sys
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.paths import READ_TABLE
 from moses_feature.tables.check import check_table
 
 
 @click.command("check", cls=Command, no_args_is_help=True)
 @click.argument("table", type=READ_TABLE)
-@debug_option
 def check_command(table: str) -> None:
     """Find lines that Moses would reject or misread.
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.paths import READ_AUGMENTED
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.phrase_table import tokens
@@ -32,7 +32,6 @@ from moses_feature.tables.score_lines import network_column
 @option("count", "Without --phrase: how many.", default=10)
 @option("shortest", "Without --phrase: the fewest words.", default=4)
 @option("best", "Targets of each.", default=3)
-@debug_option
 def favourites_command(
     table: str,
     phrases: tuple[str, ...],

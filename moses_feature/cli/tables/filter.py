@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.paths import READ_TABLE, WRITE
 from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.vocabulary import option
@@ -25,7 +25,6 @@ from moses_feature.runtime.files import STANDARD_STREAM
     "number: the least -log p, natural.",
     default="a+e",
 )
-@debug_option
 def filter_command(table: str, output: str, source: str, target: str, significance: str) -> None:
     """Drop phrase pairs that may stand together by chance.
 

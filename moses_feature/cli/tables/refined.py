@@ -19,7 +19,7 @@ import click
 
 from moses_feature.cli.common.command import command_line
 from moses_feature.cli.common.device import DeviceOptions
-from moses_feature.cli.common.progress import Progress, duration
+from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.stages import Stages
 from moses_feature.cli.models.training_options import TrainingOptions
 from moses_feature.moses.system_directory import INI
@@ -91,6 +91,7 @@ def train_refined(
     words: TableWords,
     device: DeviceOptions,
     resume: bool,
+    start: Path | None = None,
 ) -> Json:
     """Train a network for the table of a text, and refine it; return the story of the run.
 
@@ -102,49 +103,19 @@ def train_refined(
         training: how to train; its minutes are those of all stages together.
         words: how the tokens of the table become words.
         device: where to train.
-        resume: whether to go on with a run that is there.
+        resume: whether to continue a run that is there.
+        start: the network to refine; None to train one.
     """
     _check(training, words)
     text = _text_of(options)
     work = directory.with_suffix(".work")
     with locked_directory(work, "training"):
-        return _Run(table, directory, work, text, training, device, resume).run()
-
-
-def estimate_lists(options: TextOptions, ini: str | None) -> None:
-    """Print what tuning and translating the held-out part will take.
-
-    Args:
-        options: the text.
-        ini: a system like that of the rest of the text; None for that of `options`.
-    """
-    from mert.cli.estimate import seconds_of_tuning
-    from mert.settings import DecoderSettings, TuningSettings
-    from mert.tuning.corpus import Corpus
-    from moses_feature.moses.ini import MosesIni
-
-    text = _text_of(options)
-    path = ini or str(Path(options.system) / INI if options.system else "")
-    if not path:
-        click.echo("tuning and lists: not known without --ini or --system")
-        return
-    corpus = Corpus.read(text.files.source, [text.files.target])
-    choice, size = DecoderSettings(), TuningSettings.list_size
-    seconds = seconds_of_tuning(MosesIni.read(path), corpus, choice, size)
-    part = min(round(HELD_OUT * len(corpus)), MOST_HELD_OUT)
-    each = seconds.decoding / len(corpus)
-    tuning = seconds.reading + ITERATIONS * min(part, TUNED_ON) * each
-    click.echo(
-        f"tuning on {min(part, TUNED_ON):,} held-out sentences: {duration(tuning)} at most; lists "
-        f"of {part:,}: {duration(seconds.reading + part * each)}; refining: what --minutes leaves, "
-        f"{REFINING.epochs:g} epochs at most"
-    )
+        return _Run(table, directory, work, text, training, device, resume, start).run()
 
 
 def _check(training: TrainingOptions, words: TableWords) -> None:
     """Refuse what lists of an embedded decoder cannot refine."""
     given = {
-        "--folds": training.folds > 1,
         "--reverse": training.reverse,
         "--hierarchical": words.hierarchical,
         "--source-factor": words.source_factor is not None,
@@ -166,6 +137,7 @@ class _Run:
         training: TrainingOptions,
         device: DeviceOptions,
         resume: bool,
+        start: Path | None,
     ) -> None:
         from moses_feature.build.held_out import Part
 
@@ -176,6 +148,7 @@ class _Run:
         self._training = training
         self._device = device
         self._resume = resume
+        self._start = start or work / "model"
         self._rest, self._part = (Part.within(work, name) for name in ("rest", "held-out"))
         self._tuned, self._lists = work / "tuned", work / "lists.gz"
 
@@ -198,6 +171,7 @@ class _Run:
                 "size": asdict(self._training.size),
                 "self_normalisation": of_run.self_normalisation,
                 "sample": of_run.sample,
+                "start": str(self._start),
             },
         }
         stages = Stages(self._work, identity, self._resume)
@@ -205,7 +179,8 @@ class _Run:
         stages.run("building a system of the rest", self._build)
         stages.run("tuning it on the part", self._tune)
         stages.run("translating the part into lists", self._translate)
-        stages.run("training a network", lambda: self._train(self._left(stages, TRAINING)))
+        if self._start == self._work / "model":
+            stages.run("training a network", lambda: self._train(self._left(stages, TRAINING)))
         stages.run("refining it", lambda: self._refine(self._left(stages)))
         click.echo(f"{self._work} has what was made on the way; it may be removed", err=True)
         return {"text": {**files}, **stages.record}
@@ -337,7 +312,7 @@ class _Run:
         features = FeatureSet.of_ini(MosesIni.read(self._tuned / INI))
         texts = str(part.source), [str(part.target)], str(self._lists)
         documents = str(part.documents) if self._text.files.documents else None
-        data = RefineData(self._work / "model", *texts, features, TableWords(), None, documents)
+        data = RefineData(self._start, *texts, features, TableWords(), None, documents)
         settings = replace(REFINING, minutes=minutes, seed=run.seed, dtype=run.dtype)
         settings = replace(settings, dropout=run.dropout)
         of = data, settings, self._model, self._device.prepare()
@@ -357,7 +332,7 @@ def _pairs(table: str, most: int | None = None) -> Iterator[tuple[bytes, ...]]:
 @contextmanager
 def _decoding(sentences: int) -> Iterator[Callable[[str, int], None]]:
     """Show the progress of decoding."""
-    from mert.cli.options import DecodingProgress
+    from moses_feature.cli.tuning.options import DecodingProgress
 
     with Progress(has_end=True) as bar:
         yield DecodingProgress(bar, {"decoding": sentences})

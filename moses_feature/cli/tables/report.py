@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.paths import READ_AUGMENTED, READ_MODEL
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.runtime.errors import UsageError
@@ -21,7 +21,6 @@ from moses_feature.tables.settings import ReportSettings
 @option("map-phrases", "Phrases of their map at most.", default=ReportSettings.phrases)
 @option("exports", "Also write the maps there, as text for other tools (TensorBoard's projector).")
 @option("seed", "Of samples and maps.", default=ReportSettings.seed)
-@debug_option
 def report_command(
     table: str,
     model: str,

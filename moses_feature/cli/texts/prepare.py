@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.lines import LineReader
@@ -22,7 +22,6 @@ from moses_feature.runtime.json_files import read_json
     default="source",
     within=["source", "target"],
 )
-@debug_option
 def prepare_command(system: str, side: str) -> None:
     """Prepare raw text like the texts of a system.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from moses_feature.cli.common.command import Command, debug_option
+from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.groups import OptionGroup, taking
 from moses_feature.cli.common.paths import READ
 from moses_feature.cli.common.progress import Progress
@@ -77,7 +77,6 @@ WORDS_OF_KINDS = {EMPTY: b"empty", UNEQUAL: b"ratio"}
     ),
 )
 @option("output-dir", "A new directory.", required=True)
-@debug_option
 def select_command(
     texts: tuple[str, ...],
     in_domain: tuple[str, ...],

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from moses_feature.networks.architectures import ARCHITECTURES
-from moses_feature.networks.files import CONFIG, architecture_of, is_cross_fitted
+from moses_feature.networks.files import CONFIG, architecture_of
 from moses_feature.phrases.generation.prefixes import (
     EmptyPrefixes,
     Prefixes,
@@ -19,7 +19,7 @@ from moses_feature.phrases.generation.prefixes import (
     longest_translation,
 )
 from moses_feature.phrases.table_words import AnyModel
-from moses_feature.runtime.errors import FormatError, UsageError
+from moses_feature.runtime.errors import FormatError
 
 LOG_PROBS_TOGETHER = 1 << 24
 """The most log probabilities in memory at a time."""
@@ -100,12 +100,9 @@ def generator_of(directory: Path) -> Generator:
     """Read a network for phrases, or RNNsearch.
 
     Raises:
-        UsageError: the model is cross-fitted.
         MosesFeatureError: a file is missing, or of a newer version of this program.
         FormatError: a file is damaged, or the files do not belong together.
     """
-    if is_cross_fitted(directory):
-        raise UsageError(f"{directory} has a network for each fold: name one, such as fold-1 in it")
     architecture = architecture_of(directory)
     if architecture not in ARCHITECTURES:
         expected = f"architecture {' or '.join(ARCHITECTURES)}"

@@ -20,7 +20,6 @@ import torch
 from torch import Tensor, nn
 
 from moses_feature.networks.direction import FORWARD
-from moses_feature.networks.files import is_cross_fitted
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import PhraseModel, load_model, save_model
 from moses_feature.phrases.refinement.lists import ListReader, PhraseLists, RefineData
@@ -29,7 +28,7 @@ from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.errors import DataError, UsageError
 from moses_feature.runtime.files import Json
 from moses_feature.training.objective import Rows, Terms
-from moses_feature.training.runs import train_networks
+from moses_feature.training.runs import train_network
 from moses_feature.training.trainer import NO_CONTROL, RunControl
 
 logger = logging.getLogger(__name__)
@@ -320,9 +319,9 @@ def refine(
             weight = float(data.features.weights[data.features.tuneable][data.column.place])
         return ExpectedBleu(_network(data), lists, weight, settings, device)
 
-    return train_networks(
+    return train_network(
         [*filter(None, (data.source, *data.references, data.lists, data.documents))],
-        {directory: lambda: _read(data, _network(data))},
+        lambda: _read(data, _network(data)),
         objective,
         settings,
         directory,
@@ -333,8 +332,6 @@ def refine(
 
 def _network(data: RefineData) -> PhraseModel:
     """Load the network; if the lists have its column, check that it is the one that made it."""
-    if is_cross_fitted(data.model):
-        raise UsageError(f"{data.model} has a network for each fold: name one, such as fold-1")
     model = load_model(data.model)
     if data.column is not None and model.digest != data.column.digest:
         raise UsageError(

@@ -1,1 +1,0 @@
-"""The commands of the tuner; the only package of `mert` that imports click."""

@@ -1,0 +1,1 @@
+"""Commands that tune weights, compare systems, and decode as tuning does."""

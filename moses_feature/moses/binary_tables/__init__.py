@@ -1,1 +1,0 @@
-"""Writing phrase tables in Moses' binary formats, and checking them."""
