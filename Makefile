@@ -1,4 +1,5 @@
-# make demo: the whole story, end to end, on the example.
+# make demo: the main job on the example, end to end.
+# make demo-all: the same, and a network that reads whole sentences.
 # make test: linters, types and quick tests, what a contributor types.
 # make test-all: the slow tests and the documentation, too.
 # make fuzz: damaged files and interrupts, for an hour or two.
@@ -14,7 +15,7 @@ CONSTRAINTS ?= constraints.txt
 RUN := examples/quickstart/run
 TABLE ?= $(RUN)/system/phrase-table.gz
 
-.PHONY: demo test test-all fuzz lint docs constraints bench clean
+.PHONY: demo demo-all test test-all fuzz lint docs constraints bench clean
 
 $(VENV)/package: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -27,6 +28,9 @@ $(VENV)/installed: $(VENV)/package
 
 demo: $(VENV)/package
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/quickstart/demo.sh $(RUN)
+
+demo-all: $(VENV)/package
+	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/quickstart/demo.sh --all $(RUN)
 
 test: lint
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m "not slow"

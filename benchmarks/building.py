@@ -21,10 +21,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from moses_feature.build.bitext import read_alignment, read_texts
-from moses_feature.build.language_model import estimate
-from moses_feature.build.settings import BuildSettings
-from moses_feature.build.table_parts import FoldTables, parts_of
+from moses_feature.building.bitext import read_alignment, read_texts
+from moses_feature.building.language_model import estimate
+from moses_feature.building.settings import BuildSettings
+from moses_feature.building.table_parts import FoldTables, parts_of
 from moses_feature.moses.programs import find_program
 
 LEXICAL = "get_lexical(@ARGV[0..3],0)"

@@ -94,7 +94,7 @@ def drawing(corpora: list[dict[str, Any]]) -> str:
     parts.append(
         text((LEFT + WIDTH - RIGHT) / 2, bottom + 36, axis, f'text-anchor="middle" fill="{INK}"')
     )
-    key = "filled: both p-values are below 0.05; hollow: not so"
+    key = "filled: both p-values of version 0.2 are below 0.05"
     parts.append(
         text((LEFT + WIDTH - RIGHT) / 2, bottom + 52, key, f'text-anchor="middle" fill="{GREY}"')
     )

@@ -55,18 +55,17 @@ def main() -> None:
     parser.add_argument("--moses2", required=True)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--pop-limit", type=int, default=1000)
-    parser.add_argument("--stack", type=int, default=200)
     parser.add_argument("--sentences", type=int)
     arguments = parser.parse_args()
     sentences = read_text(arguments.input)[0][: arguments.sentences]
-    limits = SearchLimits(arguments.pop_limit, arguments.stack)
+    limits = SearchLimits(arguments.pop_limit)
     system = System.of_ini(MosesIni.read(arguments.ini))
     decoder = EmbeddedDecoder(system, sentences, limits)
     decoder.translate(0)  # compiles
-    of_search = "--pop-limit", str(limits.pops), "--stack-size", str(limits.stack)
+    of_search = "--pop-limit", str(limits.pops)
     ours = [str(Path(sys.executable).with_name("mert-decode")), arguments.ini, *of_search]
     theirs = [arguments.moses2, "-f", arguments.probing_ini, "-search-algorithm", "1"]
-    theirs += ["-cube-pruning-pop-limit", str(limits.pops), "-stack", str(limits.stack)]
+    theirs += ["-cube-pruning-pop-limit", str(limits.pops)]
     for threads in arguments.threads:
         print(f"{threads} threads, {len(sentences)} sentences")
         found = [

@@ -25,7 +25,7 @@ import torch
 
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest_lists import NbestLine
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import load_model
 from moses_feature.rescoring.features import SentenceFeature
@@ -53,7 +53,7 @@ def naive(directory: str, source: SourceText) -> Callable[[Lists], list[float]]:
         texts = (other.words for other in translations)
         sides = zip(*(model.direction.sides(words, text) for text in texts), strict=True)
         packed = (
-            Phrases.pack([vocabulary.ids(text) for text in side])
+            PackedSequences.pack([vocabulary.ids(text) for text in side])
             for side, vocabulary in zip(sides, (model.source, model.target), strict=True)
         )
         rows = np.arange(len(translations))

@@ -394,7 +394,7 @@ def run_augment(
             str(output),
             "--model",
             str(model),
-            "--scoring-dtype",
+            "--dtype",
             dtype,
             "--device",
             str(device),

@@ -115,7 +115,7 @@ def main() -> None:
     done = subprocess.run(translate, input=text, capture_output=True, text=True, check=True)  # noqa: S603
     options = ["--tokens", "--port", "0", "--jobs", f"{given.jobs}", "--time-limit", "600"]
     server = subprocess.Popen(  # noqa: S603
-        command("serve", given.system, *options, "--most-waiting", "4000"),
+        command("serve", given.system, *options),
         stderr=subprocess.PIPE,
         text=True,
     )

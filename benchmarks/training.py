@@ -27,7 +27,7 @@ from twin import padded, processor, twin_log_probs
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.architectures import PairSizes
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.encoder_decoder import EncoderDecoder
 from moses_feature.phrases.objective import BatchSampler, PhraseData, PhraseObjective
@@ -125,7 +125,7 @@ def measure(
         )
 
 
-def phrases(side: Phrases, rows: np.ndarray) -> list[list[int]]:
+def phrases(side: PackedSequences, rows: np.ndarray) -> list[list[int]]:
     """Return phrases as lists of word ids."""
     return [side.ids[side.offsets[row] : side.offsets[row + 1]].tolist() for row in rows]
 

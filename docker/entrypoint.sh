@@ -20,7 +20,7 @@ export NUMBA_CACHE_DIR
 tuning_options() {
     if [ -x "$moses" ]; then
         echo "translating with $moses, $threads threads (--decoder embedded for the other one)" >&2
-        echo "--decoder moses --threads $threads"
+        echo "--decoder moses --jobs $threads"
     else
         echo "translating with the embedded decoder, $threads processes" >&2
         echo "--jobs $threads"
@@ -41,7 +41,7 @@ case $command in
     serve) exec moses-feature serve --host 0.0.0.0 --jobs "$threads" "$@" ;;
     help | --help | -h)
         echo "augment, tune, compare or serve and their options; --help after one of them shows these"
-        echo "any other command is run as it is, such as: moses-feature table check augmented.gz"
+        echo "any other command is run as it is, such as: moses-feature doctor augmented.gz"
         echo "THREADS in the environment: how many, $threads now; Moses: $(moses_version)"
         ;;
     *)

@@ -17,7 +17,7 @@ moses-feature system build "$data/train.old" "$data/train.new" "$run/system" \
 
 paste "$data/test.old" "$data/test.new" | head -n 4
 
-moses-feature system doctor "$run/system/moses.ini" --source "$data/dev.old" --reference "$data/dev.new"
+moses-feature doctor "$run/system/moses.ini" --source "$data/dev.old" --reference "$data/dev.new"
 augment-phrase-table "$run/system/phrase-table.gz" "$run/phrase-table.gz" \
     --preset characters --shortlist 100 --minutes 1 \
     --ini "$run/system/moses.ini" --ini-out "$run/rnn.ini"

@@ -1,8 +1,14 @@
 #!/usr/bin/env bash
-# The whole story on a small example, in four to ten minutes on two cores.
+# The main job on a small example; with --all, also a network that reads whole sentences.
 #
-#     examples/quickstart/demo.sh [DIRECTORY FOR THE RESULTS]
+#     examples/quickstart/demo.sh [--all] [DIRECTORY FOR THE RESULTS]
 set -euo pipefail
+
+all=no
+if [ "${1:-}" = --all ]; then
+    all=yes
+    shift
+fi
 
 here=$(cd "$(dirname "$0")" && pwd)
 data=$here/data
@@ -68,18 +74,19 @@ say "3. The new columns" \
     "once or twice, hardly tells them apart (third score); the network does (fifth score)."
 gzip -dc "$run/phrase-table.gz" | grep -E '^(the woman sleeps|small cats see) \|\|\|' |
     awk -F ' [|][|][|] ' '{ print $1 " ||| " $2 " ||| " $3 }'
-try moses-feature table check "$run/phrase-table.gz"
+try moses-feature doctor "$run/phrase-table.gz"
 
 say "4. What the table and the network prefer (the paper's Table 2)" \
     "The table's relative frequency and the network's probability of the same targets. Rare phrases" \
     "have several targets that the table has seen once each. (&apos; is an apostrophe, as Moses" \
     "writes it.)"
-try moses-feature table favourites "$run/phrase-table.gz" --frequency rare --count 3
+try moses-feature table report "$run/phrase-table.gz" "$run/phrase-table.model" --output "$run/phrases.txt"
+sed -n '/rare/,$p' "$run/phrases.txt" | head -n 20
 
 say "5. Does it translate better? (the paper's Table 1)" \
     "The weights of both systems are tuned three times, since tuning is random. BLEU is that of a" \
     "test set that nothing was tuned on, with the standard deviation over the runs; a difference" \
-    "counts if both p-values are small. (The unknown word penalty has the weight 0 here: it is not" \
+    "counts if p is small (below 0.05). (The unknown word penalty has the weight 0 here: it is not" \
     "used. All that mert-compare says is in run/table1.log.)"
 try moses-feature system add "$run/system/moses.ini" "$run/rnn.ini" \
     --table "$run/phrase-table.gz" --weight 0.1 --weight 0
@@ -89,28 +96,31 @@ say "6. A sentence through the tuned system" "The first one of the test set:"
 head -n 1 "$data/test.en"
 head -n 1 "$data/test.en" | try moses-feature translate "$run/table1/RNN/seed-1" --tokens
 
-say "7. Beyond the table: a network that reads the sentence (RNNsearch)" \
-    "It is trained on the sentence pairs, and scores whole translations: a feature of the n-best" \
-    "lists of the system with the new column. Its search was tuned above; what is tuned now is the" \
-    "order of its lists. (What was tuned before is only repeated.)"
-try moses-feature model train-sentences "$data/train.en" "$data/train.fr" "$run/en-fr.rnnsearch" \
-    --sizes "hidden=64 embedding=32 alignment=32 maxout=32" --shortlist 2000 \
-    --batch-size 20 --learning-rate 0.005 --dropout 0.1 --cooldown 0.3 --updates 900
-compare Baseline="$run/system/moses.ini" RNN="$run/rnn.ini" RNN+RNNsearch="$run/rnn.ini" \
-    --rescore RNN+RNNsearch:RNNsearch0="$run/en-fr.rnnsearch"
-echo "A sentence through the whole of it (write your own one to the same command):"
-head -n 1 "$data/test.en" | try moses-feature translate "$run/table1/RNN+RNNsearch/seed-1" --tokens
-
-say "8. The table as a page" \
+say "7. The table as a page" \
     "All pairs in one plot, where table and network disagree, what the network writes by itself."
 try moses-feature table report "$run/phrase-table.gz" "$run/phrase-table.model" \
-    --map-phrases 1000 --output "$run/report.html"
+    --output "$run/report.html"
+
+if [ $all = yes ]; then
+    say "8. Beyond the table: a network that reads the sentence (RNNsearch)" \
+        "It is trained on the sentence pairs, and scores whole translations: a feature of the n-best" \
+        "lists of the system with the new column. Its search was tuned above; what is tuned now is the" \
+        "order of its lists. (What was tuned before is only repeated.)"
+    try moses-feature model train-sentences "$data/train.en" "$data/train.fr" "$run/en-fr.rnnsearch" \
+        --sizes "hidden=64 embedding=32 alignment=32 maxout=32" --shortlist 2000 \
+        --batch-size 20 --learning-rate 0.005 --dropout 0.1 --cooldown 0.3 --updates 900
+    compare Baseline="$run/system/moses.ini" RNN="$run/rnn.ini" RNN+RNNsearch="$run/rnn.ini" \
+        --rescore RNN+RNNsearch:RNNsearch0="$run/en-fr.rnnsearch"
+    echo "A sentence through the whole of it (write your own one to the same command):"
+    head -n 1 "$data/test.en" | try moses-feature translate "$run/table1/RNN+RNNsearch/seed-1" --tokens
+fi
 
 say "What to look at" \
     "$run/table1/comparison.html in a browser: Table 1, all runs, weights, learning curves, and the" \
     "sentences that changed." \
     "$run/report.html: what the network makes of the phrase table."
 say "The same with your own table" "About an hour of training, for a table of a million lines:"
+[ $all = yes ] || echo "(make demo-all adds RNNsearch, a network that reads whole sentences.)"
 cat <<'END'
   augment-phrase-table phrase-table.gz augmented.gz --minutes 60 \
       --source train.en --target train.fr --alignment aligned.grow-diag-final-and \

@@ -23,8 +23,7 @@ from mert.comparison.candidate import (
     Candidate,
     check_names,
 )
-from mert.comparison.page import ComparedTexts, write_page
-from mert.comparison.phrases import text_tables
+from mert.comparison.page import write_page
 from mert.comparison.results import (
     Comparison,
     Run,
@@ -35,7 +34,7 @@ from mert.comparison.results import (
     different,
     notes_on_weights,
 )
-from mert.comparison.significance import approximate_randomisation, paired_bootstrap
+from mert.comparison.significance import compared
 from mert.comparison.system_runs import ComparisonTask, Report, SystemRuns
 from mert.settings import DecoderSettings, TuningSettings
 from mert.tuning.corpus import Corpus, check_chain
@@ -111,31 +110,29 @@ def compare(
     report("testing significance", 0)
     baseline = found[0][1]
     systems = (
-        SystemResult(*found[0], None, None, None, ()),
+        SystemResult(*found[0], None, None, False, ()),
         *(_compared(*of_system, baseline) for of_system in found[1:]),
     )
     comparison = Comparison(systems, task.test_scorer.signature(), task.metric)
     write_json(directory / RESULTS, as_json(comparison, command))
     settings = {"command": command, **asdict(tuning), **decoder_identity(decoder)}
-    tables = {candidate.name: text_tables(candidate.ini) for candidate in candidates}
-    write_page(comparison, ComparedTexts(dev, test, tables), directory / PAGE, settings)
+    write_page(comparison, test, directory / PAGE, settings)
     return comparison
 
 
 def _compared(
     name: str, runs: tuple[Run, ...], seconds: Seconds, baseline: tuple[Run, ...]
 ) -> SystemResult:
-    mine, theirs = different(runs), different(baseline)
     difference = np.mean([r.test_score for r in runs]) - np.mean([r.test_score for r in baseline])
     known = set(baseline[0].weights)
-    enough = all(len(of) > 1 or not r[0].weights for of, r in ((mine, runs), (theirs, baseline)))
+    found = compared(different(runs), different(baseline))
     return SystemResult(
         name,
         runs,
         seconds,
         float(difference),
-        approximate_randomisation(mine, theirs) if enough else None,
-        paired_bootstrap(mine, theirs) if enough else None,
+        found.p,
+        found.covers_tuning,
         tuple(notes_on_weights(runs, known)) if known else (),
     )
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +10,6 @@ import plotly.graph_objects as graph
 from markupsafe import Markup
 from plotly.subplots import make_subplots
 
-from mert.comparison.groups import group_sections
-from mert.comparison.phrases import phrase_sections
 from mert.comparison.report import notes, number_of_runs, table
 from mert.comparison.results import Comparison, SystemResult
 from mert.comparison.translations import changes_section
@@ -24,39 +21,24 @@ SCRIPT = Path(__file__).with_name("changes.js")
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#b8860b", "#3399bb", "#aa3377", "#777777")
 
 
-@dataclass(frozen=True)
-class ComparedTexts:
-    """What the systems were compared on.
-
-    Attributes:
-        dev: the development text; None if nothing was tuned.
-        test: the test text.
-        tables: the phrase tables of each system that was tuned; none unless all are text.
-    """
-
-    dev: Corpus | None
-    test: Corpus
-    tables: Mapping[str, Sequence[str]]
-
-
 def write_page(
-    comparison: Comparison, texts: ComparedTexts, path: Path, settings: Mapping[str, object]
+    comparison: Comparison, test: Corpus, path: Path, settings: Mapping[str, object]
 ) -> None:
     """Write a self-contained HTML page, for wide and narrow windows.
 
     Args:
         comparison: the results.
-        texts: the texts on which the systems were compared.
+        test: the test text.
         path: the page.
         settings: shown at the end, by name.
     """
     title = f"Comparison of {', '.join(system.name for system in comparison.systems)}"
-    sections = _sections(comparison, texts, settings)
+    sections = _sections(comparison, test, settings)
     page.write_page(path, title, sections, SCRIPT.read_text())
 
 
 def _sections(
-    comparison: Comparison, texts: ComparedTexts, settings: Mapping[str, object]
+    comparison: Comparison, test: Corpus, settings: Mapping[str, object]
 ) -> list[Section]:
     label = comparison.metric.label
     where = "on the test set"
@@ -70,8 +52,8 @@ def _sections(
         Section(
             "Table 1",
             f"{label} {where}: mean and standard deviation over the runs. A difference counts if "
-            "its p-values are small; below 0.05 is usual. Both are two-sided. The bootstrap of "
-            "sacreBLEU is in effect one-sided: its p-value may be half as large.",
+            "p is small; below 0.05 is usual. p is two-sided, and covers the choice of sentences "
+            "and the luck of tuning.",
             page.table(table(comparison))
             + Markup().join(Markup("<p>{}</p>").format(note) for note in notes(comparison)),
         ),
@@ -82,7 +64,7 @@ def _sections(
             page.plot(_scores(comparison), f"{label} of each run by system"),
         ),
         *(_of_tuning(comparison) if tuned else []),
-        *_of_texts(comparison, texts),
+        *_changes(comparison, test),
         *([_time(comparison)] if tuned else []),
         Section(
             "Settings",
@@ -97,13 +79,11 @@ def _sections(
     ]
 
 
-def _of_texts(comparison: Comparison, texts: ComparedTexts) -> Iterator[Section]:
-    """Yield who translates which words, phrases and sentences of the test set better."""
-    yield from group_sections(comparison, texts.dev, texts.test)
-    yield from phrase_sections(comparison, texts.test, texts.tables)
+def _changes(comparison: Comparison, test: Corpus) -> Iterator[Section]:
+    """Yield what each system changes in the translations of the baseline."""
     baseline, *others = comparison.systems
     for system in others:
-        yield changes_section(baseline, system, texts.test, comparison.metric.label)
+        yield changes_section(baseline, system, test, comparison.metric.label)
 
 
 def _of_tuning(comparison: Comparison) -> list[Section]:

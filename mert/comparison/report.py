@@ -6,6 +6,9 @@ import numpy as np
 
 from mert.comparison.results import Comparison, SystemResult, different
 
+ALONE = "(*)"
+"""Marks a p-value that does not cover the luck of tuning."""
+
 
 def table(comparison: Comparison) -> list[tuple[str, ...]]:
     """Return the rows of the paper's Table 1, the header first.
@@ -20,18 +23,21 @@ def table(comparison: Comparison) -> list[tuple[str, ...]]:
             "system",
             "runs",
             *(f"{part} {label}" for part in parts),
-            *("difference", "p (randomisation)", "p (bootstrap)"),
+            *("difference", "p"),
         )
     ]
     for system in comparison.systems:
-        compared: tuple[str, ...] = ("", "", "")
+        compared: tuple[str, ...] = ("", "")
         if system.difference is not None:
-            p_values = system.p_randomisation, system.p_bootstrap
-            shown = ("none" if p is None else f"{p:.4f}" for p in p_values)
-            compared = (f"{system.difference:+.2f}", *shown)
+            compared = (f"{system.difference:+.2f}", _p_value(system))
         means = tuple(_mean(system.scores(part)) for part in parts)
         rows.append((system.name, _runs(system), *means, *compared))
     return rows
+
+
+def _p_value(system: SystemResult) -> str:
+    """Return the p-value, with a mark if it is of the sentences alone."""
+    return f"{system.p:.4f}{'' if system.covers_tuning else ' ' + ALONE}"
 
 
 def _runs(system: SystemResult) -> str:
@@ -51,20 +57,17 @@ def notes(comparison: Comparison) -> list[str]:
     systems = comparison.systems
     found = []
     tuned = [system for system in systems if any(run.weights for run in system.runs)]
-    if min(len(system.runs) for system in systems) == 1:
+    if any(system.p is not None and not system.covers_tuning for system in systems):
         found.append(
-            "One run of a system cannot tell a better system from a luckier one: the variance of "
-            "tuning and training is not known. Use three runs or more."
+            f"{ALONE} The p-value covers the choice of sentences, and not the luck of tuning and "
+            "training, which one run of each system cannot show. Use three runs or more."
         )
-    elif any(len(different(system.runs)) < 2 for system in tuned):
-        found.append(
-            "Runs that are equal count once: there is no p-value without two different runs of "
-            "either system."
-        )
+    if any(1 < len(system.runs) != len(different(system.runs)) for system in tuned):
+        found.append("Runs that are equal count once.")
     if any(not run.has_converged for system in systems for run in system.runs):
         found.append(
             "Some runs were not tuned to their end: the same command with more --max-iterations "
-            "goes on with them."
+            "continues them."
         )
     if any(all(run.kept_start for run in system.runs) for system in systems):
         found.append(

@@ -127,8 +127,8 @@ class SystemResult:
         runs: one for each seed.
         seconds: that it took besides its tuning runs.
         difference: of the mean test score; None for the baseline.
-        p_randomisation, p_bootstrap: p-values of that difference; None for the baseline, and where
-            there are not two different tuning runs of either system.
+        p: the p-value of that difference; None for the baseline.
+        covers_tuning: whether it covers the luck of tuning, and not the choice of sentences alone.
         notes: what is odd about the weights of features that the baseline has not.
     """
 
@@ -136,8 +136,8 @@ class SystemResult:
     runs: tuple[Run, ...]
     seconds: Seconds
     difference: float | None
-    p_randomisation: float | None
-    p_bootstrap: float | None
+    p: float | None
+    covers_tuning: bool
     notes: tuple[str, ...]
 
     def scores(self, part: str) -> np.ndarray:

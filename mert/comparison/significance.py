@@ -1,12 +1,14 @@
 """Significance of the difference in BLEU, or another metric, over several tuning runs each.
 
-Both tests use statistics (runs, sentences, width) of two systems, which may have different numbers
-of runs; the difference is that of the mean quality over the runs. Tuning is random, so one run of
-each system says little (Clark et al., ACL 2011).
+Systems are compared by their statistics (runs, sentences, width); they may have different numbers
+of runs. Tuning is random, so one run of each system says little (Clark et al., ACL 2011).
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +17,9 @@ from sacrebleu.metrics.bleu import BLEU
 
 from mert.tuning.corpus import Corpus
 from moses_feature.metrics import metric
-from moses_feature.metrics.metric import Metric, corpus_quality, quality_of
+from moses_feature.metrics.metric import Metric, corpus_quality, qualities
 from moses_feature.moses.nbest_lists import first_translations
 from moses_feature.runtime.arrays import Floats, Integers
-from moses_feature.runtime.compiled import compiled
 
 
 class CorpusScorer:
@@ -61,83 +62,111 @@ class CorpusScorer:
         return str(bleu.get_signature())
 
 
-TRIALS = 10_000
 RESAMPLES = 1_000
+"""Texts of the bootstrap."""
+NODES, WIDTH = 200, 40.0
+"""Nodes of the integral of the t distribution, and standard deviations that it reaches."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference of two systems, and how surprising it is.
+
+    Attributes:
+        quality: of the system minus the baseline, means over their runs, -1 to 1.
+        error: the standard error of that difference.
+        of_sentences: the part of it that comes of the choice of sentences.
+        degrees: of freedom of the t distribution; inf for the normal one.
+        p: two-sided: how often a difference as large comes about where there is none.
+        covers_tuning: whether the luck of tuning is known; else the choice of sentences alone.
+    """
+
+    quality: float
+    error: float
+    of_sentences: float
+    degrees: float
+    p: float
+    covers_tuning: bool
 
 
 def mean_quality(statistics: Integers) -> float:
     """Return the mean quality over the runs, 0 to 1."""
-    return float(np.mean([corpus_quality(run.sum(axis=0)) for run in statistics]))
+    return float(np.mean(qualities(statistics.sum(axis=1))))
 
 
-def approximate_randomisation(system: Integers, baseline: Integers, seed: int = 1) -> float:
-    """Return the p-value of the difference (Clark et al. 2011; Riezler and Maxwell 2005).
+def compared(system: Integers, baseline: Integers, seed: int = 1) -> Difference:
+    """Compare two systems, by a p-value for both the choice of sentences and the luck of tuning.
 
-    If the systems were equal, their translations could be exchanged: each trial redistributes the
-    translations of a sentence at random among all runs of both systems.
+    The variance of the difference has two parts. The part of the sentences is measured by a paired
+    bootstrap (Koehn 2004), which draws the same sentences for all runs. The part of tuning is the
+    variance between the runs of a system, pooled over both systems, times the sum of 1 / runs of
+    each. Sampling noise in it, which the bootstrap counts already, is subtracted first; the rest is
+    at least 0.
+
+    The difference divided by its standard error is compared with a t distribution. Its degrees of
+    freedom are (runs - 2) (variance / luck as it was measured, before the subtraction) ^ e. By
+    Satterthwaite (1946) and Welch (1947) e is 2, which trusts small measured luck too much. Here e
+    is 1 + noise / variance between runs, 2 at most (benchmarks/calibration.py has error rates).
+    With one run of each system nothing is known of luck, and the p-value is that of the sentences.
+
+    Args:
+        system: statistics (runs, sentences, width).
+        baseline: the same of the other system.
+        seed: of the bootstrap.
     """
-    both = np.concatenate([system, baseline]).transpose(1, 0, 2).astype(np.float64)
-    observed = abs(mean_quality(system) - mean_quality(baseline))
-    differences = _shuffled_differences(np.ascontiguousarray(both), len(system), TRIALS, seed)
-    at_least = int(np.count_nonzero(np.abs(differences) >= observed - 1e-12))
-    return (at_least + 1) / (TRIALS + 1)
+    quality = mean_quality(system) - mean_quality(baseline)
+    resampled = [_resampled(of, seed) for of in (system, baseline)]
+    of_sentences = float(np.var(resampled[0].mean(axis=0) - resampled[1].mean(axis=0), ddof=1))
+    runs = len(system), len(baseline)
+    known = sum(runs) - len(runs)
+    between = noise = 0.0
+    for statistics, qualities_of in zip((system, baseline), resampled, strict=True):
+        found = qualities(statistics.sum(axis=1))
+        between += float(np.square(found - found.mean()).sum())
+        apart = qualities_of - qualities_of.mean(axis=0)
+        noise += float(np.var(apart, axis=1, ddof=1).sum())
+    share = (1 / runs[0] + 1 / runs[1]) / max(known, 1)
+    measured = share * between
+    variance = of_sentences + share * max(between - noise, 0.0)
+    degrees = math.inf
+    if known and measured > 0:
+        degrees = known * max(variance / measured, 1.0) ** (1 + min(noise / between, 1.0))
+    error = math.sqrt(variance)
+    p = t_test(quality / error, degrees) if error > 0 else float(quality == 0)
+    return Difference(quality, error, math.sqrt(of_sentences), degrees, p, known > 0)
 
 
-def paired_bootstrap(system: Integers, baseline: Integers, seed: int = 1) -> float:
-    """Return the p-value of the difference (Koehn 2004), two-sided.
-
-    The distances of the resampled differences from their mean are compared with the observed one.
-    sacreBLEU 2.6 compares in a way that is in effect one-sided, so its p-value may be smaller.
-    """
-    differences = bootstrap_differences(system, baseline, seed)
-    return p_of_differences(differences, mean_quality(system) - mean_quality(baseline))
+def _resampled(statistics: Integers, seed: int) -> Floats:
+    """Return the quality (runs, RESAMPLES) of each run on the resampled texts."""
+    runs, sentences, width = statistics.shape
+    side_by_side = statistics.transpose(1, 0, 2).reshape(sentences, -1).astype(np.float64)
+    sums = _draws(sentences, seed) @ side_by_side
+    return qualities(sums.reshape(-1, width)).reshape(RESAMPLES, runs).T
 
 
-def bootstrap_differences(system: Integers, baseline: Integers, seed: int = 1) -> Floats:
-    """Return the differences (RESAMPLES,) of the mean quality on resampled texts.
-
-    Sentences are drawn with replacement, the same ones for all runs.
-    """
+@lru_cache(maxsize=1)
+def _draws(sentences: int, seed: int) -> Floats:
+    """Return how often each sentence is in each resampled text (RESAMPLES, sentences)."""
     generator = np.random.default_rng(seed)
-    sentences = system.shape[1]
     draws = generator.multinomial(sentences, np.full(sentences, 1 / sentences), size=RESAMPLES)
-    means = [
-        np.mean([[corpus_quality(row) for row in draws @ run] for run in runs], axis=0)
-        for runs in (system, baseline)
-    ]
-    differences: Floats = means[0] - means[1]
-    return differences
+    return draws.astype(np.float64)
 
 
-def p_of_differences(differences: Floats, observed: float) -> float:
-    """Return the two-sided p-value of a difference, after shifting the distribution to mean 0."""
-    moved = np.abs(differences - differences.mean())
-    return (int(np.count_nonzero(moved >= abs(observed) - 1e-12)) + 1) / (len(differences) + 1)
+def t_test(t: float, degrees: float) -> float:
+    """Return the two-sided p-value of a value of the t distribution.
 
-
-@compiled
-def _shuffled_differences(both: Floats, runs: int, trials: int, seed: int) -> Floats:
-    """Return the difference of the mean quality in each trial.
-
-    `both` has the statistics (sentences, runs of both systems, width), those of the first `runs`
-    runs being the first system's.
+    With t = sqrt(degrees) tan a, its density is proportional to cos^(degrees - 1) a.
     """
-    np.random.seed(seed)  # noqa: NPY002  # compiled code has its own generator
-    sentences, slots, width = both.shape
-    differences = np.empty(trials)
-    order = np.arange(slots)
-    for trial in range(trials):
-        totals = np.zeros((slots, width))
-        for sentence in range(sentences):
-            for slot in range(slots - 1, 0, -1):  # Fisher and Yates
-                other = np.random.randint(0, slot + 1)  # noqa: NPY002
-                order[slot], order[other] = order[other], order[slot]
-            for slot in range(slots):
-                for column in range(width):
-                    totals[slot, column] += both[sentence, order[slot], column]
-        difference = 0.0
-        for slot in range(slots):
-            quality = quality_of(totals[slot])
-            difference += quality / runs if slot < runs else -quality / (slots - runs)
-        differences[trial] = difference
-    return differences
+    if math.isinf(degrees) or degrees > 1e6:
+        return math.erfc(abs(t) / math.sqrt(2))
+    angle = math.atan(abs(t) / math.sqrt(degrees))
+    return _tail(angle, degrees) / _tail(0.0, degrees)
+
+
+def _tail(angle: float, degrees: float) -> float:
+    """Return the integral of cos^(degrees - 1) from an angle on, by Gauss and Legendre."""
+    end = min(math.pi / 2, angle + WIDTH / math.sqrt(degrees))
+    places, weights = np.polynomial.legendre.leggauss(NODES)
+    half = (end - angle) / 2
+    cosines = np.cos(angle + half * (places + 1))
+    return float(half * (weights @ cosines ** (degrees - 1)))

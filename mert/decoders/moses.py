@@ -27,8 +27,8 @@ FILTERED = ("PhraseDictionaryMemory", "LexicalReordering")
 LONGEST = 20
 
 
-def filtered(ini: MosesIni, sentences: Sequence[Sentence], directory: Path) -> Path:
-    """Write the tables of an ini without the lines that the sentences cannot use, and an ini.
+def filtered(ini: MosesIni, sentences: Sequence[Sentence], directory: Path) -> MosesIni:
+    """Write the tables of an ini without the lines that the sentences cannot use.
 
     Args:
         ini: the system; its tables are text files.
@@ -36,7 +36,7 @@ def filtered(ini: MosesIni, sentences: Sequence[Sentence], directory: Path) -> P
         directory: a new directory.
 
     Returns:
-        The path of the new ini, which names the new files by absolute paths.
+        The ini with the new tables, by absolute paths.
 
     Raises:
         UsageError: a table is in a binary format.
@@ -53,9 +53,7 @@ def filtered(ini: MosesIni, sentences: Sequence[Sentence], directory: Path) -> P
             filtered = directory.absolute() / f"{feature.name}.gz"
             _filter(with_or_without_gz(feature.path), filtered, sources)
             paths[feature.path] = str(filtered)
-    path = directory / "moses.ini"
-    ini.with_files(paths).write(path)
-    return path
+    return ini.with_files(paths)
 
 
 def _filter(table: Path, output: Path, sources: SourcePhrases) -> None:
@@ -98,10 +96,9 @@ class MosesDecoder:
         self._remove = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
         self._input = self._scratch / "input"
         self._input.write_bytes(b"".join(b" ".join(words) + b"\n" for words in sentences))
-        self._ini = ini.path.absolute()
+        self._ini = self._scratch / "moses.ini"
         try:
-            if settings.filter:
-                self._ini = filtered(ini, sentences, self._scratch).absolute()
+            (filtered(ini, sentences, self._scratch) if settings.filter else ini).write(self._ini)
             self.features: FeatureSet = self._ask_for_features(ini)
         except BaseException:
             self.close()

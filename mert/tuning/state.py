@@ -11,9 +11,8 @@ from typing import Any
 
 from mert.settings import DecoderSettings, TuningSettings
 from mert.tuning.corpus import Corpus
-from moses_feature.moses.ini import MosesIni
-from moses_feature.moses.nbest_lists import OWN
-from moses_feature.moses.system_directory import SYSTEM
+from moses_feature.moses.ini import SYSTEM, MosesIni
+from moses_feature.moses.marked_models import split_mark
 from moses_feature.networks.files import file_identity
 from moses_feature.runtime.errors import FormatError, UsageError
 from moses_feature.runtime.files import Json, write_json
@@ -123,10 +122,10 @@ def identity_of(ini: MosesIni, corpus: Corpus) -> Json:
 
 def decoder_identity(decoder: DecoderSettings) -> Json:
     """Return everything that determines the translations, as JSON."""
-    rescoring = [
-        [name, model.startswith(OWN), _digest(file_identity(model.removeprefix(OWN)))]
-        for name, model in decoder.rescoring
-    ]
+    rescoring = []
+    for name, model in decoder.rescoring:
+        mark, path = split_mark(model)
+        rescoring.append([name, mark, _digest(file_identity(path)) if path else ""])
     added = {"rescoring": rescoring} if rescoring else {}
     if decoder.decoder == "moses":
         return {"decoder": "moses", "options": list(decoder.moses.options), **added}

@@ -70,7 +70,7 @@ def tune(
 ) -> TuningState:
     """Tune the weights of `ini`, and write `moses.ini` with the best ones into `directory`.
 
-    A run in `directory` that was killed goes on, and so does one that had ended for lack of
+    A run in `directory` that was killed continues, and so does one that had ended for lack of
     iterations, if it may have more; any other that has ended is returned as it is.
 
     Args:
@@ -289,9 +289,7 @@ class _Run:
                 "%d sentences%s",
                 errors.found,
                 errors.sentences,
-                " (--pop-limit and --stack-size set its limits)"
-                if share > MANY_SEARCH_ERRORS
-                else "",
+                " (--pop-limit sets its limit)" if share > MANY_SEARCH_ERRORS else "",
             )
 
     def write_results(self, command: str, notes: Sequence[str]) -> None:

@@ -136,5 +136,6 @@ def _copy_same_run(
             copy = directory.with_name(f".{directory.name}.copy")
             shutil.rmtree(copy, ignore_errors=True)
             shutil.copytree(other, copy, ignore=shutil.ignore_patterns(SEARCH, "test.*", ".*"))
+            MosesIni.read(other / TUNED_INI).write(copy / TUNED_INI)
             copy.rename(directory)
             return

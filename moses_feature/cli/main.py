@@ -15,32 +15,29 @@ from typing import Any
 import click
 
 from moses_feature import __version__
+from moses_feature.cli.common.gone import COMMANDS
 from moses_feature.cli.common.start import loading, start
 
 GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "table": (
-        "Phrase tables: check, filter, look at. (augment-phrase-table adds a network's scores.)",
+        "Phrase tables: filter, look at. (augment-phrase-table adds a network's scores.)",
         {
-            "check": "moses_feature.cli.tables.check:check_command",
             "filter": "moses_feature.cli.tables.filter:filter_command",
             "report": "moses_feature.cli.tables.report:report_command",
-            "favourites": "moses_feature.cli.tables.favourites:favourites_command",
         },
     ),
     "model": (
-        "Networks: train, look at, score with, translate with, let remember, export.",
+        "Networks: train, score with, translate with, let remember, export.",
         {
             "train": "moses_feature.cli.models.train:train_command",
             "train-sentences": "moses_feature.cli.models.train_sentences:train_command",
             "train-cslm": "moses_feature.cli.models.train_ngrams:train_cslm_command",
             "train-joint": "moses_feature.cli.models.train_ngrams:train_joint_command",
-            "describe": "moses_feature.cli.models.describe:describe_command",
             "score": "moses_feature.cli.models.score:score_command",
             "sample": "moses_feature.cli.models.sample:sample_command",
             "translate": "moses_feature.cli.models.translate:translate_command",
             "add-memory": "moses_feature.cli.models.add_memory:add_memory_command",
-            "export-nplm": "moses_feature.cli.models.export:export_command",
-            "export-ctranslate2": "moses_feature.cli.models.export:export_ctranslate2_command",
+            "export": "moses_feature.cli.models.export:export_command",
         },
     ),
     "list": (
@@ -51,13 +48,11 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "system": (
-        "Systems: build one from texts, look at it, add a feature, find what is wrong. "
+        "Systems: build one from texts, add a feature. "
         "(mert-tune and mert-compare tune and compare.)",
         {
             "build": "moses_feature.cli.systems.build:build_command",
             "add": "moses_feature.cli.systems.add:add_command",
-            "describe": "moses_feature.cli.systems.describe:describe_command",
-            "doctor": "moses_feature.cli.systems.doctor:doctor_command",
         },
     ),
     "text": (
@@ -72,6 +67,8 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 
 
 PLACES = {
+    "doctor": "moses_feature.cli.doctor:doctor_command",
+    "describe": "moses_feature.cli.describe:describe_command",
     "translate": "moses_feature.cli.translate:translate_command",
     "serve": "moses_feature.cli.serve:serve_command",
 }
@@ -112,7 +109,9 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command; suggest one for a slip of the keys."""
+        """Find a command; suggest one for a slip of the keys, or for one of an older version."""
+        if instead := COMMANDS.get(f"{self.name} {args[0]}"):
+            ctx.fail(f"{self.name} {args[0]} is gone: {instead}")
         names = {name: name for name in self.list_commands(ctx)}
         likely = {**self._meant, **names}
         if args[0] not in names and (close := get_close_matches(args[0], likely, 1)):

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-MOST_SENTENCES = 1000
-"""The most sentences of a request."""
+MOST_SENTENCES, MOST_BYTES = 1000, 1 << 20
+"""The most sentences and bytes of a request."""
+MOST_WAITING = 1000
+"""Sentences that wait at most; a request that would bring more is answered with 429."""
 MOST_CONNECTIONS = 1000
 """Connections at a time; more are answered with 503."""
 
@@ -40,13 +42,6 @@ MOST_CONNECTIONS = 1000
 @option("port", "On which port; 0 for any free one.", default=8080, within=WholeRange(0, 65535))
 @option("token", "A file with what clients must bring; needed beyond this machine.")
 @option("tokens", "Texts are tokenised and cased as the system's texts are; so are answers.")
-@option(
-    "most-waiting",
-    "Sentences that wait at most; while some wait, a request that would bring more is answered "
-    "with 429.",
-    default=1000,
-)
-@option("most-bytes", "Bytes of a request at most.", default=1 << 20)
 @option("time-limit", "Of a sentence, its waiting included.", default=60.0)
 @xml_option
 @search_options
@@ -56,8 +51,6 @@ def serve_command(
     port: int,
     token: str | None,
     tokens: bool,
-    most_waiting: int,
-    most_bytes: int,
     time_limit: float,
     xml_input: str | None,
     search: SearchOptions,
@@ -86,9 +79,9 @@ def serve_command(
     warn_of_kept_phrases(system)
     jobs = search.jobs or cores()
     make = partial(make_translator, Path(system), tokens, search.limits, xml_input)
-    service = Service(make, jobs, most_waiting, time_limit)
+    service = Service(make, jobs, MOST_WAITING, time_limit)
     hosts = frozenset((*LOOPBACK, host)) if _is_loopback(host) else None
-    limits = Limits(most_bytes, MOST_SENTENCES, hosts, _secret(token))
+    limits = Limits(MOST_BYTES, MOST_SENTENCES, hosts, _secret(token))
     with _listening(host, port) as listener:
         try:
             asyncio.run(_serve(service, limits, listener))
@@ -125,9 +118,12 @@ def _listening(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family)
+        listener = socket.create_server((host, port), family=family)
     except OSError as error:
         raise MosesFeatureError(f"{host}, port {port}: {error.strerror}") from error
+    # else small answers on a connection that stays open wait 40 ms for an acknowledgement
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def _is_loopback(host: str) -> bool:

@@ -14,8 +14,9 @@ from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.source_phrases import Sentence
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
+from moses_feature.moses.ini import SYSTEM
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.system_directory import FOLDS, SYSTEM, fold_directory
+from moses_feature.moses.system_directory import FOLDS, fold_directory
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import open_output
 from moses_feature.runtime.json_files import read_json

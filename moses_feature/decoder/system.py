@@ -65,7 +65,7 @@ NO_EFFECT = (
     ALIGNMENTS,
     SEGMENTATION,
 )
-DEFAULT_DISTORTION_LIMIT = 6
+DEFAULT_DISTORTION_LIMIT = -1
 DEFAULT_TABLE_LIMIT = 20
 MOST_OPTIONS = 50
 """Options of a span that Moses keeps (`max-trans-opt-per-coverage`)."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
-from moses_feature.doctor.finding import MOST_LINES, Finding, check_programs
-from moses_feature.doctor.ini import check_factors, check_names, check_weights
+from moses_feature.doctor.finding import MOST_LINES, Finding
+from moses_feature.doctor.ini import check_factors, check_weights
 from moses_feature.doctor.model_files import check_files, check_language_models, file_of
 from moses_feature.doctor.neural_models import check_alignments, check_neural_models
 from moses_feature.doctor.order import check_order, sample_words
@@ -14,18 +14,22 @@ from moses_feature.doctor.table_scan import TableScan, Words
 from moses_feature.doctor.texts import (
     Sentence,
     Side,
-    check_filtered,
     check_known,
     check_line_count,
     check_text,
     is_factored,
     known_share,
 )
-from moses_feature.doctor.tuned_system import check_tuned
-from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.features import FeatureSet
+from moses_feature.moses.ini import SYSTEM, MosesIni
 from moses_feature.moses.ini_features import TABLE_CLASS, Feature
+from moses_feature.moses.lines import LineReader
+from moses_feature.moses.phrase_table import SEPARATOR
 from moses_feature.moses.system_directory import SystemDirectory
+from moses_feature.rescoring.features import scorers_of, with_rescoring
+from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
+from moses_feature.runtime.files import STANDARD_STREAM
 from moses_feature.tables.features_json import features_json, read_columns
 
 Texts = dict[str, list[Sentence]]
@@ -35,13 +39,42 @@ FAST_LINES = 5_000
 """Lines of a table that tuning itself checks: a fraction of a second."""
 
 
+def is_table(path: str) -> bool:
+    """Return whether a path is a text table, by its first line; the standard input is one.
+
+    Raises:
+        MosesFeatureError: a file cannot be read.
+    """
+    if path == STANDARD_STREAM:
+        return True
+    if Path(path).is_dir():
+        return False
+    with LineReader(path) as reader:
+        return SEPARATOR.strip() in next(iter(reader), SEPARATOR)
+
+
+def examine_table(path: str, say: Callable[[str], None] = lambda _: None) -> Iterator[Finding]:
+    """Yield what is wrong with a text table, all of whose lines are read.
+
+    Args:
+        path: the table.
+        say: called with what was checked.
+
+    Raises:
+        MosesFeatureError: the file cannot be read.
+    """
+    scan = TableScan(path)
+    say(_size(scan))
+    yield from scan.findings()
+    yield from _check_description(scan)
+
+
 def examine(
     system: str | Path,
     text: str | None = None,
     references: Sequence[str] = (),
     *,
     most_lines: int | None = MOST_LINES,
-    programs: Path | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Finding]:
     """Yield the findings.
@@ -52,11 +85,8 @@ def examine(
         references: reference translations of the text.
         most_lines: lines to read of each table; None for all. Texts are compared only with tables
             that were read completely.
-        programs: a folder of Moses' programs.
         say: called with what was checked, and that it is well.
     """
-    if programs is not None:
-        yield from check_programs(programs)
     try:
         directory = SystemDirectory.read(Path(system))
     except MosesFeatureError as error:
@@ -66,8 +96,7 @@ def examine(
     ini = yield from _read(directory)
     if ini is None:
         return
-    yield from check_tuned(directory, ini)
-    yield from check_names(ini)
+    yield from _check_tuned(directory, ini)
     yield from check_factors(ini)
     yield from check_weights(ini)
     yield from check_files(ini)
@@ -81,7 +110,7 @@ def examine(
         scan = yield from _scan(ini, table, most_lines, _all(of_input))
         if scan is not None:
             scans.append(scan)
-            say(f"{scan.path}: {scan.lines:,} lines{'' if scan.whole else ', the first of more'}")
+            say(_size(scan))
     if scans and len(scans) == len(ini.tables()) and all(scan.whole for scan in scans):
         yield from _compare(Words.of_tables(scans), of_input, of_references, say)
     elif text is not None:
@@ -132,6 +161,32 @@ def _read(system: SystemDirectory) -> Generator[Finding, None, MosesIni | None]:
     return ini
 
 
+def _size(scan: TableScan) -> str:
+    return f"{scan.path}: {scan.lines:,} lines{'' if scan.whole else ', the first of more'}"
+
+
+def _check_tuned(system: SystemDirectory, ini: MosesIni) -> Iterator[Finding]:
+    """Yield what keeps a tuned system from translating: models that rescore, and their weights."""
+    where = str(system.ini.parent / SYSTEM)
+    if system.built is not None and not (system.built / SYSTEM).is_file():
+        yield Finding(
+            "warning",
+            where,
+            f"the system that it was tuned from, {system.built}, is not there",
+            "raw text cannot be translated",
+            "give --tokens, or bring it back",
+        )
+    if not system.rescoring:
+        return
+    try:
+        scorers = scorers_of(system.rescoring, SourceText([b""], "no text"))
+        with_rescoring(FeatureSet.of_ini(ini), scorers, system.weights or Path())
+    except MosesFeatureError as error:
+        effect = "moses-feature translate and serve stop"
+        remedy = "tune the system again, or bring back what it was tuned with"
+        yield Finding("problem", where, f"{error}", effect, remedy)
+
+
 def _told(path: str | Path, error: MosesFeatureError) -> str:
     return str(error).removeprefix(f"{path}: ").removeprefix(f"{path} ")
 
@@ -154,7 +209,7 @@ def _scan(
     ini: MosesIni, table: Feature, most_lines: int | None, sentences: Sequence[Sentence]
 ) -> Generator[Finding, None, TableScan | None]:
     """Read a text table, and yield its faults."""
-    path = file_of(ini, table.path)
+    path = file_of(table.path)
     if table.kind != TABLE_CLASS or path is None or not path.is_file():
         return None
     try:
@@ -165,8 +220,6 @@ def _scan(
     yield from scan.findings()
     yield from _check_columns(ini, table, scan)
     yield from check_alignments(ini, scan)
-    if sentences:
-        yield from check_filtered(scan, sentences)
     return scan
 
 
@@ -179,7 +232,7 @@ def examine_fast(ini: MosesIni) -> tuple[list[Finding], list[Finding]]:
     """
     fatal, others = list(check_files(ini)), list(check_weights(ini))
     for table in ini.tables():
-        path = file_of(ini, table.path)
+        path = file_of(table.path)
         if table.kind == TABLE_CLASS and path is not None and path.is_file():
             try:
                 scan = TableScan(path, FAST_LINES)
@@ -212,6 +265,11 @@ def _check_columns(ini: MosesIni, table: Feature, scan: TableScan) -> Iterator[F
             "wrongly, without an error",
             remedy,
         )
+    yield from _check_description(scan)
+
+
+def _check_description(scan: TableScan) -> Iterator[Finding]:
+    """Yield the faults of the file that describes an augmented table."""
     description = features_json(scan.path)
     if not description.is_file() or scan.columns is None:
         return
@@ -228,8 +286,8 @@ def _check_columns(ini: MosesIni, table: Feature, scan: TableScan) -> Iterator[F
             str(description),
             f"it says that column {last} (counted from 0) is a new one, {scan.path} has "
             f"{scan.columns}",
-            "the file describes another table: moses-feature table report, ini add and others read "
-            "wrong columns",
+            "the file describes another table: table report, system add and others read wrong "
+            "columns",
             "augment the table again, or remove the file",
         )
 

@@ -6,9 +6,7 @@ For n-gram models also: whether KenLM reads them, their order, and the words tha
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from moses_feature.doctor.texts import is_factored
 from moses_feature.moses.binary_tables import PROBING_VERSION, probing_version, score_count
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.ini_features import TABLE_CLASS, Feature
-from moses_feature.moses.language_model import is_binary, load_kenlm
+from moses_feature.moses.language_model import load_kenlm
 from moses_feature.moses.lines import LineReader
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import with_or_without_gz
@@ -25,63 +23,6 @@ from moses_feature.tables.features_json import texts_of
 
 MOST_UNKNOWN = 0.1
 """The largest usual share of reference words that a language model of this domain lacks."""
-_NUMBERS = tuple(b"%c" % digit for digit in b"-0123456789")
-_SECTION = re.compile(rb"\\([0-9]{1,9})-grams:")
-_COUNT = re.compile(rb"ngram ([0-9]{1,9})=\s*([0-9]{1,18})\s")
-
-
-@dataclass(frozen=True)
-class ArpaCounts:
-    """The number of n-grams of each order in an ARPA file.
-
-    Attributes:
-        promised: as given by its head.
-        found: as found in its sections.
-        is_whole: whether it ends as it should.
-    """
-
-    promised: dict[int, int]
-    found: dict[int, int]
-    is_whole: bool
-
-    @property
-    def lacks(self) -> str | None:
-        """What is missing from the file, or superfluous; None if it is complete."""
-        for n in sorted({*self.promised, *self.found}):
-            promised, found = self.promised.get(n), self.found.get(n)
-            if found is None:
-                return f"no {n}-grams in place of {promised:,}"
-            if promised is None:
-                return f"{found:,} {n}-grams that its head does not promise"
-            if found != promised:
-                return f"{found:,} {n}-grams in place of {promised:,}"
-        return None if self.is_whole else "no \\end\\"
-
-
-def count_arpa(path: Path) -> ArpaCounts | None:
-    """Count the n-grams of an ARPA file; return None if it is something else.
-
-    Raises:
-        MosesFeatureError: it cannot be read.
-    """
-    promised: dict[int, int] = {}
-    found: dict[int, int] = {}
-    now = None
-    is_whole = False
-    with LineReader(path) as reader:
-        for line in reader:
-            if now is not None and line[:1] in _NUMBERS:
-                found[now] += 1
-            elif section := _SECTION.match(line):
-                now = int(section[1])
-                found[now] = 0
-            elif count := _COUNT.match(line):
-                promised[int(count[1])] = int(count[2])
-            elif line.startswith(b"\\end\\"):
-                is_whole = True
-            elif not promised and line.strip() and not line.startswith(b"\\data\\"):
-                return None
-    return ArpaCounts(promised, found, is_whole)
 
 
 def check_language_models(
@@ -92,7 +33,7 @@ def check_language_models(
     `say` is called with what was checked.
     """
     for feature in ini.features:
-        path = file_read_by(ini, feature)
+        path = file_read_by(feature)
         if feature.kind in OF_KENLM and path is not None and path.is_file():
             of_words = feature.kind == "KENLM" and feature.arguments.get("factor", "0") == "0"
             of_words = of_words and not is_factored(references)
@@ -107,16 +48,6 @@ def _check_model(
     say: Callable[[str], None],
 ) -> Iterator[Finding]:
     try:
-        counts = None if is_binary(path) else count_arpa(path)
-        if counts is not None and counts.lacks:  # KenLM might reserve memory for missing n-grams
-            yield Finding(
-                "problem",
-                str(path),
-                f"not whole: {counts.lacks}",
-                "Moses stops while it reads the model",
-                "make the model again: writing it has failed, or the file was cut",
-            )
-            return
         model = load_kenlm(path, lazy=True)
     except MosesFeatureError as error:
         yield Finding(
@@ -175,29 +106,28 @@ WITH_FILES = frozenset(
 """Classes whose path is a file or folder; of other classes it may be a prefix of one."""
 
 
-def file_of(ini: MosesIni, path: str) -> Path | None:
+def file_of(path: str) -> Path | None:
     """Return the file or folder of a feature's path; None if there is none.
 
-    Moses tries the path with .gz if there is no other. Relative paths are tried from the current
-    directory, and from the directory of the ini, as in some of Moses' scripts.
+    Moses tries the path with .gz if there is no other.
     """
     if not path:
         return None
-    places = with_or_without_gz(path), with_or_without_gz(ini.path.parent / path)
-    return next(filter(_exists, places), None)
+    place = with_or_without_gz(path)
+    return place if _exists(place) else None
 
 
-def file_read_by(ini: MosesIni, feature: Feature) -> Path | None:
+def file_read_by(feature: Feature) -> Path | None:
     """Return the file or folder that a feature reads; None if there is none.
 
     Compact tables may be named without their suffixes; KenLM reads exactly the file that is named.
     """
     ending = {"PhraseDictionaryCompact": ".minphr", "LexicalReordering": ".minlexr"}
-    found = file_of(ini, feature.path)
+    found = file_of(feature.path)
     if feature.kind == "KENLM" and found is not None and found.name != Path(feature.path).name:
         return None
     if found is None and feature.path and feature.kind in ending:
-        return file_of(ini, feature.path + ending[feature.kind])
+        return file_of(feature.path + ending[feature.kind])
     return found
 
 
@@ -227,7 +157,7 @@ def check_files(ini: MosesIni) -> Iterator[Finding]:
                 "filter-model-given-input.pl fails on it, and with it mert-moses.pl",
                 "rename the folder or file",
             )
-        file = file_read_by(ini, feature)
+        file = file_read_by(feature)
         if file is None:
             yield Finding(
                 "problem",
@@ -342,7 +272,7 @@ def check_kept_phrases(ini: MosesIni, text: str, digest: str) -> Iterator[Findin
         digest: its SHA-256.
     """
     for table in ini.tables():
-        path = file_of(ini, table.path)
+        path = file_of(table.path)
         if path is None or not path.is_file():
             continue
         try:

@@ -63,13 +63,13 @@ def check_neural_models(
     texts = {SOURCE: source, REFERENCES: references}
     texts = {text: of_text for text, of_text in texts.items() if not is_factored(of_text)}
     for feature in ini.features:
-        path = file_read_by(ini, feature)
+        path = file_read_by(feature)
         if feature.kind not in LOADERS or path is None:
             continue  # other checks report a missing file
         try:
             model = LOADERS[feature.kind](ini, feature)
         except MosesFeatureError as error:
-            remedy = f"see which model {feature.name} should read (moses-feature model describe)"
+            remedy = f"see which model {feature.name} should read (moses-feature describe)"
             yield _problem(path, error, "the embedded decoder stops", remedy)
             continue
         said = yield from _check_words(model, path, texts)

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from moses_feature.doctor.finding import Finding
-from moses_feature.doctor.table_scan import TableScan, Words
+from moses_feature.doctor.table_scan import BYTE_ORDER_MARK, Words
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import escape, unescape
 from moses_feature.networks.vocabulary import is_utf8
 from moses_feature.runtime.errors import MosesFeatureError
-from moses_feature.tables.check import BYTE_ORDER_MARK
 
 Side = Literal["source", "target"]
 FEW_KNOWN = 0.85
@@ -175,29 +174,6 @@ CHANGES: Mapping[str, _Change] = {
     ),
 }
 """Changes by what they are called in a finding."""
-
-
-def check_filtered(scan: TableScan, sentences: Sequence[Sentence]) -> Iterator[Finding]:
-    """Yield a finding if a filtered table was filtered for another text."""
-    if "filtered" not in scan.path.absolute().parent.name or not scan.sources:
-        return
-    longest = max(source.count(b" ") + 1 for source in scan.sources)
-    phrases = {
-        b" ".join(sentence[first : first + length])
-        for sentence in sentences
-        for first in range(len(sentence))
-        for length in range(1, min(longest, len(sentence) - first) + 1)
-    }
-    others = sum(source not in phrases for source in scan.sources)
-    if others:
-        yield Finding(
-            "warning",
-            str(scan.path),
-            f"{others:,} of its {len(scan.sources):,} source phrases are not in the input",
-            "it was filtered for another text, or nothing was filtered: phrases may be missing, or "
-            "memory and minutes are lost (mert-moses.pl reuses a folder that is there)",
-            "remove the folder, and filter again for this input",
-        )
 
 
 LONGEST = 100

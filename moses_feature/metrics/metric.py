@@ -90,6 +90,19 @@ def quality_of(statistics: Floats) -> float:
     return chrf_of(statistics)
 
 
+def qualities(statistics: NDArray[np.number]) -> Floats:
+    """Return the quality (n,) of n texts from their summed statistics (n, width)."""
+    return _qualities(np.ascontiguousarray(statistics, dtype=np.float64))
+
+
+@compiled
+def _qualities(statistics: Floats) -> Floats:
+    found = np.empty(len(statistics))
+    for row in range(len(statistics)):
+        found[row] = quality_of(statistics[row])
+    return found
+
+
 def corpus_quality(statistics: NDArray[np.integer]) -> float:
     """Return the quality of summed statistics (width,)."""
     return float(quality_of(statistics.astype(np.float64)))
@@ -102,4 +115,4 @@ def sentence_quality(statistics: NDArray[np.integer]) -> Floats:
     """
     if statistics.shape[1] == BLEU:
         return sentence_bleu(statistics)
-    return np.array([quality_of(row) for row in statistics.astype(np.float64)])
+    return qualities(statistics)

@@ -128,14 +128,16 @@ class FeatureSet:
 
         Raises:
             MosesFeatureError: features are missing, unknown, or have another number of values.
-            ValueError: a value is not a number.
+            ValueError: a value is not a finite number.
         """
         words = text.split()
         labels, places = self._form
         if len(words) == len(labels) + len(places) and all(
             words[place] == label for place, label in labels
         ):
-            return [float(words[place]) for place in places]
+            values = [float(words[place]) for place in places]
+            if all(map(math.isfinite, values)) and b"_" not in text:
+                return values  # else the other way says what is wrong
         by_name = labelled_values(text)
         expected = {f.name: sum(f.tuneable) for f in self.functions if any(f.tuneable)}
         found = {name: len(values) for name, values in by_name.items()}

@@ -8,6 +8,7 @@ changed stays as it was, byte for byte.
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ from moses_feature.moses.phrase_table import NUMBER
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, shown
 from moses_feature.runtime.files import with_or_without_gz, write_whole
 
+SYSTEM = "system.json"
+"""The file that makes a folder a system: an ini beside it names files from there."""
 OLD_SECTIONS = frozenset(("ttable-file", "lmodel-file", "weight-t", "weight-d", "weight-l"))
 """Sections of the format before 2013."""
 _NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
@@ -63,11 +66,26 @@ class MosesIni:
 
     @classmethod
     def read(cls, path: str | Path, faults: list[FormatError] | None = None) -> MosesIni:
-        """Read a file."""
+        """Read a file.
+
+        Beside a `system.json`, relative paths are those from the folder of the ini, and become
+        absolute. Elsewhere they mean what Moses takes them for: paths from the working directory.
+
+        Raises:
+            MosesFeatureError: it cannot be read; and as the class does.
+        """
+        path = Path(path)
         try:
-            return cls(Path(path), Path(path).read_bytes(), faults)
+            ini = cls(path, path.read_bytes(), faults)
+            is_of_system = (path.parent / SYSTEM).is_file()
+            folder = path.parent.resolve()
         except OSError as error:
             raise MosesFeatureError(f"{path}: {error.strerror}") from error
+        named = {name for name in ini.named_files() if not Path(name).is_absolute()}
+        if not is_of_system or not named:
+            return ini
+        files = {name: moses_path(Path(os.path.normpath(folder / name))) for name in named}
+        return cls(path, ini.with_files(files).content(), None if faults is None else [])
 
     @contextmanager
     def _noting_faults(self) -> Iterator[None]:
@@ -250,6 +268,22 @@ class MosesIni:
             if key in FILE_KEYS
         }
 
+    def relative_to(self, folder: Path, home: Path) -> MosesIni:
+        """Return an ini for a folder with a `system.json`: it names the files of `home` by there.
+
+        Args:
+            folder: where the ini is written.
+            home: the folder whose files are named relative to the ini; others keep their paths.
+        """
+        base, home = folder.resolve(), home.resolve()
+        real = {name: Path(name).parent.resolve() / Path(name).name for name in self.named_files()}
+        files = {
+            name: os.path.relpath(path, base)
+            for name, path in real.items()
+            if path.is_relative_to(home)
+        }
+        return self.with_files(files)
+
     def with_files(self, files: Mapping[str, str]) -> MosesIni:
         """Return an ini whose features read other files, given by those that they name."""
         lines = self._lines.copy()
@@ -258,7 +292,7 @@ class MosesIni:
             for key, value in feature.arguments.items():
                 if key in FILE_KEYS and value in files:
                     lines[number] = _with_argument(lines[number], key, files[value])
-        return MosesIni(self.path, b"\n".join(lines))
+        return MosesIni(self.path, b"\n".join(lines), None if self._faults is None else [])
 
     def _parse(self) -> None:
         section = ""

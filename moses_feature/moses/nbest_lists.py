@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,16 +39,6 @@ EXPECTED = "sentence ||| words ||| Name= value … ||| total"
 SENTENCE, WORDS, VALUES, TOTAL = range(4)
 _NUMBER = re.compile(rb"[0-9]{1,18}")
 _SEPARATOR = re.compile(rb"(?<= )\|\|\|(?= |$)")
-
-
-OWN = "own:"
-"""Marks a model whose own translations a feature compares translations with."""
-
-
-def with_path(model: str, change: Callable[[str], str]) -> str:
-    """Return a model with another path; it keeps its mark, if it has one."""
-    mark = OWN if model.startswith(OWN) else ""
-    return mark + change(model.removeprefix(OWN))
 
 
 def named(text: str, default: str = "") -> tuple[str, str]:

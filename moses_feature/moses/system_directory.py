@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moses_feature.moses.ini import MosesIni
-from moses_feature.moses.nbest_lists import with_path
+from moses_feature.moses.ini import SYSTEM, MosesIni
+from moses_feature.moses.marked_models import with_path
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import Json, write_json
 from moses_feature.runtime.json_files import member, read_json
 
-SYSTEM, INI, FOLDS = "system.json", "moses.ini", "folds.txt"
-"""What the system is, the ini, and the fold of each line of its text, counted from 1."""
+INI, FOLDS = "moses.ini", "folds.txt"
+"""The ini, and the fold of each line of its text, counted from 1."""
 SYSTEM_FILES = (
     SYSTEM,
     "build.json",
@@ -55,8 +56,6 @@ class SystemDirectory:
         rescoring: names and paths of the models that rescore its n-best lists.
         weights: the weights that put rescored lists in order; None without such models.
         list_size: translations of a list that is rescored.
-        packed: whether the ini's relative paths are relative to its directory; else they hold from
-            where the program runs, as Moses has it.
     """
 
     ini: Path
@@ -64,7 +63,6 @@ class SystemDirectory:
     rescoring: tuple[tuple[str, str], ...] = ()
     weights: Path | None = None
     list_size: int = 1
-    packed: bool = False
 
     @classmethod
     def read(cls, path: Path) -> SystemDirectory:
@@ -101,18 +99,11 @@ class SystemDirectory:
             tuple((name, with_path(model, lambda of: str(path / of))) for name, model in rescoring),
             path / member(content, "weights", str, facts, WHAT) if rescoring else None,
             size,
-            member({"packed": False, **content}, "packed", bool, facts, WHAT),
         )
 
     def moses_ini(self, faults: list[FormatError] | None = None) -> MosesIni:
-        """Read its ini; of a packed one, files are named by where they are now.
-
-        See `MosesIni` about `faults`.
-        """
-        ini = MosesIni.read(self.ini, faults)
-        if not self.packed:
-            return ini
-        return ini.with_files({path: str(self.ini.parent / path) for path in ini.named_files()})
+        """Read its ini; see `MosesIni` about `faults`."""
+        return MosesIni.read(self.ini, faults)
 
 
 def built_of(ini: Path) -> Path | None:
@@ -123,8 +114,27 @@ def built_of(ini: Path) -> Path | None:
     return None if built is None else built.absolute()
 
 
-def _absolute(path: str) -> str:
-    return str(Path(path).absolute())
+def write_relative_ini(directory: Path, ini: MosesIni, built: Path | None = None) -> list[str]:
+    """Write the ini of a system, which names the files that belong to it from its own folder.
+
+    These are the files of the directory; of a tuned system also those of the folder that holds the
+    system that it was built from, so that both move together.
+
+    Args:
+        directory: the system.
+        ini: with absolute paths.
+        built: see `built_of`.
+
+    Returns:
+        Other files that it names, by their absolute paths.
+    """
+    relative = ini.relative_to(directory, _home(directory, built))
+    relative.write(directory / INI)
+    return sorted(name for name in relative.named_files() if Path(name).is_absolute())
+
+
+def _home(directory: Path, built: Path | None) -> Path:
+    return directory if built is None else built.parent
 
 
 def write_tuned(
@@ -135,7 +145,9 @@ def write_tuned(
     list_size: int,
     tuned: Json,
 ) -> None:
-    """Write the `system.json` of a tuned system; its ini and weights are there already.
+    """Write the `system.json` of a tuned system, and make the paths of its ini relative.
+
+    Its ini and weights are there already.
 
     Args:
         directory: the directory of the tuning run.
@@ -146,13 +158,22 @@ def write_tuned(
         list_size: translations of a list.
         tuned: on what, and how good it was there.
     """
+    base, home = directory.resolve(), _home(directory, built).resolve()
+
+    def placed(path: str | Path) -> str:
+        real = Path(path).resolve()
+        return os.path.relpath(real, base) if real.is_relative_to(home) else str(real)
+
+    ini = MosesIni.read(directory / INI)
     content: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         "ini": INI,
-        "built": None if built is None else str(built),
-        "rescoring": [[name, with_path(model, _absolute)] for name, model in rescoring],
+        "built": None if built is None else placed(built),
+        "rescoring": [[name, with_path(model, placed)] for name, model in rescoring],
         "weights": weights,
         "list_size": list_size,
         "tuned": tuned,
     }
+    write_json(directory / SYSTEM, content)  # before the ini, whose paths it makes relative
+    content["external"] = write_relative_ini(directory, ini, built)
     write_json(directory / SYSTEM, content)

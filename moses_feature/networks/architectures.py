@@ -62,11 +62,11 @@ ARCHITECTURES = {
         "phrases.generation.phrase_writer:encoder_decoder_writer",
     ),
     RNNSEARCH: Architecture(
-        "rnnsearch.settings:SearchSizes",
+        "rnnsearch.settings:RnnSearchSizes",
         "rnnsearch.network:RnnSearch",
         OF_SENTENCES,
-        "rnnsearch.inference:SearchNetwork",
-        "rnnsearch.prefixes:SearchPrefixes",
+        "rnnsearch.inference:RnnSearchNetwork",
+        "rnnsearch.prefixes:RnnSearchPrefixes",
     ),
     TRANSFORMER: Architecture(
         "transformer.settings:TransformerSizes",

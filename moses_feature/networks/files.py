@@ -242,7 +242,7 @@ def _check_file(directory: Path, name: str) -> None:
             (directory / of_model).is_file() for of_model in (CONFIG, WEIGHTS)
         ):
             raise MosesFeatureError(
-                f"{directory}: no model yet, only the checkpoint of a training: --resume goes on"
+                f"{directory}: no model yet, only the checkpoint of a training: --resume continues"
             )
         raise MosesFeatureError(f"{directory}: not a model directory, {name} is missing")
 

@@ -14,7 +14,7 @@ from moses_feature.networks.vocabulary import END
 from moses_feature.runtime.arrays import Floats, Integers
 
 
-class Phrases:
+class PackedSequences:
     """Phrases of word ids, packed one after the other.
 
     Attributes:
@@ -51,25 +51,25 @@ class Phrases:
         padded[inside] = self.ids[(self.offsets[rows][:, None] + column)[inside]]
         return padded, lengths
 
-    def some(self, rows: NDArray[np.integer]) -> Phrases:
+    def some(self, rows: NDArray[np.integer]) -> PackedSequences:
         """Return the phrases in `rows`."""
         lengths = self.lengths(rows)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
-        return Phrases(self.ids[places], offsets)
+        return PackedSequences(self.ids[places], offsets)
 
     def lists(self) -> list[list[int]]:
         """Return the phrases as `pack` takes them."""
         return [phrase.tolist() for phrase in np.split(self.ids, self.offsets[1:-1])]
 
-    def last_word_first(self) -> Phrases:
+    def last_word_first(self) -> PackedSequences:
         """Return the phrases, each with its words in the opposite order."""
         lengths = np.diff(self.offsets)
         mirrored = np.repeat(self.offsets[:-1] + self.offsets[1:] - 1, lengths)
-        return Phrases(self.ids[mirrored - np.arange(len(self.ids))], self.offsets)
+        return PackedSequences(self.ids[mirrored - np.arange(len(self.ids))], self.offsets)
 
     @classmethod
-    def pack(cls, phrases: Sequence[Sequence[int]]) -> Phrases:
+    def pack(cls, phrases: Sequence[Sequence[int]]) -> PackedSequences:
         """Pack lists of word ids."""
         offsets = np.zeros(len(phrases) + 1, dtype=np.int64)
         np.cumsum([len(phrase) for phrase in phrases], out=offsets[1:])
@@ -103,7 +103,7 @@ class Level:
         return grows
 
 
-def prefix_levels(phrases: Phrases, roots: Integers) -> Iterator[Level]:
+def prefix_levels(phrases: PackedSequences, roots: Integers) -> Iterator[Level]:
     """Yield the levels of the prefix tree of phrases, END included.
 
     Phrases with the same root share their common prefixes. The roots, numbered from 0 without

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_feature.networks.computation import ROWS, Computation
-from moses_feature.networks.phrases import Level, Phrases
+from moses_feature.networks.phrases import Level, PackedSequences
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.encoder_decoder import EncoderDecoder, Summarised
 from moses_feature.phrases.packing import PackedPairs
@@ -71,7 +71,7 @@ class EncoderDecoderScorer:
         self._steps: SimpleQueue[Steps] = SimpleQueue()
         for _ in range(computation.workers):
             self._steps.put(Steps(self._network, ROWS))
-        nothing = Phrases.pack([[]])
+        nothing = PackedSequences.pack([[]])
         self.word_log_probs(PackedPairs.of_ids(nothing, nothing))  # loads compiled functions now
 
     def word_log_probs(self, pairs: PackedPairs) -> NDArray[np.float64]:

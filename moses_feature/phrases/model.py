@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.architectures import ARCHITECTURES, ENCODER_DECODER, architecture_with
@@ -102,18 +100,6 @@ def save_model(directory: Path, model: PhraseModel) -> None:
     write_model_files(directory, architecture, ModelFiles(config, vocabularies, weights))
 
 
-class _Uninitialised(TorchFunctionMode):
-    """Leaves out the initialisation of parameters, for which torch would load its compiler."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        del types
-        if getattr(func, "__module__", "") == "torch.nn.init":
-            return None
-        return func(*args, **(kwargs or {}))
-
-
 def load_model(directory: Path, with_memory: bool = False) -> PhraseModel:
     """Read a model that `save_model` wrote.
 
@@ -144,7 +130,7 @@ def load_model(directory: Path, with_memory: bool = False) -> PhraseModel:
     except (TypeError, ValueError) as error:
         raise FormatError(directory / CONFIG, "sizes and words", f"{error}") from error
     source, target = (files.vocabularies[name] for name in names)
-    with torch.device("meta"), _Uninitialised():
+    with torch.random.fork_rng(devices=[]):  # its first weights are drawn, and replaced
         network = network_of(sizes, len(source), len(target))
     shapes = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
     check_weights(directory / WEIGHTS, files.weights, shapes)

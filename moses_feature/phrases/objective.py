@@ -18,7 +18,7 @@ from torch import Tensor
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.networks.pair_network import begin_with_frequencies, network_of
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.pieces import are_shared
 from moses_feature.networks.vocabulary import END, Vocabulary
 from moses_feature.networks.word_sample import WordSample, WordSampler
@@ -50,7 +50,7 @@ class BatchSampler:
 
     def __init__(
         self,
-        words: Callable[[Rows, int], list[Phrases]],
+        words: Callable[[Rows, int], list[PackedSequences]],
         rows: NDArray[np.int64],
         batch_size: int,
         seed: int,
@@ -185,7 +185,7 @@ class PhraseObjective:
         ]
         return *tensors, self._sample if network.training else None
 
-    def words(self, rows: Rows, epoch: int | None) -> list[Phrases]:  # noqa: ARG002
+    def words(self, rows: Rows, epoch: int | None) -> list[PackedSequences]:  # noqa: ARG002
         """Return both sides of some pairs, as they are learnt in an epoch; None: not learnt."""
         return self._data.pairs.sides(rows)
 

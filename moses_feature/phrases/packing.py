@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moses_feature.networks.direction import FORWARD, Direction
-from moses_feature.networks.phrases import Level, Phrases, prefix_levels
+from moses_feature.networks.phrases import Level, PackedSequences, prefix_levels
 from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.runtime.arrays import Integers
 
@@ -40,7 +40,7 @@ class PackedPairs:
     offsets: Integers
 
     @classmethod
-    def of_ids(cls, source: Phrases, target: Phrases) -> PackedPairs:
+    def of_ids(cls, source: PackedSequences, target: PackedSequences) -> PackedPairs:
         """Pack pairs that are given as word ids."""
         # 1. One tree for all source phrases. A phrase is known by the edge at which it ends.
         one_root = np.zeros(len(source), dtype=np.int64)
@@ -108,11 +108,11 @@ class Packer:
         """Pack phrase pairs, given as source and target words."""
         source, target = self.sides
         return self.pack_numbered(
-            Phrases.pack([source.ids(words) for words, _ in pairs]),
-            Phrases.pack([target.ids(words) for _, words in pairs]),
+            PackedSequences.pack([source.ids(words) for words, _ in pairs]),
+            PackedSequences.pack([target.ids(words) for _, words in pairs]),
         )
 
-    def pack_numbered(self, source: Phrases, target: Phrases) -> Packed:
+    def pack_numbered(self, source: PackedSequences, target: PackedSequences) -> Packed:
         """Pack phrase pairs, given as ids in the vocabularies of both sides."""
         read, written = self.read_and_written(source, target)
         unknown = _unknown_words(source), _unknown_words(target)
@@ -120,13 +120,15 @@ class Packer:
             pack_ids(read, written), unknown_source=unknown[0], unknown_target=unknown[1]
         )
 
-    def read_and_written(self, source: Phrases, target: Phrases) -> tuple[Phrases, Phrases]:
+    def read_and_written(
+        self, source: PackedSequences, target: PackedSequences
+    ) -> tuple[PackedSequences, PackedSequences]:
         """Return the side that the network reads and the one that it writes, in its word order."""
         read, written = (target, source) if self.direction.reverse else (source, target)
         return read, written.last_word_first() if self.direction.right_to_left else written
 
 
-def pack_ids(source: Phrases, target: Phrases) -> Packed:
+def pack_ids(source: PackedSequences, target: PackedSequences) -> Packed:
     """Pack phrase pairs, given as word ids, the target in the order in which it is written."""
     return Packed(
         PackedPairs.of_ids(source, target),
@@ -136,6 +138,6 @@ def pack_ids(source: Phrases, target: Phrases) -> Packed:
     )
 
 
-def _unknown_words(phrases: Phrases) -> Integers:
+def _unknown_words(phrases: PackedSequences) -> Integers:
     before = np.concatenate([[0], np.cumsum(phrases.ids == UNKNOWN)])
     return np.diff(before[phrases.offsets])

@@ -32,14 +32,14 @@ from moses_feature.moses.phrase_table import (
     tokens,
 )
 from moses_feature.moses.words import WordError, WordOptions, any_escaped
-from moses_feature.networks.phrases import Hashes, Phrases, mixed, phrase_hash
+from moses_feature.networks.phrases import Hashes, PackedSequences, mixed, phrase_hash
 from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.runtime.errors import FormatError, shown
 
 _WORDS, _PHRASES = 1, 2  # seeds
 
 
-def phrase_hashes(phrases: Phrases) -> Hashes:
+def phrase_hashes(phrases: PackedSequences) -> Hashes:
     """Return a 64-bit hash (n,) of the word ids of each phrase, as the network sees them."""
     place = np.arange(len(phrases.ids)) - np.repeat(phrases.offsets[:-1], np.diff(phrases.offsets))
     # Each word is mixed with its position, so that the order of the words matters.
@@ -125,14 +125,14 @@ class PhrasePairs:
         held_out: (n,) bool, 1 for pairs of the held-out source phrases.
     """
 
-    source: Phrases
-    target: Phrases
+    source: PackedSequences
+    target: PackedSequences
     held_out: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.source)
 
-    def sides(self, rows: NDArray[np.integer]) -> list[Phrases]:
+    def sides(self, rows: NDArray[np.integer]) -> list[PackedSequences]:
         """Return both sides of some pairs."""
         return [self.source.some(rows), self.target.some(rows)]
 
@@ -162,7 +162,7 @@ class _Side:
         totals = np.bincount(ids, weights=per_token, minlength=len(self._numbers))
         return dict(zip(self._numbers, totals.tolist(), strict=True))
 
-    def pack(self, vocabulary: Vocabulary, kept: NDArray[np.bool_]) -> Phrases:
+    def pack(self, vocabulary: Vocabulary, kept: NDArray[np.bool_]) -> PackedSequences:
         final = np.array(
             [vocabulary.index.get(word, UNKNOWN) for word in self._numbers],
             dtype=np.uint16 if len(vocabulary) <= 1 << 16 else np.uint32,
@@ -171,7 +171,7 @@ class _Side:
         ids = np.frombuffer(self._ids, dtype=np.int32)[np.repeat(kept, lengths)]
         offsets = np.zeros(int(kept.sum()) + 1, dtype=np.int64)
         np.cumsum(lengths[kept], out=offsets[1:])
-        return Phrases(final[ids], offsets)
+        return PackedSequences(final[ids], offsets)
 
 
 class PairCollection:

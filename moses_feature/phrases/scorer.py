@@ -22,7 +22,7 @@ from torch import Tensor
 
 from moses_feature.networks.architectures import ENCODER_DECODER, Dtype, architecture_with
 from moses_feature.networks.computation import Computation
-from moses_feature.networks.phrases import Phrases, phrases_of
+from moses_feature.networks.phrases import PackedSequences, phrases_of
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.encoder_decoder import EncoderDecoder
 from moses_feature.phrases.encoder_decoder_scorer import EncoderDecoderScorer
@@ -136,7 +136,7 @@ class ForwardScorer:
 
     def word_log_probs(self, pairs: PackedPairs) -> NDArray[np.float64]:
         """Return log p of every target word and END, pair after pair."""
-        sources = Phrases.pack(phrases_of(pairs.source_levels))
+        sources = PackedSequences.pack(phrases_of(pairs.source_levels))
         lengths = np.diff(pairs.offsets) - 1
         targets = np.full((len(lengths), len(pairs.target_levels)), END)
         for position, level in enumerate(pairs.target_levels):

@@ -41,6 +41,9 @@ class AnyModel(Protocol):
         """Whether the words of the shortlists are escaped."""
 
 
+Escaped = Literal["auto", "yes", "no"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableWords:
     """How the tokens of a table become words of a model's vocabularies.
@@ -51,7 +54,7 @@ class TableWords:
         hierarchical: also score hierarchical rules.
     """
 
-    escaped: Literal["auto", "yes", "no"] = "auto"
+    escaped: Escaped = "auto"
     source_factor: int | None = None
     target_factor: int | None = None
     hierarchical: bool = False

@@ -12,9 +12,9 @@ from moses_feature.moses.words import WordOptions
 from moses_feature.phrases.generation.generator import Generator
 from moses_feature.phrases.model import PhraseModel
 from moses_feature.phrases.table_words import TableWords
+from moses_feature.report.favourites import LongPhrases
 from moses_feature.runtime.errors import FormatError
 from moses_feature.runtime.json_files import member
-from moses_feature.tables.favourites import LongPhrases
 from moses_feature.tables.features_json import (
     features_json,
     read_columns,
@@ -88,6 +88,8 @@ BIN = 0.25
 OUTLIERS = 25
 LONG = 4
 """The fewest words of a long phrase."""
+MOST_PHRASES = 5_000
+"""The number of most frequent long phrases in their map."""
 
 
 @dataclass
@@ -119,10 +121,8 @@ class PairSummary:
         long_phrases: the number of long source phrases.
         density: of all pairs.
         frequent, rare: long source phrases.
-        most_phrases: the number of long source phrases to keep.
     """
 
-    most_phrases: int
     lines: int = 0
     sources: int = 0
     density: Density = field(default_factory=Density)
@@ -147,7 +147,7 @@ class PairSummary:
         self.rare.add(source, lines)
         if source.count(b" ") + 1 >= LONG:
             self.long_phrases += 1
-            _keep(self._phrases, (lines[0].source_count, -self.sources, source), self.most_phrases)
+            _keep(self._phrases, (lines[0].source_count, -self.sources, source), MOST_PHRASES)
 
     @property
     def phrases(self) -> list[bytes]:
@@ -165,13 +165,13 @@ class PairSummary:
         return [line for _, _, line in sorted(self._below, reverse=True)]
 
 
-def summarise(table: str | Path, column: int, phrases: int) -> PairSummary:
-    """Read an augmented table, and keep `phrases` long phrases; see `phrases_of_table`.
+def summarise(table: str | Path, column: int) -> PairSummary:
+    """Read an augmented table; see `phrases_of_table`.
 
     Raises:
         FormatError: the table is empty; and as `phrases_of_table` does.
     """
-    summary = PairSummary(phrases)
+    summary = PairSummary()
     for source, lines in phrases_of_table(table, column):
         summary.add(source, lines)
     if not summary.lines:

@@ -10,7 +10,6 @@ import plotly.graph_objects as graph
 
 from moses_feature.report.facts import BIN, Density
 from moses_feature.report.page import plotted, shown_text
-from moses_feature.runtime.arrays import Floats32
 from moses_feature.runtime.files import Json
 
 if TYPE_CHECKING:
@@ -132,23 +131,3 @@ def _with_room_for_a_label(points: Map) -> list[int]:
         if len(chosen) < LABELS and (apart > 1).any(axis=1).all():
             chosen.append(place)
     return chosen
-
-
-def attention_figure(
-    source: Sequence[str], target: Sequence[str], alignment: Floats32
-) -> graph.Figure:
-    """Return the figure of an alignment (target words, source words)."""
-    figure = graph.Figure(
-        graph.Heatmap(
-            z=np.round(alignment.astype(float), 3).tolist(),
-            colorscale="Greys",
-            zmin=0,
-            zmax=1,
-            hovertemplate="%{z:.2f}<extra></extra>",
-        )
-    )
-    for update, words in ((figure.update_xaxes, source), (figure.update_yaxes, target)):
-        update(tickvals=list(range(len(words))), ticktext=[plotted(word) for word in words])
-    figure.update_yaxes(autorange="reversed")
-    figure.update_layout(height=120 + 28 * len(target))
-    return figure

@@ -1,7 +1,4 @@
-"""Maps: vectors of words or phrases in a plane, by t-SNE (van der Maaten and Hinton 2008).
-
-They are sections of a page, and can be exported as files for other tools.
-"""
+"""Maps: vectors of words or phrases in a plane, by t-SNE (van der Maaten and Hinton 2008)."""
 
 from __future__ import annotations
 
@@ -11,13 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import torch
 from markupsafe import Markup
 
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.vocabulary import END, SYMBOLS
 from moses_feature.phrases.encoder_decoder import EncoderDecoder
 from moses_feature.report.facts import LONG, Facts, PairSummary, ReadNetwork
@@ -25,13 +21,14 @@ from moses_feature.report.figures import map_figure
 from moses_feature.report.page import Section, plot, rendered, shown_text
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 from moses_feature.runtime.errors import install
-from moses_feature.runtime.files import whole_file, write_whole
 
 logger = logging.getLogger(__name__)
 
 PERPLEXITY = 30
 FEWEST = 3 * PERPLEXITY + 1
 """The fewest points for t-SNE with this perplexity."""
+MOST_WORDS = 10_000
+"""The number of most frequent words in the map of words."""
 NEIGHBOURS = 8
 CLUSTERS = 12
 
@@ -108,65 +105,17 @@ def _nearest(unit: Floats32) -> Integers:
     return nearest
 
 
-def write_exports(directory: Path, kind: str, points: Map) -> list[Path]:
-    """Write a map for other tools.
-
-    `KIND.coordinates.tsv` has a header line, then name, x and y; `KIND.vectors.tsv` and
-    `KIND.metadata.tsv` are for TensorBoard's projector; `KIND.parquet`, if pyarrow is installed,
-    has name, x, y, cluster and vector, for embedding-atlas.
-
-    Returns:
-        The files written.
-    """
-    directory.mkdir(parents=True, exist_ok=True)
-    names = [name.replace("\t", " ") for name in points.names]
-    places = [
-        f"{name}\t{x:.4f}\t{y:.4f}\n" for name, (x, y) in zip(names, points.places, strict=True)
-    ]
-    vectors = ["\t".join(f"{value:.6g}" for value in row) + "\n" for row in points.vectors]
-    files = {
-        "coordinates": ["name\tx\ty\n", *places],
-        "vectors": vectors,
-        "metadata": [f"{name}\n" for name in names],
-    }
-    written = []
-    for name, lines in files.items():
-        written.append(directory / f"{kind}.{name}.tsv")
-        write_whole(written[-1], "".join(lines).encode(errors="replace"))
-    if find_spec("pyarrow") is None:
-        logger.info("no %s.parquet: pip install pyarrow makes it", kind)
-    else:
-        written.append(directory / f"{kind}.parquet")
-        _write_parquet(written[-1], points)
-    return written
-
-
-def _write_parquet(path: Path, points: Map) -> None:
-    import pyarrow  # type: ignore[import-untyped]
-    from pyarrow import parquet
-
-    columns = {
-        "name": [name.encode(errors="replace").decode() for name in points.names],
-        "x": points.places[:, 0],
-        "y": points.places[:, 1],
-        "cluster": points.clusters,
-        "vector": list(points.vectors),
-    }
-    with whole_file(path) as temporary:
-        parquet.write_table(pyarrow.table(columns), temporary)
-
-
 ENDINGS, LETTERS = 12, 3
 """Word endings with a colour of their own, and their length."""
 ENCODED_TOGETHER = 256
 
 
 def maps_of(
-    network: ReadNetwork, summary: PairSummary, facts: Facts, most_words: int, seed: int
+    network: ReadNetwork, summary: PairSummary, facts: Facts, seed: int
 ) -> Iterator[tuple[str, Map | None]]:
     """Yield the kind of each map, and the map; None if it has too few points."""
     model = network.model
-    shortlist = model.source.shortlist[:most_words]
+    shortlist = model.source.shortlist[:MOST_WORDS]
     embedding = model.network.source_embedding.weight.detach().numpy()
     vectors = embedding[len(SYMBOLS) : len(SYMBOLS) + len(shortlist)]
     words = [shown_text(word, model.escaped) for word in shortlist]
@@ -189,7 +138,7 @@ def _summary_vectors(
     network: ReadNetwork, encoder: EncoderDecoder, phrases: Sequence[bytes]
 ) -> Floats32:
     """Return the summaries c (n, H) of source phrases."""
-    packed = Phrases.pack([network.ids(phrase) for phrase in phrases])
+    packed = PackedSequences.pack([network.ids(phrase) for phrase in phrases])
     parts = [np.empty((0, encoder.sizes.hidden), dtype=np.float32)]
     for first in range(0, len(phrases), ENCODED_TOGETHER):
         rows = np.arange(first, min(first + ENCODED_TOGETHER, len(phrases)))

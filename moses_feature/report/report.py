@@ -1,4 +1,4 @@
-"""A report on an augmented table and its network, as a page."""
+"""A report on an augmented table and its network, as a page or as text."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from pathlib import Path
 from moses_feature.phrases.generation.generator import generator_of
 from moses_feature.phrases.model import load_model
 from moses_feature.report.facts import Facts, ReadNetwork, summarise
-from moses_feature.report.maps import INSTALL, can_make_maps, map_section, maps_of, write_exports
+from moses_feature.report.maps import INSTALL, can_make_maps, map_section, maps_of
 from moses_feature.report.page import Section, write_page
 from moses_feature.report.refining import refining
 from moses_feature.report.sections import (
     agreement,
-    attention,
     disagreement,
     long_phrases,
+    long_phrases_section,
+    long_phrases_text,
     training,
     what_was_done,
 )
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
+from moses_feature.runtime.files import write_whole
 from moses_feature.tables.features_json import features_json
 from moses_feature.tables.score_lines import network_column, network_digests
-from moses_feature.tables.settings import ReportSettings
 
 logger = logging.getLogger(__name__)
 
@@ -33,35 +34,34 @@ def write_report(
     table_path: str,
     model_directory: Path,
     output: Path,
-    settings: ReportSettings,
-    exports: Path | None = None,
+    seed: int = 1,
 ) -> None:
-    """Write the page.
+    """Write the page; or the table of long phrases alone, as text.
 
     Args:
         table_path: an augmented table.
         model_directory: the model that scored it.
-        output: the page.
-        settings: the size of the report.
-        exports: a directory for the maps as files for other tools.
+        output: the page; text, if its name ends in .txt.
+        seed: of samples and maps.
 
     Raises:
-        MosesFeatureError: the table has not been augmented, or a package for exporting maps is
-            missing.
+        MosesFeatureError: the table has not been augmented.
         FormatError: the table was scored by another model, or a file is damaged.
     """
     if not Path(table_path).is_file():
         raise MosesFeatureError(f"{table_path}: expected a table in a file, found none")
-    if exports is not None and not can_make_maps():
-        raise MosesFeatureError(f"{exports}: maps need a package: {INSTALL}")
     column, facts = network_column(table_path), Facts.read(table_path)
     model = load_model(model_directory)
     _check_model(table_path, model_directory, model.digest)
     network = ReadNetwork(model, generator_of(model_directory), facts.words.words(model))
     logger.info("reading %s", table_path)
-    summary = summarise(table_path, column, settings.phrases)
+    summary = summarise(table_path, column)
     _check_lines(table_path, facts, summary.lines)
     logger.info("drawing samples")
+    tables = long_phrases(summary, network, facts, seed)
+    if output.suffix == ".txt":
+        write_whole(output, long_phrases_text(tables).encode(errors="replace"))
+        return
     loss = model.training.get("held_out_loss", float("nan"))
     sections = [
         what_was_done(table_path, facts, model, loss, summary, _averaged(table_path)),
@@ -69,14 +69,11 @@ def write_report(
         *refining(model, facts.words),
         agreement(summary, facts),
         disagreement(summary, facts),
-        long_phrases(summary, network, facts, settings.seed),
-        *attention(summary, network, facts),
+        long_phrases_section(tables),
     ]
     if can_make_maps():
-        for kind, points in maps_of(network, summary, facts, settings.words, settings.seed):
+        for kind, points in maps_of(network, summary, facts, seed):
             sections.append(map_section(kind, points, summary.long_phrases))
-            if exports is not None and points is not None:
-                write_exports(exports, kind, points)
     else:
         logger.warning("no maps of words and phrases: %s", INSTALL)
         sections.append(Section("Maps", f"There are none: {INSTALL} makes them."))

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
 
-import torch
 from markupsafe import Markup
 
 from moses_feature import __version__
-from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import PhraseModel
 from moses_feature.report.facts import COUNTS, LONG, Facts, PairSummary, ReadNetwork
-from moses_feature.report.figures import attention_figure, density_figure, loss_figure
+from moses_feature.report.favourites import FEWEST_TARGETS, Favourites
+from moses_feature.report.figures import density_figure, loss_figure
 from moses_feature.report.page import NOTHING, Section, plot, rendered, shown_text, table
-from moses_feature.rnnsearch.network import RnnSearch
-from moses_feature.runtime.arrays import Floats32
-from moses_feature.tables.favourites import FEWEST_TARGETS, Favourites
 from moses_feature.tables.score_lines import ScoreLine
 
 SAMPLES, BEST = 50, 5
-ATTENTION = 4
-"""The number of phrases whose attention is shown."""
 
 
 def what_was_done(
@@ -129,79 +125,95 @@ def disagreement(summary: PairSummary, facts: Facts) -> Section:
     )
 
 
-def long_phrases(summary: PairSummary, network: ReadNetwork, facts: Facts, seed: int) -> Section:
-    """Return targets of long phrases: by the table, by the network, and sampled."""
-    title = "Long phrases (the paper's Tables 2 and 3)"
+@dataclass(frozen=True)
+class Preferred:
+    """A long source phrase, and targets as texts with p(target | source), the best first.
+
+    Attributes:
+        source: the phrase, and how often it was seen.
+        by_table, by_network: the targets of the table that each of them prefers.
+        drawn: the likeliest targets that the network draws by itself.
+    """
+
+    source: str
+    by_table: list[str]
+    by_network: list[str]
+    drawn: list[str]
+
+
+Tables = dict[str, list[Preferred]]
+"""The paper's Tables 2 and 3: of frequent phrases, and of rare ones."""
+
+
+def long_phrases(summary: PairSummary, network: ReadNetwork, facts: Facts, seed: int) -> Tables:
+    """Return targets of long phrases: by the table, by the network, and drawn."""
     kinds = {"frequent": summary.frequent.favourites(), "rare": summary.rare.favourites()}
-    if not any(kinds.values()):
+    return {kind: _preferred(found, network, facts, seed) for kind, found in kinds.items() if found}
+
+
+def _preferred(
+    found: Sequence[Favourites], network: ReadNetwork, facts: Facts, seed: int
+) -> list[Preferred]:
+    generator = network.generator
+    drawn = generator.samples([network.ids(row.source) for row in found], SAMPLES, seed=seed)
+
+    def shown(phrase: bytes) -> str:
+        return shown_text(phrase, facts.escaped)
+
+    def with_probabilities(targets: Sequence[tuple[bytes, float]]) -> list[str]:
+        return [f"{p:.2g} {shown(target)}" for target, p in targets]
+
+    return [
+        Preferred(
+            f"{shown(row.source)} ({row.count:g} times)",
+            with_probabilities(row.by_table),
+            with_probabilities(row.by_network),
+            [shown(b" ".join(generator.words(target))) for target in targets[:BEST]],
+        )
+        for row, targets in zip(found, drawn, strict=True)
+    ]
+
+
+HEAD = ("source", "by the table", "by the network", "drawn")
+
+
+def long_phrases_section(tables: Tables) -> Section:
+    """Return the section of the long phrases."""
+    title = "Long phrases (the paper's Tables 2 and 3)"
+    if not tables:
         how = f"No source phrase of {LONG} words or more has {FEWEST_TARGETS} targets."
         return Section(title, how)
-    tables = {
-        kind: _favourites_table(kind, rows, network, facts, seed)
-        for kind, rows in kinds.items()
-        if rows
-    }
+    of_kinds = {}
+    for kind, rows in tables.items():
+        cells = [
+            (
+                row.source,
+                *("\n".join(part) for part in (row.by_table, row.by_network, row.drawn)),
+            )
+            for row in rows
+        ]
+        of_kinds[kind] = table([HEAD, *cells], "text", kind)
     return Section(
         title,
         f"Source phrases of {LONG} words and more: the targets that the table prefers, those that "
         f"the network prefers among them, and the likeliest {BEST} of {SAMPLES} targets that the "
         "network draws by itself. Rare ones are some of those that were seen least often and have "
         f"{FEWEST_TARGETS} targets at least; {NOTHING} is a target without words.",
-        rendered("long_phrases.html", tables=tables),
+        rendered("long_phrases.html", tables=of_kinds),
     )
 
 
-def _favourites_table(
-    kind: str, rows: Sequence[Favourites], network: ReadNetwork, facts: Facts, seed: int
-) -> Markup:
-    generator = network.generator
-    drawn = generator.samples([network.ids(row.source) for row in rows], SAMPLES, seed=seed)
-
-    def shown(phrase: bytes) -> str:
-        return shown_text(phrase, facts.escaped)
-
-    cells = [("source", "by the table", "by the network", "drawn")]
-    for row, targets in zip(rows, drawn, strict=True):
-        texts = (b" ".join(generator.words(target)) for target in targets[:BEST])
-        cells.append(
-            (
-                f"{shown(row.source)} ({row.count:g} times)",
-                "\n".join(f"{p:.2g} {shown(target)}" for target, p in row.by_table),
-                "\n".join(f"{p:.2g} {shown(target)}" for target, p in row.by_network),
-                "\n".join(map(shown, texts)),
-            )
-        )
-    return table(cells, "text", kind)
-
-
-def attention(summary: PairSummary, network: ReadNetwork, facts: Facts) -> Iterator[Section]:
-    """Yield RNNsearch's attention while it writes."""
-    phrases = [row.source for row in summary.frequent.favourites()[:ATTENTION]]
-    search, generator = network.model.network, network.generator
-    if not isinstance(search, RnnSearch) or not phrases:
-        return
-    plots = []
-    ids = [network.ids(phrase) for phrase in phrases]
-    for phrase, read, found in zip(phrases, ids, generator.likeliest(ids, BEST), strict=True):
-        target = [shown_text(word, facts.escaped) for word in generator.words(found[0])]
-        target = target[::-1] if generator.model.direction.right_to_left else target
-        alignment = _alignment(search, read, found[0].ids)
-        source = [shown_text(word, facts.escaped) for word in phrase.split(b" ")]
-        figure = attention_figure([*source, "⏎"], [*target, "⏎"], alignment)
-        plots.append(plot(figure, f"Attention of {' '.join(target)} to {' '.join(source)}"))
-    yield Section(
-        "Attention",
-        "Which source words the network looks at, darker for more, when it writes each word of the "
-        "likeliest target, in the order in which it writes; ⏎ is the end.",
-        Markup().join(plots),
-    )
-
-
-@torch.inference_mode()
-def _alignment(network: RnnSearch, source: Sequence[int], target: Sequence[int]) -> Floats32:
-    """Return the alignment (target words + END, source words + END) of a target."""
-    lengths = torch.tensor([len(source)])
-    annotations = network.annotations(torch.tensor([[*source, END]]), lengths)
-    _, alignments = network.decode(annotations, lengths, torch.tensor([[END, *target]]).t())
-    found: Floats32 = alignments[:, 0].numpy()
-    return found
+def long_phrases_text(tables: Tables) -> str:
+    """Return the tables of long phrases as plain text."""
+    lines = []
+    for kind, rows in tables.items():
+        lines.append(f"Long phrases, {kind}")
+        for row in rows:
+            cells = [HEAD[1:], *zip_longest(row.by_table, row.by_network, row.drawn, fillvalue="")]
+            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+            lines += ["", row.source]
+            for line in cells:
+                padded = (f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True))
+                lines.append(f"    {'   '.join(padded)}".rstrip())
+        lines.append("")
+    return "\n".join(lines)

@@ -14,15 +14,16 @@ from moses_feature.joint.scorer import JointModel
 from moses_feature.joint.settings import JOINT_ARCHITECTURE
 from moses_feature.joint.texts import affiliations
 from moses_feature.moses.features import FeatureFunction, FeatureSet
-from moses_feature.moses.nbest_lists import OWN, named
+from moses_feature.moses.marked_models import MBR, split_mark
+from moses_feature.moses.nbest_lists import named
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.networks import architectures
 from moses_feature.networks.architectures import SENTENCE_ARCHITECTURES
 from moses_feature.networks.files import CONFIG, architecture_of, is_ctranslate2
 from moses_feature.networks.known_words import KnownPairs
 from moses_feature.phrases.table_words import TableWords
-from moses_feature.rescoring.agreement import Agreement
 from moses_feature.rescoring.ctranslate2 import CTRANSLATE2, CTranslate2Feature
+from moses_feature.rescoring.mbr import MbrFeature
 from moses_feature.rescoring.nbest import (
     TRANSLATIONS,
     AnyTranslation,
@@ -35,6 +36,7 @@ from moses_feature.rescoring.nbest import (
     refuse_too_long,
 )
 from moses_feature.rescoring.own_source import OwnSource
+from moses_feature.rescoring.plugins import plugin
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.arrays import Integers
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
@@ -185,11 +187,8 @@ class SentenceFeature:
         self._own.finish()
 
 
-AGREEMENT = "agreement"
-"""The kind of a model whose own translations count."""
-
 NAMES = {
-    AGREEMENT: "Agreement0",
+    f"{MBR}:": "Mbr0",
     LM_ARCHITECTURE: "CSLM0",
     JOINT_ARCHITECTURE: "NNJM0",
     architectures.RNNSEARCH: "RNNsearch0",
@@ -205,7 +204,9 @@ def named_model(text: str) -> tuple[str, str]:
     Raises:
         UsageError: a name that Moses' tools could not parse.
     """
-    return named(text, NAMES.get(model_kind(text), "CSLM0"))
+    kind = model_kind(text)
+    of_plugin = f"{kind.strip(':').replace('-', '').capitalize()}0" if ":" in kind else "CSLM0"
+    return named(text, NAMES.get(kind, of_plugin))
 
 
 def scorers_of(
@@ -230,13 +231,16 @@ def scorers_of(
         makers[JOINT_ARCHITECTURE] = lambda name, path: JointFeature(name, path, source)
     scorers: list[SentenceScorer] = []
     of_sentences: dict[str, list[str]] = {}
-    of_own: dict[str, list[str]] = {}
+    of_mbr: dict[str, list[str]] = {}
     for name, path in models:
         kind = model_kind(path)
-        if kind in SENTENCE_ARCHITECTURES:
+        mark, unmarked = split_mark(path)
+        if mark == MBR:
+            of_mbr.setdefault(name, []).append(_mbr_network(path))
+        elif mark:
+            scorers.append(plugin(mark)(name, unmarked, source))
+        elif kind in SENTENCE_ARCHITECTURES:
             of_sentences.setdefault(name, []).append(path)
-        elif kind == AGREEMENT:
-            of_own.setdefault(name, []).append(_own_network(path))
         elif kind in makers:
             scorers.append(makers[kind](name, path))
         elif kind == JOINT_ARCHITECTURE:
@@ -248,21 +252,21 @@ def scorers_of(
             expected = f"architecture {' or '.join([*SENTENCE_ARCHITECTURES, *makers])}"
             raise FormatError(Path(path) / CONFIG, expected, kind)
     scorers += [SentenceFeature(name, paths, source) for name, paths in of_sentences.items()]
-    scorers += [Agreement(name, paths, source) for name, paths in of_own.items()]
+    scorers += [MbrFeature(name, paths, source) for name, paths in of_mbr.items()]
     names = [scorer.name for scorer in scorers]
     if len(set(names)) != len(names):
         raise UsageError(
             f"features: expected different names, found {', '.join(names)} (several sentence "
-            f"networks of one name are averaged; what {OWN} gives has a name of its own)"
+            f"networks of one name are averaged; {MBR}: has another name)"
         )
     return scorers
 
 
-def _own_network(model: str) -> str:
+def _mbr_network(model: str) -> str:
     """Return the path of a network whose own translations count."""
-    path = model.removeprefix(OWN)
+    _, path = split_mark(model)
     if not path:
-        raise UsageError(f"{model}: expected {OWN}MODEL")
+        raise UsageError(f"{model}: expected {MBR}:MODEL")
     if not Path(path).is_dir():
         raise MosesFeatureError(f"{model}: expected a model directory, found none")
     if (kind := model_kind(path)) not in SENTENCE_ARCHITECTURES:
@@ -304,10 +308,11 @@ def with_rescoring(
 def model_kind(path: str) -> str:
     """Return the architecture of a model directory; a file is a language model in NPLM's format.
 
-    A mark in front of the path, if there is one, says what the model is for.
+    Of a model with a mark, it is the mark with its colon.
     """
-    if path.startswith(OWN):
-        return AGREEMENT
+    mark, path = split_mark(path)
+    if mark:
+        return f"{mark}:"
     directory = Path(path)
     if not directory.is_dir():
         return LM_ARCHITECTURE

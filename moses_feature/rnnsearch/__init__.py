@@ -1,1 +1,1 @@
-"""RNNsearch, a network for whole sentences: training, scoring, translation, decoder feature."""
+"""RNNsearch, a network for whole sentences: training, scoring, translation."""

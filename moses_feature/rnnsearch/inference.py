@@ -17,7 +17,7 @@ import numpy as np
 
 from moses_feature.networks.datastores import WithMemory
 from moses_feature.networks.kernels import encoder_gates, encoder_state
-from moses_feature.networks.phrases import Phrases, Step, prefix_levels
+from moses_feature.networks.phrases import PackedSequences, Step, prefix_levels
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_softmax import WordSoftmax
 from moses_feature.rnnsearch.decoder_step import (
@@ -30,12 +30,12 @@ from moses_feature.rnnsearch.decoder_step import (
     attend,
     output_states,
 )
-from moses_feature.rnnsearch.settings import SearchSizes
+from moses_feature.rnnsearch.settings import RnnSearchSizes
 from moses_feature.runtime.arrays import Floats32, Integers
 
 
 def states_along(
-    phrases: Phrases, start: Floats32, step: Callable[[Integers, Floats32], None], end: bool
+    phrases: PackedSequences, start: Floats32, step: Callable[[Integers, Floats32], None], end: bool
 ) -> tuple[Floats32, Integers]:
     """Return the states after each word of phrases, one for each distinct prefix.
 
@@ -69,7 +69,7 @@ SIDES = "forward", "backward"
 Ids = Sequence[int]
 
 
-class SearchNetwork(WithMemory):
+class RnnSearchNetwork(WithMemory):
     """A network that scores pairs of ids: natural logs, END included.
 
     Args:
@@ -87,7 +87,7 @@ class SearchNetwork(WithMemory):
     """
 
     def __init__(
-        self, sizes: SearchSizes, weights: Mapping[str, Floats32], normalised: bool = True
+        self, sizes: RnnSearchSizes, weights: Mapping[str, Floats32], normalised: bool = True
     ) -> None:
         self.sizes = sizes
         self._biases = {name: array for name, array in weights.items() if array.ndim == 1}
@@ -134,7 +134,7 @@ class SearchNetwork(WithMemory):
             states = advance(states, *before, self.layers, read)
             state, last = state_of_next, step.word[grows]
 
-    def features(self, source: Phrases, target: Phrases) -> Floats32:
+    def features(self, source: PackedSequences, target: PackedSequences) -> Floats32:
         """Return the features (words, S) before each target word of pairs, and before each END."""
         read = self.encode(source.lists())
         words = self.products_of(target.ids)
@@ -157,7 +157,7 @@ class SearchNetwork(WithMemory):
 
     def encode(self, sentences: Sequence[Ids]) -> EncodedSources:
         """Encode source sentences; common prefixes and suffixes are encoded once."""
-        phrases = Phrases.pack(sentences)
+        phrases = PackedSequences.pack(sentences)
         offsets = phrases.offsets + np.arange(len(phrases) + 1)
         distinct = np.union1d(phrases.ids.astype(np.int64), [END])
         embedded = self._source_embedding[distinct]
@@ -178,7 +178,7 @@ class SearchNetwork(WithMemory):
         backward_row = np.zeros(offsets[-1], dtype=np.int64)  # of END
         is_word = np.ones(offsets[-1], dtype=np.bool_)
         is_word[offsets[1:] - 1] = False
-        backward_row[is_word] = 1 + Phrases(row, phrases.offsets).last_word_first().ids
+        backward_row[is_word] = 1 + PackedSequences(row, phrases.offsets).last_word_first().ids
         keys, values = (
             self.product(f"forward_{name}", forward)[forward_row]
             + self.product(f"backward_{name}", backward)[backward_row]

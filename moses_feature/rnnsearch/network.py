@@ -22,7 +22,7 @@ from moses_feature.networks.recurrence import encoder_states
 from moses_feature.networks.softmax import word_terms
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_sample import WordSample
-from moses_feature.rnnsearch.settings import SearchSizes
+from moses_feature.rnnsearch.settings import RnnSearchSizes
 
 SMALLEST = 1e-30
 """Smaller probabilities of links are taken for this one; they have no gradient."""
@@ -36,10 +36,10 @@ class RnnSearch(PairNetwork):
     embeddings and the maxout units in training and scales up the others.
     """
 
-    sizes: SearchSizes
+    sizes: RnnSearchSizes
 
     def __init__(
-        self, sizes: SearchSizes, source_words: int, target_words: int, dropout: float = 0.0
+        self, sizes: RnnSearchSizes, source_words: int, target_words: int, dropout: float = 0.0
     ) -> None:
         super().__init__()
         hidden, embedding, maxout = sizes.hidden, sizes.embedding, sizes.maxout

@@ -17,11 +17,11 @@ from moses_feature.rnnsearch.decoder_step import (
     advance,
     output_states,
 )
-from moses_feature.rnnsearch.inference import Ids, SearchNetwork
+from moses_feature.rnnsearch.inference import Ids, RnnSearchNetwork
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 
 
-class SearchPrefixes(Prefixes):
+class RnnSearchPrefixes(Prefixes):
     """N prefixes of translations of some sentences.
 
     Args:
@@ -35,7 +35,7 @@ class SearchPrefixes(Prefixes):
 
     def __init__(
         self,
-        network: SearchNetwork,
+        network: RnnSearchNetwork,
         sources: EncodedSources,
         states: States,
         state: Integers,
@@ -50,7 +50,7 @@ class SearchPrefixes(Prefixes):
         self._datastores = datastores
 
     @classmethod
-    def empty(cls, network: SearchNetwork, sentences: Sequence[Ids]) -> SearchPrefixes:
+    def empty(cls, network: RnnSearchNetwork, sentences: Sequence[Ids]) -> RnnSearchPrefixes:
         """Return an empty prefix for each sentence, one at least."""
         sources, every = network.encode(sentences), np.arange(len(sentences))
         last = np.full(len(sentences), END)
@@ -79,9 +79,11 @@ class SearchPrefixes(Prefixes):
         datastores = self._datastores and self._datastores.of(self._states.source[self._state])
         return self._network.softmax.all(self.features, datastores)
 
-    def grown(self, prefix: Integers, word: Integers) -> SearchPrefixes:
+    def grown(self, prefix: Integers, word: Integers) -> RnnSearchPrefixes:
         """Return longer prefixes: the given ones of these, each with a word appended."""
         continued, state = np.unique(prefix, return_inverse=True)
         of_prefixes = self._state[continued], self._words, self._last[continued]
         states = advance(self._states, *of_prefixes, self._network.layers, self._sources)
-        return SearchPrefixes(self._network, self._sources, states, state, word, self._datastores)
+        return RnnSearchPrefixes(
+            self._network, self._sources, states, state, word, self._datastores
+        )

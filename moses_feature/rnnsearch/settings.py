@@ -8,7 +8,7 @@ from moses_feature.networks.architectures import PairSizes
 
 
 @dataclass(frozen=True)
-class SearchSizes(PairSizes):
+class RnnSearchSizes(PairSizes):
     """Layer sizes of RNNsearch (Bahdanau et al. 2015, appendix A.2.3).
 
     Hidden units of each of the three recurrences, embedding, units of the alignment model, maxout
@@ -48,7 +48,7 @@ class SearchSizes(PairSizes):
         return shapes
 
 
-SEARCH_PRESETS = {
-    "paper": SearchSizes(hidden=1000, embedding=620, alignment=1000, maxout=500),
-    "small": SearchSizes(hidden=256, embedding=128, alignment=128, maxout=128),
+RNNSEARCH_PRESETS = {
+    "paper": RnnSearchSizes(hidden=1000, embedding=620, alignment=1000, maxout=500),
+    "small": RnnSearchSizes(hidden=256, embedding=128, alignment=128, maxout=128),
 }

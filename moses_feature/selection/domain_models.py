@@ -89,8 +89,8 @@ def estimated(
     Raises:
         MosesFeatureError: the sentences have no words.
     """
-    from moses_feature.build.bitext import MARKS  # the help of commands needs no numba
-    from moses_feature.build.language_model import estimate
+    from moses_feature.building.bitext import MARKS  # the help of commands needs no numba
+    from moses_feature.building.language_model import estimate
 
     words = ([word for word in of if word not in MARKS] for of in sentences)
     with_words = (of for of in words if of)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from moses_feature.networks.files import CHECKPOINT, MEMORY, WEIGHTS, has_memory
 from moses_feature.networks.known_words import KnownPairs
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import whole_directory, whole_file
 from moses_feature.sentences.memory import LEAST_TEMPERATURE, RememberedText, temperature_of
@@ -75,7 +75,7 @@ def _add(
             data.target,
             "a text that is not escaped is seldom found similar",
         )
-    read_side, written_side = (Phrases.pack(side) for side in zip(*found, strict=True))
+    read_side, written_side = (PackedSequences.pack(side) for side in zip(*found, strict=True))
     temperature = temperature_of(read_side, written_side, network.network)
     if not temperature >= LEAST_TEMPERATURE:
         raise MosesFeatureError(f"{model}: expected different states of a network, found none")

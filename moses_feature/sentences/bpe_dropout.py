@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from moses_feature.networks.phrases import Phrases, mixed, phrase_hash
+from moses_feature.networks.phrases import PackedSequences, mixed, phrase_hash
 from moses_feature.networks.pieces import MARK, PieceVocabulary
 from moses_feature.runtime.arrays import Integers
 from moses_feature.training.objective import Rows
@@ -43,7 +43,7 @@ class BpeDropout:
         self._begins = np.array(begin)
         self._splits: dict[Pieces, list[Pieces]] = {}
 
-    def split(self, phrases: Phrases, rows: Rows, epoch: int) -> Phrases:
+    def split(self, phrases: PackedSequences, rows: Rows, epoch: int) -> PackedSequences:
         """Return the same words in other pieces.
 
         Args:
@@ -61,7 +61,7 @@ class BpeDropout:
         ]
         ends = np.cumsum([0, *map(len, words)])
         flat = [piece for word in words for piece in word]
-        return Phrases(np.array(flat, dtype=phrases.ids.dtype), ends[first_words])
+        return PackedSequences(np.array(flat, dtype=phrases.ids.dtype), ends[first_words])
 
     def _drawn(self, rows: Rows, lengths: Integers, epoch: int) -> list[int]:
         """Return which of its splits each word takes; row, place and epoch decide."""

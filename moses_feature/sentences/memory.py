@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from moses_feature.networks.datastores import Datastore
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.vocabulary import END
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.errors import FormatError
@@ -55,8 +55,8 @@ class RememberedText:
         inputs: where the text comes from.
     """
 
-    source: Phrases
-    target: Phrases
+    source: PackedSequences
+    target: PackedSequences
     temperature: float
     network: str
     inputs: list[Json]
@@ -105,13 +105,13 @@ class RememberedText:
         return cls(source, target, temperature, network, inputs)
 
 
-def _side(file: Any, name: str) -> Phrases:
+def _side(file: Any, name: str) -> PackedSequences:
     ids, offsets = file.get_tensor(name), file.get_tensor(f"{name}_offsets")
     good = ids.dtype == np.uint32 and offsets.dtype == np.int64 and ids.ndim == offsets.ndim == 1
     good = good and len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(ids)
     if not good or (np.diff(offsets) < 1).any():
         raise ValueError(f"bad ids or offsets of the {name}")
-    return Phrases(ids, offsets)
+    return PackedSequences(ids, offsets)
 
 
 class Memory:
@@ -165,7 +165,9 @@ class Memory:
                 self._held -= len(self._known.pop(next(iter(self._known))))
 
 
-def states_of(network: Any, source: Phrases, target: Phrases, rows: Integers) -> list[Floats32]:
+def states_of(
+    network: Any, source: PackedSequences, target: PackedSequences, rows: Integers
+) -> list[Floats32]:
     """Return the features (words + 1, D) before each word, and before END, of some pairs."""
     found: list[Floats32] = []
     for first in range(0, len(rows), TOGETHER):
@@ -176,7 +178,7 @@ def states_of(network: Any, source: Phrases, target: Phrases, rows: Integers) ->
     return found
 
 
-def temperature_of(source: Phrases, target: Phrases, network: Any) -> float:
+def temperature_of(source: PackedSequences, target: PackedSequences, network: Any) -> float:
     """Return the temperature that is right for a network, from its states in some of the pairs."""
     rows = np.unique(np.linspace(0, len(source) - 1, PAIRS_FOR_VARIANCE).astype(np.int64))
     states = np.concatenate(states_of(network, source, target, rows)).astype(np.float64)

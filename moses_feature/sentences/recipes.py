@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from moses_feature.networks.architectures import RNNSEARCH, TRANSFORMER, PairSizes
-from moses_feature.rnnsearch.settings import SEARCH_PRESETS
+from moses_feature.rnnsearch.settings import RNNSEARCH_PRESETS
 from moses_feature.sentences.settings import SentenceSettings, SubwordsFrom
 from moses_feature.transformer.settings import TRANSFORMER_PRESETS, TransformerSizes
 
@@ -56,7 +56,7 @@ class Recipe:
 
 
 RECIPES: Mapping[str, Recipe] = {
-    RNNSEARCH: Recipe(SEARCH_PRESETS),
+    RNNSEARCH: Recipe(RNNSEARCH_PRESETS),
     TRANSFORMER: Recipe(
         TRANSFORMER_PRESETS,
         preset="small",

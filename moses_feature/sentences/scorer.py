@@ -22,7 +22,7 @@ from moses_feature.networks.files import (
     read_model_files,
     trained_self_normalised,
 )
-from moses_feature.networks.phrases import Phrases, prefix_levels, values_along
+from moses_feature.networks.phrases import PackedSequences, prefix_levels, values_along
 from moses_feature.networks.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import FormatError
@@ -111,7 +111,7 @@ class SentenceModel:
             return []
         index: dict[tuple[int, ...], int] = {}
         roots = np.array([index.setdefault(tuple(source), len(index)) for source, _ in pairs])
-        targets = Phrases.pack([target for _, target in pairs])
+        targets = PackedSequences.pack([target for _, target in pairs])
         levels = list(prefix_levels(targets, roots))
         offsets = targets.offsets + np.arange(len(pairs) + 1)
         found = values_along(list(index), levels, offsets, self.network.score)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.vocabulary import UNKNOWN
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.compiled import compiled
@@ -23,7 +23,7 @@ class SimilarSentences:
         sentences: ids of their words.
     """
 
-    def __init__(self, sentences: Phrases) -> None:
+    def __init__(self, sentences: PackedSequences) -> None:
         self._count = len(sentences)
         self._stride = int(sentences.ids.max(initial=0)) + 2
         grams, rows = _grams(sentences, self._stride)
@@ -43,7 +43,7 @@ class SimilarSentences:
 
         Of equally similar ones the first in the text comes first.
         """
-        found, _ = _grams(Phrases.pack([sentence]), self._stride)
+        found, _ = _grams(PackedSequences.pack([sentence]), self._stride)
         grams, counts = np.unique(found, return_counts=True)
         place = np.searchsorted(self._grams, grams)
         known = place < len(self._grams)
@@ -59,7 +59,7 @@ class SimilarSentences:
         return some[np.argsort(-scores[some], kind="stable")][:count]
 
 
-def _grams(sentences: Phrases, stride: int) -> tuple[Integers, Integers]:
+def _grams(sentences: PackedSequences, stride: int) -> tuple[Integers, Integers]:
     """Return the words and the pairs of neighbours of sentences, as numbers, and whose they are.
 
     A word is its id; a pair is (first + 1) * stride + second. Unknown words are like no other.

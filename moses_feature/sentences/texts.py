@@ -15,7 +15,7 @@ from moses_feature.moses.alignments import links_of, places_of
 from moses_feature.moses.lines import LineReader, parallel_lines
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import any_escaped
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.pieces import PieceVocabulary, learn_pieces, restricted
 from moses_feature.phrases.pairs import PhrasePair
 from moses_feature.runtime.arrays import Floats, Integers
@@ -34,8 +34,8 @@ class Links:
         written: the places of the words that are written.
     """
 
-    read: Phrases
-    written: Phrases
+    read: PackedSequences
+    written: PackedSequences
 
     def of(self, rows: Rows) -> Integers:
         """Return the links (3, links) of pairs: index of the pair, written place, read place."""
@@ -64,7 +64,7 @@ class LinkCollection:
         offsets = np.zeros(len(self._counts) + 1, dtype=np.int64)
         np.cumsum(self._counts, out=offsets[1:])
         sides = (np.frombuffer(side, dtype=np.uint32) for side in (self._read, self._written))
-        return Links(*(Phrases(side, offsets).some(rows) for side in sides))
+        return Links(*(PackedSequences(side, offsets).some(rows) for side in sides))
 
 
 def spread(

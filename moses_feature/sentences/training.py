@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.pieces import PieceVocabulary
 from moses_feature.networks.vocabulary import Shortlists
 from moses_feature.phrases.objective import PhraseData, PhraseObjective
@@ -99,7 +99,7 @@ class SentenceObjective(PhraseObjective):
         half = len(rows) // 2
         return [*self.parts(rows[:half]), *self.parts(rows[half:])]
 
-    def words(self, rows: Rows, epoch: int | None) -> list[Phrases]:
+    def words(self, rows: Rows, epoch: int | None) -> list[PackedSequences]:
         """Return both sides of some pairs, perhaps in other pieces in each epoch."""
         sides = super().words(rows, epoch)
         if epoch is None or not self._dropouts:

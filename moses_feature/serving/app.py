@@ -111,6 +111,7 @@ class Application:
         ]
         routes += [self._route(path, _page(*of), "GET") for path, of in PAGE.items()]
         self.starlette = Starlette(routes=routes)
+        self.starlette.router.redirect_slashes = False  # to whatever host a client names
 
     def _route(self, path: str, handler: Handler, method: str) -> Route:
         async def answer(request: Request) -> Response:
@@ -196,6 +197,7 @@ class Application:
         if len(texts) > self._limits.most_sentences:
             most = self._limits.most_sentences
             raise BadRequestError(413, f"expected {most} texts at most, found {len(texts)}")
+        texts = [text.rstrip("\r\n") for text in texts]
         if any(LINE_BREAKS.intersection(text) for text in texts):
             raise BadRequestError(400, "expected one sentence a text, found a line break")
         try:

@@ -7,6 +7,7 @@ import xmlrpc.client
 from dataclasses import dataclass
 from typing import Any
 
+from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.segmentation import read_segmentation
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.translation.translated import Translated, Translation
@@ -47,7 +48,7 @@ def read_request(body: bytes, most_translations: int) -> RpcRequest:
     Raises:
         RpcError: it is none that can be answered.
     """
-    if b"<!DOCTYPE" in body or b"<!ENTITY" in body:
+    if b"<!DOCTYPE" in body or b"<!ENTITY" in body or b"\0" in body:  # UTF-16 hides them
         raise RpcError("expected a call without a document type")
     try:
         parameters, method = xmlrpc.client.loads(body)
@@ -68,6 +69,7 @@ def read_request(body: bytes, most_translations: int) -> RpcRequest:
         raise RpcError(f"not supported: {', '.join(asked)}")
     if not re.fullmatch(r"[0-9]{1,6}", str(size)) or int(size) > most_translations:
         raise RpcError(f"nbest: expected 0 to {most_translations}, found {str(size)[:SHOWN]}")
+    text = text.rstrip("\r\n")  # mosesserver takes the line ends of its clients off, too
     if LINE_BREAKS.intersection(text):
         raise RpcError("expected one sentence, found a line break")
     return RpcRequest(text, _is_set(given.get("align")), int(size))
@@ -107,7 +109,8 @@ def _spaced(words: str) -> str:
 
 
 def _phrases(source: str, translation: Translation) -> list[dict[str, int]]:
-    lengths = len(source.split()), len(translation.tokens.split())
+    texts = (text.encode(errors="surrogateescape") for text in (source, translation.tokens))
+    lengths = (len(tokens(text)) for text in texts)
     return [
         {
             "tgt-start": place.target,

@@ -85,9 +85,8 @@ def add_to_ini(
 def _own_table(ini: MosesIni, feature: Feature) -> Path:
     """Return the file of a table; like Moses, add `.gz` if there is no file of that name."""
     path = feature.path
-    for place in with_or_without_gz(path), with_or_without_gz(ini.path.parent / path):
-        if place.is_file():
-            return place
+    if (place := with_or_without_gz(path)).is_file():
+        return place
     if Path(path).is_dir():
         raise ini.error(feature.line_number, "a text table", f"a folder {path}: a binary one?")
     raise ini.error(feature.line_number, "a phrase table", f"no file {path}")
@@ -101,7 +100,7 @@ def add_models(ini_path: Path, output: Path, models: Sequence[str], weight: floa
         output: where to write the changed ini; may be `ini_path`.
         models: `[NAME=]MODEL` each. MODEL is a model directory, for the embedded decoder, or for a
             language model also a file in NPLM's format, for Moses too
-            (`moses-feature model export-nplm` writes it).
+            (`moses-feature model export` writes it).
         weight: the start weight of each.
 
     Raises:

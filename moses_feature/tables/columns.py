@@ -27,7 +27,7 @@ from moses_feature.moses.phrase_table import (
     checked_fields,
 )
 from moses_feature.moses.words import WordError, WordOptions
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.pieces import PieceVocabulary
 from moses_feature.networks.vocabulary import SYMBOLS, UNKNOWN
 from moses_feature.phrases.packing import Packed, Packer, WordPair
@@ -160,8 +160,8 @@ class NewColumns:
         packed = []
         for model, (source, target) in zip(self._models, self._shortlists, strict=True):
             pairs = (
-                Phrases(ids_of(source, text, lines.source), lines.source_offsets),
-                Phrases(ids_of(target, text, lines.target), lines.target_offsets),
+                PackedSequences(ids_of(source, text, lines.source), lines.source_offsets),
+                PackedSequences(ids_of(target, text, lines.target), lines.target_offsets),
             )
             packed.append(model.packer.pack_numbered(*pairs))
         return lines.grown, packed

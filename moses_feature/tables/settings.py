@@ -1,4 +1,4 @@
-"""Settings for augmenting a table and for proposing lines; free of torch."""
+"""Settings for augmenting a table; free of torch."""
 
 from __future__ import annotations
 
@@ -67,18 +67,3 @@ class AugmentSettings(TableWords):
             UNKNOWN_SOURCE_COLUMN: self.unknown_source,
         }
         return tuple(column for column, is_asked in asked.items() if is_asked)
-
-
-@dataclass(frozen=True)
-class ReportSettings:
-    """The size of a report.
-
-    Attributes:
-        words: the number of most frequent words in the map of words.
-        phrases: the number of phrases in the map of phrases.
-        seed: of samples and maps.
-    """
-
-    words: int = 10_000
-    phrases: int = 5_000
-    seed: int = 1

@@ -69,7 +69,7 @@ class TableWriter:
         """
         if not self._to_stdout and self._journal.exists():
             raise UsageError(
-                f"{self._partial} is what an unfinished run left: --resume goes on with it, "
+                f"{self._partial} is what an unfinished run left: --resume continues it, "
                 f"or remove {self._journal}"
             )
 
@@ -205,7 +205,7 @@ class TableWriter:
             reason = error.strerror if isinstance(error, OSError) else error
             raise OutputError(
                 f"{self._path}: cannot be written: {reason}; what is done is in "
-                f"{self._partial}, --resume goes on with it"
+                f"{self._partial}, --resume continues it"
             ) from error
 
     def digest(self) -> str:

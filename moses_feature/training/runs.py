@@ -53,7 +53,7 @@ def train_network(
         if STANDARD_STREAM in files:
             raise UsageError("training reads from files: expected a file name, found -")
         if holds_model(directory) and not control.resume:
-            raise UsageError(f"{directory} holds a model already: --resume goes on with it")
+            raise UsageError(f"{directory} holds a model already: --resume continues it")
 
     ranks = control.ranks
     ranks.from_first(check)

@@ -16,7 +16,7 @@ import numpy as np
 
 from moses_feature.networks.datastores import Datastores, WithMemory
 from moses_feature.networks.kernels import softmax, sum_of
-from moses_feature.networks.phrases import Phrases, Step
+from moses_feature.networks.phrases import PackedSequences, Step
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_softmax import WordSoftmax
 from moses_feature.phrases.generation.prefixes import Prefixes
@@ -192,7 +192,7 @@ class TransformerNetwork(WithMemory):
 
     def encode(self, sentences: Sequence[Ids]) -> ReadSources:
         """Encode source sentences, END behind each."""
-        phrases = Phrases.pack([[*sentence, END] for sentence in sentences])
+        phrases = PackedSequences.pack([[*sentence, END] for sentence in sentences])
         place = np.arange(len(phrases.ids)) - np.repeat(
             phrases.offsets[:-1], np.diff(phrases.offsets)
         )
@@ -248,7 +248,7 @@ class TransformerNetwork(WithMemory):
             x += self.inner(begin, "norm3", x)
         return self.normal("decoder.norm", x)
 
-    def features(self, source: Phrases, target: Phrases) -> Floats32:
+    def features(self, source: PackedSequences, target: PackedSequences) -> Floats32:
         """Return the features (words, D) before each target word of pairs, and before each END."""
         nodes = Nodes(self.sizes.decoder_layers, self.sizes.units)
         counts = np.diff(target.offsets) + 1

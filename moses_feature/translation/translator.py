@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from moses_feature.build.preparation import Preparer, check_available, preparation_of
-from moses_feature.build.settings import LONGEST_SENTENCE
+from moses_feature.building.preparation import Preparer, check_available, preparation_of
+from moses_feature.building.settings import LONGEST_SENTENCE
 from moses_feature.decoder.decoder import EmbeddedDecoder
 from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.resources import Resources
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
+from moses_feature.moses.ini import SYSTEM
 from moses_feature.moses.nbest_lists import Hypothesis, reranked
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.moses.system_directory import SYSTEM, WHAT, SystemDirectory
+from moses_feature.moses.system_directory import WHAT, SystemDirectory
 from moses_feature.moses.words import unescape
 from moses_feature.moses.xml_input import Marks, parse_marked
 from moses_feature.rescoring.features import scorers_of, with_rescoring

@@ -1,9 +1,10 @@
-"""Commands for models, systems and tables: train, score, add, check, favourites, describe."""
+"""Commands for models, systems and tables: train, score, add, report, doctor, describe."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from moses_feature.phrases.model import load_model, save_model
 TINY = ("--sizes", "hidden=11 embedding=5 maxout=7 rank=3")
 
 
-def test_score(run, model_directory):
+def test_score(run, model_directory, monkeypatch):
     on_cpu = "--device", "cpu"  # a GPU's last digit depends on what is scored together
     stdin = b"a b\tA B\nthe dog\tle chien\r\n\tA\n"
     lines = run("model", "score", model_directory, *on_cpu, stdin=stdin).stdout.splitlines()
@@ -34,10 +35,9 @@ def test_score(run, model_directory):
         assert total == line
         assert sum(map(float, scores.split())) == pytest.approx(float(total), abs=1e-5)
     assert [len(line.split("\t")[1].split()) for line in per_word] == [3, 3, 2]
-    batched = run(
-        "model", "score", model_directory, *on_cpu, "--batch-size", 1, stdin=stdin
-    ).stdout.splitlines()
-    assert batched == lines
+    monkeypatch.setattr("moses_feature.cli.models.score.PAIRS_TOGETHER", 1)
+    one_by_one = run("model", "score", model_directory, *on_cpu, stdin=stdin).stdout.splitlines()
+    assert one_by_one == lines
 
 
 def test_score_of_bad_lines(run, model_directory):
@@ -54,7 +54,7 @@ def test_train_and_describe(run, tmp_path):
     run("model", "train", "t.gz", "pairs", "my.model", *TINY, "--updates", 4, "--shortlist", 3)
     assert (tmp_path / "my.model" / "checkpoint.safetensors").exists()
     refused = run("model", "train", "t.gz", "my.model", *TINY, exit_code=2)
-    assert "--resume goes on with it" in refused.stderr
+    assert "--resume continues it" in refused.stderr
     run(
         "model",
         "train",
@@ -68,7 +68,7 @@ def test_train_and_describe(run, tmp_path):
         3,
         "--resume",
     )
-    output = run("model", "describe", "my.model").output
+    output = run("describe", "my.model").output
     assert "source words           3" in output
     assert "trained on             t.gz (table, 3000 lines)" in output
     assert "trained on             pairs (table, 2 lines)" in output
@@ -109,7 +109,7 @@ def test_a_signal_finishes_the_update_and_says_how_to_go_on(tmp_path, number):
     process.send_signal(number)
     _, errors = process.communicate(timeout=240)
     assert process.returncode == 128 + number, errors
-    assert "saved in m; the same command with --resume goes on" in errors
+    assert "saved in m; the same command with --resume continues" in errors
     assert "Traceback" not in errors
     load_model(tmp_path / "m")
 
@@ -147,7 +147,7 @@ def test_ini_add_and_check(run, tmp_path, model_directory):
         0.3,
     )
     assert "T= 0.2 0.1 0.3\n" in (tmp_path / "new.ini").read_text()
-    assert "nothing that Moses would reject" in run("table", "check", "out.gz").output
+    assert "out.gz: nothing found" in run("doctor", "out.gz").output
     run("system", "add", "none.ini", "new.ini", "--table", "out.gz", exit_code=1)
     run("system", "add", "moses.ini", "new.ini", exit_code=2)
 
@@ -179,9 +179,9 @@ def test_the_texts_of_a_filtered_table_are_told(run, tmp_path, model_directory):
 
 def test_check_notes_do_not_change_the_exit_code(run, tmp_path):
     (tmp_path / "t").write_bytes(b"a ||| A ||| 0.5 1\nb ||| B ||| 0.6 1\n")
-    assert "note: column 1" in run("table", "check", "t").output
+    assert "note: t: column 1" in run("doctor", "t").output
     (tmp_path / "t").write_bytes(b"a ||| A ||| 0.5 1\nb ||| B ||| -0.6 1\n")
-    assert "problem: negative score" in run("table", "check", "t", exit_code=1).output
+    assert "problem: t: negative score" in run("doctor", "t", exit_code=1).output
 
 
 FAVOURITES = b"".join(
@@ -199,40 +199,48 @@ FAVOURITES = b"".join(
 )
 
 
-def test_favourites(run, tmp_path, model_directory):
+def test_long_phrases_as_text(run, tmp_path, model_directory):
     (tmp_path / "in").write_bytes(FAVOURITES)
     run("augment-phrase-table", "in", "out", "--model", model_directory)
-    result = run("table", "favourites", "out", "--count", 1, "--best", 2)
-    heading, columns, first, second = result.output.splitlines()
-    assert heading == "a b c d   (seen 5 times)"
-    assert columns.split() == ["phrase", "table", "network"]
-    assert first.split()[:2] == ["0.5", "B"]
-    assert second.split()[:2] == ["0.3", "C"]
-    network = [float(line.split()[2]) for line in (first, second)]
-    assert network == sorted(network, reverse=True)
-    result = run("table", "favourites", "out", "--count", 5, "--frequency", "rare")
-    assert [line for line in result.output.splitlines() if "seen" in line] == [
-        "a b c the   (seen 3 times)",
-        "a b c d   (seen 5 times)",
+    assert run("table", "report", "out", model_directory, "--output", "t.txt").stdout == "t.txt\n"
+    frequent, rare = (tmp_path / "t.txt").read_text().split("Long phrases, ")[1:]
+    assert [line for line in rare.splitlines() if "times" in line] == [
+        "a b c the (3 times)",
+        "a b c d (5 times)",
     ]
-    assert (
-        "the dog d d   (seen 9"
-        in run("table", "favourites", "out", "--phrase", "the dog  d d").output
-    )
-    assert (
-        "no source phrase 'x'"
-        in run("table", "favourites", "out", "--phrase", "x", exit_code=1).stderr
-    )
-    assert "is missing: is in an aug" in run("table", "favourites", "in", exit_code=1).stderr
+    start = frequent.splitlines().index("a b c d (5 times)")
+    heading, *rows = (re.split("   +", line.strip()) for line in frequent.splitlines()[start + 1 :])
+    assert heading == ["by the table", "by the network", "drawn"]
+    assert [row[0] for row in rows[:2]] == ["0.5 B", "0.3 C"]
+    network = [float(row[1].split()[0]) for row in rows[:2]]
+    assert network == sorted(network, reverse=True)
+    refused = run("table", "report", "in", model_directory, exit_code=1)
+    assert "is missing: is in an aug" in refused.stderr
     (tmp_path / "out.features.json").write_text(json.dumps({"columns": []}))
-    assert "expected a description" in run("table", "favourites", "out", exit_code=1).stderr
+    refused = run("table", "report", "out", model_directory, exit_code=1)
+    assert "expected a description" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("table", "check", "t"), "table check is gone: use moses-feature doctor TABLE"),
+        (("system", "pack"), "system pack is gone: use tar"),
+        (("model", "train", "t", "m", "--hidden=9"), "--hidden. It is gone: use --sizes hidden=N"),
+        (("model", "train", "t", "m", "--longest", "9"), "--longest. It is gone: use --max-length"),
+    ],
+)
+def test_what_is_gone_names_its_replacement(run, tmp_path, words, said):
+    (tmp_path / "l").touch()
+    (tmp_path / "t").touch()
+    assert said in run(*words, exit_code=2).stderr
 
 
 def test_debug_shows_the_traceback(tmp_path):
     program = "from moses_feature.cli.main import moses_feature; moses_feature()"
     for variables, expected in (({}, False), ({"MOSES_FEATURE_DEBUG": "1"}, True)):
         done = subprocess.run(
-            [sys.executable, "-c", program, "table", "check", "none"],
+            [sys.executable, "-c", program, "doctor", "none"],
             cwd=tmp_path,
             capture_output=True,
             text=True,

@@ -28,7 +28,7 @@ PROGRAMS = sorted([*ROOT.glob("examples/**/*.sh"), *ROOT.glob("docker/*.sh")])
 OF_OTHERS = {
     *("--n-best", "--output-type"),  # marian-decoder, Sockeye
     *("--build-arg", "--rm", "--nv", "--isolation", "--format"),  # docker, Singularity, buildah
-    *("--address", "--head", "--array", "--nproc-per-node"),  # Ray, SLURM, torchrun
+    *("--address", "--head", "--wrap", "--nproc-per-node"),  # Ray, SLURM, torchrun
     *("--num-scores", "--num-lex-scores", "--log-prob", "--with-cmph", "--with-nplm"),  # Moses
     *("--max-kenlm-order", "--no-binary", "--force-reinstall", "--input-pt"),  # KenLM, pip, Moses
     *("--text", "--arpa", "--discount", "--skip", "--limit"),  # lmplz

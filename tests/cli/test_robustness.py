@@ -193,10 +193,6 @@ def test_what_an_ini_names_is_not_overwritten(run, tmp_path, model_directory):
             ("list", "rescore", "in.gz", "lm", "--weights", "moses.ini"),
             "lm would be overwritten",
         ),
-        (
-            ("table", "report", "in.gz", "x", "--exports", "networks"),
-            "networks is a model directory",
-        ),
     ):
         assert message in run(*arguments, exit_code=2).stderr
     arguments = "in.gz", "out", "--model", model_directory, "--ini", "moses.ini", "--ini-out", "lm"
@@ -240,7 +236,7 @@ def test_what_must_be_given(run, words, missing):
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        (("system", "doctor", "x", "--dev", "y"), "--source"),
+        (("doctor", "x", "--dev", "y"), "--source"),
         (("list", "tune", "x", "y", "--target", "z"), "--reference"),
     ],
 )
@@ -291,7 +287,7 @@ def test_nothing_of_the_user_is_overwritten(run, tmp_path, model_directory):
     "words",
     [
         ("table", "filter", "in", "-", "--source", "in", "--target", "in"),
-        ("model", "export-nplm", "in", "-"),
+        ("model", "export", "in", "-", "--format", "nplm"),
         ("list", "rescore", "in", "-", "--model", "in", "--source", "in"),
     ],
 )
@@ -406,7 +402,7 @@ def test_closed_streams(tmp_path, model_directory):
         f"{sys.executable} -c '{augment}' - out --model {model_directory} <&-",
         f"{sys.executable} -c '{augment}' in - --model {model_directory} >&-",
         f"echo a | {program} model sample {model_directory} >&-",
-        f"{program} model describe {model_directory} >&-",
+        f"{program} describe {model_directory} >&-",
     ):
         done = subprocess.run(
             command,
@@ -471,7 +467,7 @@ def test_sizes_of_the_wrong_type(tmp_path, run, sizes):
     config = json.loads(path.read_text())
     config["sizes"] |= sizes
     path.write_text(json.dumps(config))
-    assert "expected sizes and words" in run("model", "describe", "m", exit_code=1).stderr
+    assert "expected sizes and words" in run("describe", "m", exit_code=1).stderr
 
 
 def test_reader_of_a_stream_read_twice(monkeypatch):

@@ -161,7 +161,7 @@ def test_commands(tmp_path, run):
         "--self-normalisation",
         "0.1",
     )
-    shown = run("model", "describe", "lm").stdout
+    shown = run("describe", "lm").stdout
     assert "self-normalised        yes" in shown
     assert "trained on             text (text, 120 lines)" in shown
     scored = run("model", "score", "lm", "--per-word", stdin=b"w1 w2 other\n\n")
@@ -172,7 +172,7 @@ def test_commands(tmp_path, run):
         assert float(total) == pytest.approx(log_probs.sum(), abs=1e-5)
         assert [float(word) for word in words.split()] == pytest.approx(log_probs, abs=1e-5)
     assert "2 sentences, 3 words, 1 unknown; perplexity" in scored.stderr
-    ini = run("model", "export-nplm", "lm", "nplm").stdout
+    ini = run("model", "export", "lm", "nplm", "--format", "nplm").stdout
     assert ini == f"NeuralLM name=CSLM0 factor=0 order=3 path={tmp_path / 'nplm'}\n"
     (tmp_path / "moses.ini").write_text("[feature]\nWordPenalty\n\n[weight]\nWordPenalty0= -1\n")
     run("system", "add", "moses.ini", "two.ini", "--model", "lm", "--weight", "0.2")

@@ -32,12 +32,11 @@ from safetensors.torch import save_file
 from xopen import xopen
 
 from mert.comparison.candidate import IDENTITY
-from mert.comparison.phrases import joint_counts, used_phrases
 from mert.optimisers.moses_files import read_candidates, read_init
 from mert.tuning.state import STATE, Iteration, TuningState, read_state
-from moses_feature.build.held_out import AlignedText, Part, hold_out
-from moses_feature.build.settings import BuildSettings
-from moses_feature.build.system import BuildData, build
+from moses_feature.building.held_out import AlignedText, Part, hold_out
+from moses_feature.building.settings import BuildSettings
+from moses_feature.building.system import BuildData, build
 from moses_feature.cslm.nplm import load_neural_lm, read_nplm
 from moses_feature.decoder.reordering import ReorderingType
 from moses_feature.decoder.reordering_constraints import constraints_of
@@ -45,7 +44,7 @@ from moses_feature.decoder.source_phrases import SourcePhrases
 from moses_feature.decoder.system import PhraseTable, ReorderingTable, System
 from moses_feature.decoder.table_index import TableIndex
 from moses_feature.decoder.tables import TargetPhrases, read_reordering, read_table
-from moses_feature.doctor.examine import examine
+from moses_feature.doctor.examine import examine, examine_table
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader, read_text
@@ -60,14 +59,13 @@ from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.model import load_model
 from moses_feature.phrases.packing import Packer
 from moses_feature.phrases.pairs import PairCollection, read_pairs
+from moses_feature.report.facts import summarise
 from moses_feature.rescoring.nbest import read_weights, rescore
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.json_files import read_json
 from moses_feature.sentences.scorer import SentenceModel
 from moses_feature.tables.add_to_ini import first_line_scores
-from moses_feature.tables.check import check_table
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns
-from moses_feature.tables.favourites import favourites
 from moses_feature.tables.features_json import read_columns
 from moses_feature.tables.parts import PartReader
 from moses_feature.tables.settings import (
@@ -120,10 +118,7 @@ NPLM = (
 )
 OTHER_LISTS = {
     "marian": b"0 ||| a b ||| 0-0 ||| WordScores= -1 ||| F0=-1.5 ||| -1\n1 ||| c ||| F0= 2 ||| 1\n",
-    "fairseq": b"x\nS-0\tq\nH-0\t-0.5\ta b\nP-0\t-1 -2\nH-1\t-1\tc\nD-1\t-1\tc\nP-1\t-1\n",
-    "sockeye": b'{"translations": ["a b", "c"], "scores": [[1.5], 2]}\n{"translation": "a", '
-    b'"score": 1}\n',
-    "opennmt": b'[[{"src": "q", "tgt": "a b", "pred_score": -1.5}]]\n',
+    "json": b'{"translations": ["a b", "c"], "scores": [-1.5, 2]}\n',
 }
 SYSTEM = FeatureSet(
     (
@@ -262,9 +257,9 @@ class Readers:
                 columns.append([np.zeros(len(packed.target_lengths))])
 
     def read_check(self, folder: Path, random_: random.Random) -> None:
-        """`check`."""
+        """`doctor TABLE`."""
         (folder / "table").write_bytes(mutated(TABLE, random_))
-        check_table(folder / "table")
+        list(examine_table(str(folder / "table")))
 
     def read_pairs(self, folder: Path, random_: random.Random) -> None:
         """Phrase pairs to train on."""
@@ -275,11 +270,11 @@ class Readers:
             vocabulary = Vocabulary.most_frequent(collection.source_counts(), 2)
             collection.pairs(vocabulary, vocabulary, 0.1, 10, 1)
 
-    def read_favourites(self, folder: Path, random_: random.Random) -> None:
-        """The targets that table and network prefer."""
+    def read_summary(self, folder: Path, random_: random.Random) -> None:
+        """What a report says of an augmented table."""
         table = TABLE.replace(b"0.5", b"0.5 0.1 0.2 0.3")
         (folder / "t").write_bytes(mutated(table, random_))
-        favourites(folder / "t", 3, [b"a"])
+        summarise(folder / "t", 3)
         first_line_scores(folder / "t")
 
     def read_ini(self, folder: Path, random_: random.Random) -> None:
@@ -489,19 +484,6 @@ class Readers:
             (folder / name).write_bytes(mutated(content, random_) if name == damaged else content)
         of = (str(folder / name) for name in files)
         filter_table(*of, random_.choice(("a+e", "a-e", "2")), folder / "out")
-
-    def read_compared_phrases(self, folder: Path, random_: random.Random) -> None:
-        """The phrases of lists, and their counts in a table."""
-        lists = b"0 ||| A B ||| T= 1 ||| 1 ||| 0-1=0-1\n1 ||| C ||| T= 1 ||| 1 ||| 0=0\n"
-        (folder / "lists").write_bytes(mutated(lists, random_))
-        sentences = [(b"a", b"b"), (b"c",)]
-        references = [[(b"A", b"B")], [(b"C",)]]
-        pairs = {((b"a", b"b"), (b"A", b"B"))}
-        with suppress(MosesFeatureError):
-            used = used_phrases(folder / "lists", sentences, references)
-            pairs = {of.pair for phrases in used for of in phrases}
-        (folder / "table").write_bytes(mutated(TABLE, random_))
-        joint_counts([str(folder / "table")], pairs)
 
     def read_marked_input(self, _: Path, random_: random.Random) -> None:
         """A line with tags."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from moses_feature.build.bitext import Bitext, Text
+from moses_feature.building.bitext import Bitext, Text
 
 
 def bitext_of(pairs) -> Bitext:

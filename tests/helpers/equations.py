@@ -9,7 +9,7 @@ import torch
 
 from moses_feature.networks.datastores import LEAST
 from moses_feature.networks.pair_network import PairNetwork
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import PhraseModel
 from moses_feature.sentences.scorer import SentenceModel
@@ -117,7 +117,7 @@ def random_pairs(model: PhraseModel, count: int, longest: int, seed: int = 3):
 
 
 def network_log_probs(network: PairNetwork, pairs) -> list[np.ndarray]:
-    source, target = (Phrases.pack(side) for side in zip(*pairs, strict=True))
+    source, target = (PackedSequences.pack(side) for side in zip(*pairs, strict=True))
     rows = np.arange(len(pairs))
     tensors = [torch.from_numpy(a) for side in (source, target) for a in side.padded(rows, END)]
     with torch.no_grad():

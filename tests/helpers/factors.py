@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from moses_feature.build.language_model import estimate
+from moses_feature.building.language_model import estimate
 from moses_feature.decoder.system import System
 from moses_feature.moses.ini import MosesIni
 

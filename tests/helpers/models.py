@@ -15,7 +15,7 @@ from moses_feature.networks.pieces import learn_pieces
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.model import PhraseModel
 from moses_feature.phrases.settings import Sizes
-from moses_feature.rnnsearch.settings import SearchSizes
+from moses_feature.rnnsearch.settings import RnnSearchSizes
 from moses_feature.transformer.settings import TransformerSizes
 
 # Unequal primes, so that a swapped axis cannot pass.
@@ -27,7 +27,7 @@ TARGET_WORDS = b"A B C D le chien un &apos; \xc3\xa9t\xc3\xa9 [1] noir".split(b"
 TRANSFORMER_SIZES = TransformerSizes(
     units=12, heads=3, inner=17, encoder_layers=2, decoder_layers=3
 )
-SEARCH_SIZES = SearchSizes(hidden=13, embedding=5, alignment=11, maxout=7)
+SEARCH_SIZES = RnnSearchSizes(hidden=13, embedding=5, alignment=11, maxout=7)
 
 
 def with_pieces(model: PhraseModel, seed: int = 1, scale: float = 0.5) -> PhraseModel:

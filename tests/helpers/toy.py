@@ -13,7 +13,7 @@ import kenlm
 import numpy as np
 
 from helpers.plain_operations import Phrase, plain_values
-from moses_feature.build.language_model import estimate
+from moses_feature.building.language_model import estimate
 from moses_feature.cslm.scorer import VOCABULARY
 from moses_feature.cslm.settings import LM_ARCHITECTURE as ARCHITECTURE
 from moses_feature.cslm.settings import LmSizes

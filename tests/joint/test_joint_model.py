@@ -386,11 +386,11 @@ def test_commands(tmp_path, run):
     write_pairs(tmp_path)
     train = ("model", "train-joint", "source", "target", "m", "--alignment", "links.gz")
     run(*train, "--updates", 5, "--threads", 1, "--sizes", "projection=4 first=8 second=4")
-    shown = run("model", "describe", "m").stdout
+    shown = run("describe", "m").stdout
     assert "source window          5" in shown
     assert "source words           8" in shown
     assert "trained on             links.gz (alignment, 200 lines)" in shown
-    exported = run("model", "export-nplm", "m", "nplm")
+    exported = run("model", "export", "m", "nplm", "--format", "nplm")
     assert "Moses will not normalise" in exported.stderr
     assert exported.stdout == (
         f"BilingualNPLM name=NNJM0 order=4 source_window=5 path={tmp_path}/nplm "
@@ -430,7 +430,10 @@ def test_commands(tmp_path, run):
     run("list", "rescore", "list", "out", "--model", "m", "--source", "text")
     assert (tmp_path / "out").read_text() == "0 |||  ||| LM0= 0 NNJM0= 0 ||| 0 |||  \n"
     (tmp_path / "train.source").write_text("precious\n")
-    assert "no list of words" in run("model", "export-nplm", "m", "train", exit_code=2).stderr
-    run("model", "export-nplm", "m", "a name", exit_code=1)
+    assert (
+        "no list of words"
+        in run("model", "export", "m", "train", "--format", "nplm", exit_code=2).stderr
+    )
+    run("model", "export", "m", "a name", "--format", "nplm", exit_code=1)
     assert not (tmp_path / "a name").exists()
-    run("model", "export-nplm", "m", "nplm")  # again
+    run("model", "export", "m", "nplm", "--format", "nplm")  # again

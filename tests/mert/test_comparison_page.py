@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +12,11 @@ import pytest
 from helpers.browser import BROWSER, driven
 from sacrebleu.metrics.bleu import BLEU
 
-from mert.comparison.groups import by_value, labels_of, words_found
-from mert.comparison.page import ComparedTexts, write_page
-from mert.comparison.phrases import UsedPhrase, joint_counts, used_phrases
+from mert.comparison.page import write_page
 from mert.comparison.results import Comparison, Run, Seconds, SystemResult
 from mert.comparison.translations import changes
 from mert.tuning.corpus import Corpus
-from moses_feature.metrics.bleu import References, corpus_bleu, sentence_bleu
+from moses_feature.metrics.bleu import References, sentence_bleu
 from moses_feature.moses.segmentation import read_segmentation
 from moses_feature.runtime.errors import FormatError
 
@@ -82,54 +81,6 @@ def test_what_changed(tmp_path):
         list(changes(of_before, (damaged, *of_after[1:]), split(SOURCES)))
 
 
-def test_groups():
-    lengths = by_value([3, 2, 6], [statistics_of(BEFORE), statistics_of(AFTER)], (0, 3, 5))
-    assert [size for size, _ in lengths] == [1, 1, 1]
-    assert corpus_bleu(lengths[2][1][0]) == 1
-    assert corpus_bleu(sum(sums for _, sums in lengths)[0]) == pytest.approx(
-        corpus_bleu(statistics_of(BEFORE).sum(axis=0))
-    )
-    references = [[(b"A", b"A", b"B"), (b"A", b"C")], [(b"D",)]]
-    translations = [(b"A", b"A", b"A", b"C"), (b"E",)]
-    words, f1 = words_found(translations, references, {b"A": 4, b"C": 1, b"D": 1}, (0, 1, 3, 9))
-    assert words.tolist() == [1, 2, 2, 0]  # B; C and D; A twice
-    assert f1[:3].tolist() == [0, pytest.approx(200 / 3), 80]  # of E, C, and three times A
-    assert np.isnan(f1[3])
-    assert labels_of((0, 1, 2, 5)) == ["0", "1", "2–4", "5+"]
-    assert labels_of((0.0, 1.5, 4.0)) == ["0–1.5", "1.5–4", "4+"]
-
-
-def test_phrases_and_their_right_words(tmp_path):
-    lists = tmp_path / "lists"
-    lists.write_bytes(
-        b"0 ||| A A B  ||| LM0= 1 ||| 1 ||| 1=0 0=1-2\n"
-        b"0 ||| A  ||| LM0= 1 ||| 1 ||| 0-1=0\n"
-        b"2 ||| X  ||| LM0= 1 ||| 1\n"
-    )
-    sentences = split([b"a b", b"c", b"d"])
-    references = [split([b"B A", b"A A C"]), split([b"C"]), split([b"X"])]
-    assert used_phrases(lists, sentences, references) == [
-        [UsedPhrase(((b"b",), (b"A",)), 1), UsedPhrase(((b"a",), (b"A", b"B")), 2)],
-        [],
-        [],
-    ]
-
-
-def test_counts_of_phrase_pairs(tmp_path):
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.write_bytes(
-        b"a ||| A ||| 1 ||| 0-0 ||| 9 8 7 ||| |||\n"
-        b"a  b ||| A\tB ||| 1 ||| 0-0 ||| 9 8 0.5\n"
-        b"c ||| C ||| 1 ||| 0-0 ||| 9 8 3\n"
-        b"d ||| D ||| 1 ||| ||| 1 1 x\n"
-    )
-    second.write_bytes(b"a ||| A ||| 1 ||| 0-0 ||| 9 8 5\nc ||| C ||| 1 ||| ||| 9 9 9\n")
-    pairs = [((b"a",), (b"A",)), ((b"a", b"b"), (b"A", b"B")), ((b"c",), (b"C",))]
-    wanted = {*pairs, ((b"d",), (b"D",)), ((b"e",), (b"E",))}
-    found = joint_counts([str(first), str(second)], wanted)
-    assert found == dict(zip(pairs, (7, 1, 9), strict=True))
-
-
 @pytest.mark.parametrize(
     ("text", "source", "target"),
     [
@@ -163,30 +114,27 @@ def page(tmp_path) -> Path:
         1, 50.0, 50.0, 1, "done", True, False, WEIGHTS, (), statistics_of(BEFORE), before, (50.0,)
     )
     systems = (
-        SystemResult("base", (run,), seconds, None, None, None, ()),
+        SystemResult("base", (run,), seconds, None, None, False, ()),
         SystemResult(
             "<new>",
             (replace(run, test_statistics=statistics_of(AFTER), test_lists=after),),
             seconds,
             0.0,
             1.0,
-            1.0,
+            False,
             (),
         ),
     )
     path = tmp_path / "page.html"
-    table = tmp_path / "table"
-    table.write_bytes(b"a b c ||| A B C ||| 1 ||| ||| 9 9 30\n")
-    texts = ComparedTexts(corpus, corpus, {"base": [str(table)], "<new>": [str(table)]})
-    write_page(Comparison(systems, "s"), texts, path, {})
+    write_page(Comparison(systems, "s"), corpus, path, {})
     return path
 
 
 def test_the_page(page):
     text = page.read_text()
     assert "What &lt;new&gt; changes" in text
-    row = "<td>20–99</td><td>0</td><td></td><td>1</td><td>100.0</td>"
-    assert row in text[text.index("Rare and frequent phrases") :]
+    titles = re.findall("<h2>(.*?)</h2>", text)
+    assert re.findall('<li><a href="#section-[0-9]+">(.*?)</a>', text) == titles
     assert "F G <mark>&lt;i&gt;</mark>" in text
     assert "A B <mark>X</mark>" in text
     assert "2 of 3 sentences are translated otherwise" in text

@@ -161,7 +161,7 @@ def test_what_moses_is_told(toy, stand_in, tmp_path):
     assert not scratch.exists()
     assert "Defined parameters" in (tmp_path / "n.moses.log").read_text()
     call = json.loads((stand_in.parent / "calls.log").read_text().splitlines()[-1])
-    assert call[:4] == ["-config", str(toy.folder / "moses.ini"), "-s", "7"]
+    assert call[:4] == ["-config", str(scratch / "moses.ini"), "-s", "7"]
     weights = call[call.index("-weight-overwrite") + 1]
     assert "LM0= 1 " in weights
     assert "UnknownWordPenalty0= 1 " in weights

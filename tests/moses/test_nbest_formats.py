@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import NbestLine, labelled_values
 from moses_feature.runtime.errors import FormatError, UsageError
@@ -16,26 +17,9 @@ MARIAN = b"""0 ||| das ist gut ||| F0=-1.5 ||| -0.5
 2 |||  ||| F0=-9.25e-1 ||| -1
 3 ||| a ||| 0.75,0.25,1e-05 0.5,0.5,0 ||| F0= -1 Score= -2 ||| -1
 """
-FAIRSEQ = b"""2020-12-08 | INFO | fairseq_cli.generate | loading model
-S-7\tthe dog
-T-7\tle chien
-H-7\t-0.25\tle chien
-D-7\t-0.25\tLe chien
-P-7\t-0.25 -0.125 -0.375
-H-7\t-1.5e-1\tun chien
-P-7\t-0.5 -0.5 -0.5
-S-2\t.
-H-2\t-1\t
-P-2\t-1.0
-Generate test with beam=5: BLEU4 = 35.15, 66.1/41.6/29.1/20.8
-"""
-SOCKEYE = [
-    {"sentence_id": "1", "translation": "a b", "score": 0.5, "translations": ["a b", "a"]},
-    {"sentence_id": "2", "translation": "é", "score": 2},
-]
-SOCKEYE[0]["scores"] = [[0.5], [0.75]]
-OPENNMT = [
-    [[{"src": "x", "tgt": "a b", "pred_score": -0.5}], [{"src": "x", "tgt": "a", "pred_score": -1}]]
+JSON = [
+    {"id": "1", "translations": ["a b", "a"], "scores": [-0.5, -0.75]},
+    {"translations": ["é"], "scores": [-2]},
 ]
 
 
@@ -59,34 +43,17 @@ def test_marian(tmp_path):
     ]
 
 
-def test_fairseq_sums_log_probabilities_and_sorts_sentences(tmp_path):
-    assert read(tmp_path, FAIRSEQ, "fairseq") == [
-        b"2 |||  ||| LogProb0= -1 Total0= -1 WordPenalty0= 0 ||| -1\n",
-        b"7 ||| le chien  ||| LogProb0= -0.75 Total0= -0.25 WordPenalty0= -2 ||| -0.25\n",
-        b"7 ||| un chien  ||| LogProb0= -1.5 Total0= -0.15 WordPenalty0= -2 ||| -0.15\n",
-    ]
-
-
-def test_sockeye_has_costs_and_opennmt_log_probabilities(tmp_path):
-    assert read(tmp_path, as_lines(SOCKEYE), "sockeye") == [
+def test_json(tmp_path):
+    assert read(tmp_path, as_lines(JSON), "json") == [
         b"0 ||| a b  ||| LogProb0= -0.5 WordPenalty0= -2 ||| -0.5\n",
         b"0 ||| a  ||| LogProb0= -0.75 WordPenalty0= -1 ||| -0.75\n",
         b"1 ||| \xc3\xa9  ||| LogProb0= -2 WordPenalty0= -1 ||| -2\n",
     ]
-    assert read(tmp_path, as_lines(OPENNMT), "opennmt") == [
-        b"0 ||| a b  ||| LogProb0= -0.5 WordPenalty0= -2 ||| -0.5\n",
-        b"0 ||| a  ||| LogProb0= -1 WordPenalty0= -1 ||| -1\n",
-    ]
 
 
-@pytest.mark.parametrize("form", ["marian", "fairseq", "sockeye", "opennmt"])
+@pytest.mark.parametrize("form", ["marian", "json"])
 def test_lines_are_those_of_moses(tmp_path, form):
-    contents = {
-        "marian": MARIAN,
-        "fairseq": FAIRSEQ,
-        "sockeye": as_lines(SOCKEYE),
-        "opennmt": as_lines(OPENNMT),
-    }
+    contents = {"marian": MARIAN, "json": as_lines(JSON)}
     for line in read(tmp_path, contents[form], form):
         parsed = NbestLine(line, "lists", 1)
         values = labelled_values(parsed.fields[2])
@@ -94,9 +61,9 @@ def test_lines_are_those_of_moses(tmp_path, form):
 
 
 def test_numbers_of_lines_are_those_of_the_file(tmp_path):
-    (tmp_path / "lists").write_bytes(FAIRSEQ)
-    with NbestReader(tmp_path / "lists", "fairseq") as reader:
-        assert [reader.line_number for _ in reader] == [10, 4, 7]
+    (tmp_path / "lists").write_bytes(as_lines(JSON))
+    with NbestReader(tmp_path / "lists", "json") as reader:
+        assert [reader.line_number for _ in reader] == [1, 1, 2]
         assert reader.fraction() == 1.0
 
 
@@ -116,35 +83,18 @@ def test_compressed(tmp_path):
         ("marian", b"1_0 ||| a ||| F0= -1 ||| -1\n", "line 1"),
         ("marian", b"0 ||| a ||| F0= -1 F0= -2 ||| -1\n", "line 1"),
         ("marian", b"0 ||| a ||| WordPenalty0= -1 ||| -1\n", "line 1"),
-        ("fairseq", b"H-0 -1 a\nP-0 -1\n", "line 1: expected H-sentence<TAB>score"),
-        ("fairseq", b"H--1\t-1\ta\nP--1\t-1\n", "line 1: expected H-sentence<TAB>score"),
-        ("sockeye", b'{"translation": "a", "score": 1' + b"1" * 400 + b"}\n", "of a usual size"),
-        ("sockeye", b'{"translation": "\\ud800", "score": 1}\n', "of a usual size"),
         (
-            "opennmt",
-            b'[[{"tgt": "a", "pred_score": -1}], [{"tgt": "b", "pred_score": -1}]]\n',
-            "translations of one sentence on a line",
+            "json",
+            b'{"translations": ["a"], "scores": [1' + b"1" * 400 + b"]}\n",
+            "of a usual size",
         ),
+        ("json", b'{"translations": ["\\ud800"], "scores": [1]}\n', "of a usual size"),
         ("marian", b"", "expected translations in the format of marian, found none"),
-        ("fairseq", b"H-0\t-1\ta\n", "line 1: expected a line P-0"),
-        ("fairseq", b"H-0\t-1\ta\nH-0\t-1\tb\nP-0\t-1\n", "line 1: expected a line P-0"),
-        ("fairseq", b"H-0\t-1\ta\nP-1\t-1\n", "line 2: expected a line H-1 before P-1"),
-        ("fairseq", b"H-0\tx\ta\n", "line 1: expected H-sentence"),
-        ("fairseq", b"H-0\t-1\ta\nP-0\t-1 nan\n", "line 2: expected P-sentence"),
-        ("fairseq", b"S-0\ta\n", "found none"),
-        ("fairseq", b"H-0\t-1\ta ||| b\nP-0\t-1\n", "without |||"),
-        ("sockeye", b"{\n", "line 1: expected JSON"),
-        ("sockeye", b"[]\n", "line 1: expected a JSON object"),
-        ("sockeye", b'{"translation": "a"}\n', "a translation (text) with its score"),
-        ("sockeye", b'{"translations": ["a"], "scores": []}\n', 'as many "scores"'),
-        ("sockeye", b'{"translation": "a", "score": NaN}\n', "finite scores"),
-        ("opennmt", b'[{"src": "a", "tgt": "b"}]\n', "its score (a number)"),
-        ("opennmt", b"[1]\n", 'objects with "tgt"'),
-        (
-            "opennmt",
-            b'[{"src": "a", "tgt": "b", "pred_score": 1}, {"src": "c", "tgt": "b"}]\n',
-            "line 1: expected translations of one sentence",
-        ),
+        ("json", b"{\n", "line 1: expected JSON"),
+        ("json", b"[]\n", "line 1: expected a JSON object"),
+        ("json", b'{"translations": ["a"], "scores": [null]}\n', "a translation (text) with its"),
+        ("json", b'{"translations": ["a"], "scores": []}\n', 'as many "scores"'),
+        ("json", b'{"translations": ["a"], "scores": [NaN]}\n', "finite scores"),
     ],
 )
 def test_bad_lists(tmp_path, form, content, said):
@@ -154,7 +104,7 @@ def test_bad_lists(tmp_path, form, content, said):
 
 
 def test_unknown_format(tmp_path):
-    with pytest.raises(UsageError, match="expected one of moses, marian"):
+    with pytest.raises(UsageError, match="expected one of moses, marian, json"):
         read(tmp_path, b"", "joshua")
 
 
@@ -187,16 +137,29 @@ def test_a_command_reads_them(tmp_path, run):
     assert not (tmp_path / "no").exists()
 
 
-@pytest.mark.parametrize("form", ["sockeye", "opennmt"])
-def test_lists_on_one_line_are_counted_as_they_stood(tmp_path, run, form):
+def test_lists_on_one_line_are_counted_as_they_stood(tmp_path, run):
     """The decoder's first translation is right, the weights want the other one."""
-    content = SOCKEYE[:1] if form == "sockeye" else OPENNMT
-    (tmp_path / "lists").write_bytes(as_lines(content))
+    (tmp_path / "lists").write_bytes(as_lines(JSON[:1]))
     (tmp_path / "weights").write_text("LogProb0= -1\nWordPenalty0= 0\n")
     (tmp_path / "reference").write_text("a b\n")
     done = run(
-        *("list", "rescore", "lists", "out", "--format", form, "--weights", "weights"),
+        *("list", "rescore", "lists", "out", "--format", "json", "--weights", "weights"),
         *("--one-best", "best", "--reference", "reference"),
     )
     assert (tmp_path / "best").read_text() == "a\n"
     assert "1 of 1 first translations have changed" in done.stdout
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e400", "1_0", "0x1"])
+def test_values_that_are_no_finite_numbers_are_refused(tmp_path, value):
+    """Among good ones, in the usual order of features or another one."""
+    features = FeatureSet(
+        (
+            FeatureFunction("T", (0.1, 0.2), (True, True)),
+            FeatureFunction("LM0", (0.5,), (True,)),
+        )
+    )
+    for text in (f"T= -1 {value} LM0= -2", f"LM0= {value} T= -1 -2"):
+        line = NbestLine(f"0 ||| a  ||| {text} ||| -1\n".encode(), tmp_path / "lists", 1)
+        with pytest.raises(FormatError, match="lists at line 1: expected sentence"):
+            line.values(features)

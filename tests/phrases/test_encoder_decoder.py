@@ -11,7 +11,7 @@ import torch
 from helpers.equations import network_log_probs, random_pairs, reference_log_probs
 from helpers.models import SIZES, random_model
 
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.encoder_decoder import EncoderDecoder
 from moses_feature.phrases.model import PhraseModel
@@ -28,7 +28,7 @@ def model(request):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_scores_in_both_types(model, dtype):
     pairs = random_pairs(model, 29, 6)
-    packed = pack_ids(*(Phrases.pack(side) for side in zip(*pairs, strict=True)))
+    packed = pack_ids(*(PackedSequences.pack(side) for side in zip(*pairs, strict=True)))
     scores = scorer_of(model, torch.device("cpu"), dtype).score_packed(packed)
     exact = [reference_log_probs(model, source, target).sum() for source, target in pairs]
     error = np.abs(scores.log_probs - exact)
@@ -43,7 +43,7 @@ def test_network_follows_the_equations(model):
 
 def test_scorer_follows_the_equations(model):
     pairs = random_pairs(model, 29, 6)
-    packed = pack_ids(*(Phrases.pack(side) for side in zip(*pairs, strict=True)))
+    packed = pack_ids(*(PackedSequences.pack(side) for side in zip(*pairs, strict=True)))
     scores = scorer_of(model, torch.device("cpu")).score_packed(packed)
     for row, (source, target) in enumerate(pairs):
         expected = reference_log_probs(model, source, target)
@@ -91,8 +91,8 @@ def test_probabilities_sum_to_one():
     scorer = scorer_of(small, torch.device("cpu"))
     longest = 3
     phrases = [list(p) for n in range(longest + 1) for p in itertools.product(words, repeat=n)]
-    source = Phrases.pack([[2, 3]] * len(phrases))
-    scores = scorer.score_packed(pack_ids(source, Phrases.pack(phrases)))
+    source = PackedSequences.pack([[2, 3]] * len(phrases))
+    scores = scorer.score_packed(pack_ids(source, PackedSequences.pack(phrases)))
     total = np.exp(scores.log_probs).sum()
     longer = 0.0  # probability of having written L words and not the end
     for row, phrase in enumerate(phrases):

@@ -11,7 +11,7 @@ from helpers.files import SHARED, needs_shared
 
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.phrases.objective import BatchSampler
 from moses_feature.phrases.pairs import (
@@ -116,7 +116,7 @@ def test_one_source_phrase_is_not_held_out():
 
 
 def test_padded():
-    phrases = Phrases.pack([[5], [], [6, 7, 8]])
+    phrases = PackedSequences.pack([[5], [], [6, 7, 8]])
     padded, lengths = phrases.padded(np.array([2, 0, 1]), 0)
     assert padded.tolist() == [[6, 7, 8, 0], [5, 0, 0, 0], [0, 0, 0, 0]]
     assert lengths.tolist() == [3, 1, 0]

@@ -13,7 +13,7 @@ from helpers.models import random_model
 
 from moses_feature.networks.architectures import Dtype
 from moses_feature.networks.computation import Computation
-from moses_feature.networks.phrases import Phrases, prefix_levels
+from moses_feature.networks.phrases import PackedSequences, prefix_levels
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases import scorer as scorer_module
 from moses_feature.phrases.model import load_model, save_model
@@ -24,7 +24,7 @@ CPU = torch.device("cpu")
 
 
 def score(scorer: Scorer, pairs) -> np.ndarray:
-    source, target = (Phrases.pack(side) for side in zip(*pairs, strict=True))
+    source, target = (PackedSequences.pack(side) for side in zip(*pairs, strict=True))
     return scorer.score_packed(pack_ids(source, target)).log_probs
 
 
@@ -66,7 +66,7 @@ def test_threads_are_the_scorers_own(model, pairs):
 def test_the_path_for_gpus_on_the_cpu(model, pairs, monkeypatch, dtype, normalised):
     """The network's own `forward` in small batches, words and pairs in the same order."""
     monkeypatch.setattr(scorer_module, "PAIRS_TOGETHER", 7)
-    packed = pack_ids(*(Phrases.pack(side) for side in zip(*pairs, strict=True)))
+    packed = pack_ids(*(PackedSequences.pack(side) for side in zip(*pairs, strict=True)))
     scorer = Scorer(model.network, packer_of(model), CPU, normalised=normalised)
     expected = scorer.score_packed(packed).word_log_probs
     forward = ForwardScorer(model.network, CPU, Computation.by(1, dtype, normalised))
@@ -110,7 +110,7 @@ def test_self_normalised_networks_need_no_softmax(model, pairs, tmp_path, dtype)
     loaded, plain = load_model(tmp_path / "m"), load_model(tmp_path / "plain")
     assert loaded.self_normalised
     assert loaded.digest != plain.digest
-    source, target = (Phrases.pack(side) for side in zip(*pairs, strict=True))
+    source, target = (PackedSequences.pack(side) for side in zip(*pairs, strict=True))
     rows = np.arange(len(pairs))
     tensors = [torch.from_numpy(a) for side in (source, target) for a in side.padded(rows, END)]
     with torch.no_grad():
@@ -127,7 +127,7 @@ def test_self_normalised_networks_need_no_softmax(model, pairs, tmp_path, dtype)
 
 
 def test_no_pairs(scorer):
-    empty = Phrases.pack([])
+    empty = PackedSequences.pack([])
     assert len(scorer.score_packed(pack_ids(empty, empty)).log_probs) == 0
 
 
@@ -148,7 +148,7 @@ def test_prefix_levels_hold_every_prefix_once(model):
         for position in range(len(ended)):
             expected.setdefault(position, set()).add((root, tuple(ended[: position + 1])))
     nodes: list = [(root, ()) for root in range(5)]
-    for position, level in enumerate(prefix_levels(Phrases.pack(phrases), roots)):
+    for position, level in enumerate(prefix_levels(PackedSequences.pack(phrases), roots)):
         edges = [
             (nodes[parent][0], (*nodes[parent][1], word))
             for parent, word in zip(level.parent.tolist(), level.word.tolist(), strict=True)

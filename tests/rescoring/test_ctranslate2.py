@@ -53,7 +53,7 @@ def model(tmp_path: Path) -> SentenceModel:
 @pytest.fixture
 def converted(model, run, tmp_path) -> Path:
     assert model
-    run("model", "export-ctranslate2", tmp_path / "m", tmp_path / "ct2")
+    run("model", "export", tmp_path / "m", tmp_path / "ct2", "--format", "ctranslate2")
     return tmp_path / "ct2"
 
 
@@ -127,7 +127,9 @@ def test_what_goes_wrong(model, converted, run, tmp_path, monkeypatch):
     assert model
     Path("full").mkdir()
     Path("full/x").touch()
-    refused = run("model", "export-ctranslate2", tmp_path / "m", "full", exit_code=1).stderr
+    refused = run(
+        "model", "export", tmp_path / "m", "full", "--format", "ctranslate2", exit_code=1
+    ).stderr
     assert "full: expected a new or an empty directory" in refused
     monkeypatch.setattr(module, "MOST_PIECES", 4)
     with pytest.raises(TooManyPiecesError, match="4 pieces at most"):
@@ -213,6 +215,8 @@ def test_a_full_disk_leaves_nothing(model, run, tmp_path, monkeypatch):
     assert model
     monkeypatch.setattr("moses_feature.rescoring.ctranslate2_export.write_whole", full)
     to = tmp_path / "ct2"
-    refused = run("model", "export-ctranslate2", tmp_path / "m", to, exit_code=1).stderr
+    refused = run(
+        "model", "export", tmp_path / "m", to, "--format", "ctranslate2", exit_code=1
+    ).stderr
     assert f"{to}: cannot be written: No space left on device" in refused
     assert not list(tmp_path.glob("*ct2*"))

@@ -88,7 +88,7 @@ def test_a_sentence_that_ends_like_a_rule(tmp_path, run, models):
     assert found["RNNsearch0"] == pytest.approx(expected, abs=1e-3)
 
 
-@pytest.mark.parametrize("mark", ["", "own:"])
+@pytest.mark.parametrize("mark", ["", "mbr:"])
 def test_a_sentence_that_is_too_long(tmp_path, run, models, mark):
     """Attention would take the square of its words in memory."""
     assert models

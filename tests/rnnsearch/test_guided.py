@@ -15,7 +15,7 @@ from moses_feature.moses.alignments import PLACES, links_of
 from moses_feature.networks.direction import Direction
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import load_model
-from moses_feature.rnnsearch.settings import SearchSizes
+from moses_feature.rnnsearch.settings import RnnSearchSizes
 from moses_feature.sentences.settings import SentenceData, SentenceSettings
 from moses_feature.sentences.texts import spread
 from moses_feature.sentences.training import GUIDANCE, SentenceObjective, _read
@@ -74,7 +74,7 @@ def test_the_loss_of_alignments(texts, reverse, right_to_left):
     (texts / "target").write_text("A B\nA B\nD D\nA B B\n")
     (texts / "links").write_text("0-0 2-1 1-0\n0-1\n\n0-2 0-0 0-2\n")
     kept = [((0, 0), (2, 1), (1, 0)), (), ((0, 2), (0, 0))]  # a pair comes once
-    settings = SentenceSettings(sizes=SearchSizes(6, 5, 4, 3), held_out=0.1)
+    settings = SentenceSettings(sizes=RnnSearchSizes(6, 5, 4, 3), held_out=0.1)
     source, target, links = (str(texts / name) for name in ("source", "target", "links"))
     data = SentenceData(source, target, min_count=1, direction=direction, word_alignment=links)
     material = linked = _read(data, settings)[0]

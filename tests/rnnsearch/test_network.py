@@ -8,13 +8,13 @@ import torch
 from helpers.equations import network_log_probs, random_pairs, search_log_probs
 from helpers.models import SEARCH_SIZES, random_model
 
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import PhraseModel
 from moses_feature.rnnsearch.network import RnnSearch
-from moses_feature.rnnsearch.settings import SEARCH_PRESETS, SearchSizes
+from moses_feature.rnnsearch.settings import RNNSEARCH_PRESETS, RnnSearchSizes
 
-SMALL = SearchSizes(hidden=5, embedding=3, alignment=7, maxout=2)
+SMALL = RnnSearchSizes(hidden=5, embedding=3, alignment=7, maxout=2)
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def search_model() -> PhraseModel:
 
 def padded(pairs) -> list[torch.Tensor]:
     rows = np.arange(len(pairs))
-    sides = (Phrases.pack(side) for side in zip(*pairs, strict=True))
+    sides = (PackedSequences.pack(side) for side in zip(*pairs, strict=True))
     return [torch.from_numpy(array) for side in sides for array in side.padded(rows, END)]
 
 
@@ -115,9 +115,9 @@ def test_every_parameter_matters():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("preset", SEARCH_PRESETS)
+@pytest.mark.parametrize("preset", RNNSEARCH_PRESETS)
 def test_presets_initialise_as_in_the_paper(preset):
-    sizes = SEARCH_PRESETS[preset]
+    sizes = RNNSEARCH_PRESETS[preset]
     network = RnnSearch(sizes, 11, 13)
     network.initialise(torch.Generator().manual_seed(2))
     for part in ("forward", "backward", "decoder"):

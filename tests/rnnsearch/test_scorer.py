@@ -11,7 +11,7 @@ import torch
 from helpers.equations import assert_scored_alone, random_pairs, search_log_probs
 from helpers.models import SEARCH_SIZES, random_model
 
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import PhraseModel, save_model
 from moses_feature.runtime.errors import FormatError
@@ -53,7 +53,7 @@ def test_self_normalised_networks_need_no_softmax(search_model, tmp_path):
     assert not scorer.normalised
     pairs = random_pairs(search_model, 23, 7)
     rows = np.arange(len(pairs))
-    sides = (Phrases.pack(side) for side in zip(*pairs, strict=True))
+    sides = (PackedSequences.pack(side) for side in zip(*pairs, strict=True))
     tensors = [torch.from_numpy(array) for side in sides for array in side.padded(rows, END)]
     with torch.no_grad():
         log_probs, log_norms = search_model.network(*tensors)

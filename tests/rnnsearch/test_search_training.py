@@ -54,7 +54,7 @@ def test_it_learns_to_translate(run):
     found = [json.loads(line) for line in Path("a").read_text().splitlines()]
     right = [x["target"] == [w.upper() for w in reversed(x["source"])] for x in found]
     assert np.mean(right) > 0.9
-    described = run("model", "describe", "m").stdout
+    described = run("describe", "m").stdout
     assert "alignment units        16" in described
 
 
@@ -88,7 +88,7 @@ def test_directions(run, tmp_path):
     assert sorted(model.source.shortlist) == sorted(word.upper() for word in WORDS)
     assert sorted(model.target.shortlist) == sorted(WORDS)
     assert SentenceModel(tmp_path / "m").direction == model.direction
-    assert "p(source | target), right to left" in run("model", "describe", "m").stdout
+    assert "p(source | target), right to left" in run("describe", "m").stdout
 
 
 def test_bad_texts(run, tmp_path):

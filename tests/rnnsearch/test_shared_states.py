@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.vocabulary import END
 from moses_feature.rnnsearch.inference import states_along
 
@@ -22,7 +22,7 @@ def test_states_are_those_of_a_plain_loop(end):
         state[:] = state * [[0.5, -0.25]] + word[:, None] + 1
 
     start = np.array([[1, 2]], dtype=np.float32)
-    states, row_of = states_along(Phrases.pack(phrases), start, step, end)
+    states, row_of = states_along(PackedSequences.pack(phrases), start, step, end)
     expected, prefixes = [], set()
     for phrase in phrases:
         state = start.copy()

@@ -20,12 +20,12 @@ from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.phrases.generation import prefixes as prefixes_module
 from moses_feature.phrases.generation.prefixes import EmptyPrefixes
 from moses_feature.phrases.model import PhraseModel, save_model
-from moses_feature.rnnsearch.prefixes import SearchPrefixes
-from moses_feature.rnnsearch.settings import SearchSizes
+from moses_feature.rnnsearch.prefixes import RnnSearchPrefixes
+from moses_feature.rnnsearch.settings import RnnSearchSizes
 from moses_feature.sentences.scorer import SentenceModel
 from moses_feature.sentences.translate import LENGTH_POWER, translate, words_of
 
-SIZES = SearchSizes(hidden=7, embedding=3, alignment=5, maxout=4)
+SIZES = RnnSearchSizes(hidden=7, embedding=3, alignment=5, maxout=4)
 
 
 def small_model(direction: Direction | None = None, seed: int = 2) -> PhraseModel:
@@ -44,7 +44,7 @@ def small_model(direction: Direction | None = None, seed: int = 2) -> PhraseMode
 
 
 def empty_of(scorer: SentenceModel) -> EmptyPrefixes:
-    return partial(SearchPrefixes.empty, scorer.network)
+    return partial(RnnSearchPrefixes.empty, scorer.network)
 
 
 @pytest.fixture

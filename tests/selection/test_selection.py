@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_feature.build.language_model import estimate
+from moses_feature.building.language_model import estimate
 from moses_feature.selection.domain_models import DomainModel
 from moses_feature.selection.selector import SelectionSettings, Selector, Side
 

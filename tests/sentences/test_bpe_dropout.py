@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.pieces import learn_pieces
 from moses_feature.sentences.bpe_dropout import BpeDropout
 
@@ -24,7 +24,7 @@ def pieces():
 
 def split(pieces, rate, sentences, seed=1, epoch=0, first=0):
     """Return the words, and the numbers of pieces, of sentences that are split anew."""
-    phrases = Phrases.pack([pieces.ids(words) for words in sentences])
+    phrases = PackedSequences.pack([pieces.ids(words) for words in sentences])
     rows = first + np.arange(len(sentences))
     found = BpeDropout(pieces, rate, seed).split(phrases, rows, epoch)
     ids = np.split(found.ids, found.offsets[1:-1])
@@ -59,7 +59,7 @@ def test_a_merge_is_left_out_with_the_probability_that_is_asked_for():
     pieces = learn_pieces([b"zy " * 50, others], 310, "text")
     assert len(pieces.ids([b"zy"])) == 1
     assert len({"▁z".encode(), b"zy"} & pieces.index.keys()) == 1  # on the way to the whole
-    phrases, whole = Phrases.pack([pieces.ids([b"zy"])] * 100), 0
+    phrases, whole = PackedSequences.pack([pieces.ids([b"zy"])] * 100), 0
     for seed in range(40):
         drawn = BpeDropout(pieces, 0.25, seed).split(phrases, np.arange(100), 0)
         whole += int((np.diff(drawn.offsets) == 1).sum())

@@ -21,7 +21,7 @@ from helpers.models import SEARCH_SIZES, TRANSFORMER_SIZES, random_model, with_p
 
 from moses_feature.networks.direction import Direction
 from moses_feature.networks.files import MEMORY, has_memory
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.vocabulary import END, UNKNOWN
 from moses_feature.phrases.model import PhraseModel, save_model
 from moses_feature.runtime.errors import FormatError, OutputError
@@ -71,15 +71,17 @@ def test_similar_sentences():
     def unit(text: list[int]) -> np.ndarray:
         return vector(text) / np.linalg.norm(vector(text))
 
-    index = SimilarSentences(Phrases.pack(texts))
+    index = SimilarSentences(PackedSequences.pack(texts))
     for text in asked:
         cosines = np.array([vector(text) @ unit(other) for other in texts])
         found = index.find(text, 5).tolist()
         best = np.sort(cosines)[::-1][:5]
         np.testing.assert_allclose(cosines[found], best[best > 0], atol=1e-5)
     assert index.find([99], 5).tolist() == []
-    assert SimilarSentences(Phrases.pack([[2]] * 99)).find([2], 40).tolist() == list(range(40))
-    assert SimilarSentences(Phrases.pack([[UNKNOWN, 2]])).find([UNKNOWN], 1).tolist() == []
+    assert SimilarSentences(PackedSequences.pack([[2]] * 99)).find([2], 40).tolist() == list(
+        range(40)
+    )
+    assert SimilarSentences(PackedSequences.pack([[UNKNOWN, 2]])).find([UNKNOWN], 1).tolist() == []
 
 
 def plain_log_probs(
@@ -150,14 +152,16 @@ def test_states_are_the_inputs_of_the_softmax(tmp_path, sizes):
         model.ids(source.encode().split(), target.encode().split())
         for source, target in zip([*SOURCE, "c"], [*TARGET, ""], strict=True)
     ]
-    sides = (Phrases.pack(side) for side in zip(*pairs, strict=True))
+    sides = (PackedSequences.pack(side) for side in zip(*pairs, strict=True))
     states = states_of(model.network, *sides, np.arange(len(pairs)))
     for of, (source, target), expected in zip(
         states, pairs, model.word_log_probs(pairs), strict=True
     ):
         found = model.network.softmax.at(of, np.arange(len(of)), np.array([*target, END]))
         np.testing.assert_allclose(found, expected, atol=1e-5)
-        alone = model.network.features(Phrases.pack([source]), Phrases.pack([target]))
+        alone = model.network.features(
+            PackedSequences.pack([source]), PackedSequences.pack([target])
+        )
         np.testing.assert_allclose(alone, of, atol=1e-5)
 
 
@@ -193,17 +197,17 @@ def test_little_room(texts, monkeypatch):
 def test_the_command(texts, run):
     assert texts
     save_model(Path("m"), random_model(TRANSFORMER_SIZES))
-    told = run("model", "add-memory", "m", "s", "t", "new", "--max-length", 2).stderr
-    assert "new remembers 2 different pairs; 5 were empty or too long" in told
+    told = run("model", "add-memory", "m", "s", "t", "new").stderr
+    assert "new remembers 6 different pairs; 0 were empty or too long" in told
     assert "s and t have no word that is escaped" in told
-    described = run("model", "describe", "new").stdout.splitlines()
-    assert "remembered pairs       2" in described
+    described = run("describe", "new").stdout.splitlines()
+    assert "remembered pairs       6" in described
     assert "remembered             s (source, 7 lines)" in described
-    assert "memory" not in run("model", "describe", "m").stdout
+    assert "memory" not in run("describe", "m").stdout
     text = b"the dog\n"
     alone, found = (run("model", "translate", of, stdin=text).stdout for of in ("m", "new"))
     assert found == "le chien\n" != alone
-    refused = run("model", "export-ctranslate2", "new", "x", exit_code=1).stderr
+    refused = run("model", "export", "new", "x", "--format", "ctranslate2", exit_code=1).stderr
     assert "new: expected a network without a memory, found one with it" in refused
     pair = b"the dog\tle chien\n"
     scores = [float(run("model", "score", m, stdin=pair).stdout) for m in ("m", "new")]
@@ -241,14 +245,14 @@ def test_what_goes_wrong(texts, run):
     with pytest.raises(FormatError, match="the memory of a network, found a damaged file"):
         SentenceModel(Path("new"))
     digest = SentenceModel(Path("m")).digest
-    one, two, large = (Phrases.pack(side) for side in ([[2]], [[2], [3]], [[99]]))
-    floats = Phrases(one.ids.astype(np.float32), one.offsets)
+    one, two, large = (PackedSequences.pack(side) for side in ([[2]], [[2], [3]], [[99]]))
+    floats = PackedSequences(one.ids.astype(np.float32), one.offsets)
     for text, message in (
         (RememberedText(one, large, 1.0, digest, []), "expected ids of 13 words, found 99"),
         (RememberedText(one, one, float("nan"), digest, []), "expected a temperature above 0"),
         (RememberedText(one, one, 10**400, digest, []), "expected a temperature above 0"),
         (RememberedText(one, two, 1.0, digest, []), "of pairs, found 1 and 2"),
-        (RememberedText(one, Phrases.pack([[]]), 1.0, digest, []), "bad ids or offsets"),
+        (RememberedText(one, PackedSequences.pack([[]]), 1.0, digest, []), "bad ids or offsets"),
         (RememberedText(one, floats, 1.0, digest, []), "bad ids or offsets of the target"),
         (
             RememberedText(one, one, 1.0, "x", []),

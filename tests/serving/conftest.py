@@ -19,6 +19,6 @@ def ini(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def served(ini) -> Iterator[Served]:
-    found = serve(ini, "--jobs", 2, "--most-waiting", 50, "--most-bytes", 20_000)
+    found = serve(ini, "--jobs", 2)
     yield found
     found.end()

@@ -66,6 +66,12 @@ def test_a_client_of_moses(served, expected):
         assert found["align"][0].keys() == {"tgt-start", "tgt-end", "src-start", "src-end"}
         plain: Any = moses.translate({"text": "d"})
         assert plain.keys() == {"text"}
+        for end in ("\n", "\r\n"):  # as Moses' own clients send it
+            assert moses.translate({"text": f"d{end}"}) == plain
+            assert served.translate(text=f"d{end}")[0]["tokens"] == "d"
+        spaces: Any = moses.translate({"text": "a\u00a0b\u3000c", "align": "true"})
+        assert spaces["text"] == "a\u00a0b\u3000c "
+        assert [of["src-end"] for of in spaces["align"]] == [0]
         for bad, message in (
             ({"text": "a", "sg": "true"}, "not supported: sg"),
             ({"align": "true"}, "Missing source text"),
@@ -100,7 +106,7 @@ def test_a_client_of_moses(served, expected):
         ({"text": "a", "texts": ["b"]}, 400, "found both"),
         (b'{"text": "\\ud800"}', 400, "half of a character"),
         ({"texts": ["a"] * 1001}, 413, "1000 texts at most"),
-        (b'"' + b"a" * 30_000 + b'"', 413, "20,000 bytes at most"),
+        (b'"' + b"a" * (1 << 20) + b'"', 413, "1,048,576 bytes at most"),
         ({"texts": ["a"] * 60, "list_size": 1}, 200, None),
     ],
 )
@@ -133,7 +139,9 @@ def test_other_ways_to_ask(served):
         assert served.ask("/health", Host=host)[0] == 200
     bomb = b'<!DOCTYPE x [<!ENTITY a "b">]><methodCall/>'
     assert "without a document type" in served.ask("/RPC2", bomb)[1]
+    assert "without a document type" in served.ask("/RPC2", bomb.decode().encode("utf-16"))[1]
     assert "expected an XML-RPC call" in served.ask("/RPC2", b"\xff<")[1]
+    assert served.ask("/translate/", {"text": "a"})[0] == 404
 
 
 def test_page_health_metrics(served):
@@ -203,7 +211,7 @@ def test_it_ends_when_all_is_answered(ini, how):
 
 @pytest.mark.slow
 def test_too_much_and_too_long(ini):
-    served = serve(ini, "--jobs", 1, "--most-waiting", 1, "--time-limit", 0.001)
+    served = serve(ini, "--jobs", 1, "--time-limit", 0.001)
     late = served.translate(text="a b c d a")
     assert late[0]["kind"] == "too long"
     assert "within 0.001 seconds" in late[0]["error"]

@@ -56,7 +56,7 @@ def test_the_example_of_a_comparison(here, capsys):
     exec(program, {})  # noqa: S102
     assert capsys.readouterr().out == printed
     assert printed.startswith("baseline [")
-    assert printed.rstrip().endswith("None")  # one run tells nothing of the variance of tuning
+    assert printed.rstrip().endswith("1.0")
     assert (here / "table1" / "comparison.html").exists()
     with pytest.raises(UsageError, match="tuning runs: expected 1 or more, found 0"):
         exec(EXAMPLES[1].replace('"table1")', '"other", runs=0)'), {})  # noqa: S102

@@ -58,12 +58,12 @@ def container(tmp_path) -> dict[str, object]:
         (
             ["tune", "x.ini"],
             "mert-tune|--jobs|3|x.ini",
-            "mert-tune|--decoder|moses|--threads|3|x.ini",
+            "mert-tune|--decoder|moses|--jobs|3|x.ini",
         ),
         (
             ["compare", "a=x", "--seeds", "1"],
             "mert-compare|--jobs|3|a=x|--seeds|1",
-            "mert-compare|--decoder|moses|--threads|3|a=x|--seeds|1",
+            "mert-compare|--decoder|moses|--jobs|3|a=x|--seeds|1",
         ),
         (
             ["serve", "tuned", "--token", "t"],
@@ -126,7 +126,7 @@ def test_entrypoint_tunes_with_the_moses_of_the_image(container, toy, embedded, 
         **container,
     )
     assert result.returncode == 0, result.stderr
-    assert "--decoder moses --threads 3" in (tmp_path / "tuned" / "moses.ini").read_text()
+    assert "--decoder moses --jobs 3" in (tmp_path / "tuned" / "moses.ini").read_text()
     assert (tmp_path / "tuned" / "run1.moses.log").exists()
 
 

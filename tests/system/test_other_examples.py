@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from helpers.files import EXAMPLE
 
-from moses_feature.build.settings import BuildSettings
-from moses_feature.build.system import BuildData, build
+from moses_feature.building.settings import BuildSettings
+from moses_feature.building.system import BuildData, build
 from moses_feature.doctor.examine import examine
 from moses_feature.moses.ini import MosesIni
 

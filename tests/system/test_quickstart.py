@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from helpers.files import EXAMPLE
 
-from moses_feature.build.settings import BuildSettings
-from moses_feature.build.system import BuildData, build
+from moses_feature.building.settings import BuildSettings
+from moses_feature.building.system import BuildData, build
+from moses_feature.doctor.examine import examine_table
 from moses_feature.moses.alignments import links_of
 from moses_feature.moses.ini import MosesIni
-from moses_feature.tables.check import check_table
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def make(directory: Path, seed: int) -> None:
 
 
 def test_moses_would_read_it(data):
-    assert check_table(data / "system/phrase-table.gz") == []
+    assert list(examine_table(str(data / "system/phrase-table.gz"))) == []
     assert MosesIni.read(data / "system/moses.ini").table().score_count == 4
     for part, size in (("train", 3000), ("dev", 500), ("test", 1000)):
         for side in ("en", "fr"):

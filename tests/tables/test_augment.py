@@ -328,7 +328,7 @@ def test_a_killed_run_goes_on(tmp_path, model_directory, monkeypatch, run):
         partial.write(b"half a member, not in the journal")
 
     refused = run("augment-phrase-table", *arguments, exit_code=2)
-    assert "--resume goes on with it" in refused.stderr
+    assert "--resume continues it" in refused.stderr
     other = tmp_path / "other.model"
     save_model(other, random_model(seed=9))
     refused = run(
@@ -463,7 +463,7 @@ def test_a_full_disk(tmp_path, model_directory, run):
     _, errors = process.communicate(timeout=240)
     assert process.returncode == 1
     assert "Error: out: cannot be written: File too large" in errors
-    assert "--resume goes on with it" in errors
+    assert "--resume continues it" in errors
     assert not (tmp_path / "out").exists()
     run("augment-phrase-table", "in.gz", "out", "--model", model_directory, "--resume")
     assert without_new_columns((tmp_path / "out").read_bytes()) == LONG_TABLE

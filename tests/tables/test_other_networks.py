@@ -43,7 +43,7 @@ def test_a_table_is_trained_on_and_augmented(run, tmp_path, table, options, size
     assert model.network.sizes == sizes
     for name, weights in load_model(tmp_path / "whole").network.state_dict().items():
         assert torch.equal(weights, model.network.state_dict()[name])
-    described = run("model", "describe", "m").stdout
+    described = run("describe", "m").stdout
     assert described.startswith("architecture ")
     outputs = []
     for threads in (1, 2):

@@ -12,12 +12,12 @@ import pytest
 from helpers.files import read_gz
 from helpers.tables import without_new_columns
 
-from moses_feature.build.settings import BuildSettings
-from moses_feature.build.system import BuildData, build
-from moses_feature.cli.common.stages import Stages
+from moses_feature.building.settings import BuildSettings
+from moses_feature.building.system import BuildData, build
 from moses_feature.moses.ini import MosesIni
 from moses_feature.networks.files import is_model_directory
 from moses_feature.phrases.model import load_model
+from moses_feature.refining.stages import Stages
 
 WORDS = ["the", "dog", "sees", "a", "cat", "big", "&apos;s", "house", "runs", "to", "é"]
 SIZES = ["--sizes", "hidden=8 embedding=8 maxout=8 rank=8"]
@@ -85,7 +85,7 @@ def test_from_a_system_to_a_refined_column(run, tmp_path):
     assert held_out
     assert not held_out & rest
     again = run("augment-phrase-table", "s/phrase-table.gz", "out.gz", "--system", "s", exit_code=2)
-    assert "out.work holds a run: --resume goes on with it" in again.stderr
+    assert "out.work holds a run: --resume continues it" in again.stderr
 
 
 @pytest.mark.usefixtures("text")
@@ -100,7 +100,7 @@ def test_a_budget_that_is_spent_when_the_table_is_to_be_scored(run, tmp_path):
     for name in ("out.gz", "out.features.json"):
         (tmp_path / name).unlink()
     done = run(*words, "--minutes", 10, "--resume")
-    assert done.stderr.count(": done (") == STAGES
+    assert done.stderr.count(": done\n") == STAGES
     assert (tmp_path / "out.gz").read_bytes() == written
     record["stages"][-1].pop("seconds")
     stages.write_text(json.dumps(record))
@@ -131,7 +131,7 @@ def test_files_of_a_text_and_interrupts_after_each_stage(run, tmp_path, monkeypa
         assert is_model_directory(tmp_path / f"other{stage}.work/model") == (stage == STAGES - 1)
         monkeypatch.setattr(Stages, "run", whole)
         done = run(*given, "--resume")
-        assert done.stderr.count(": done (") == stage
+        assert done.stderr.count(": done\n") == stage
         assert read_gz(tmp_path / words[2]) == expected
 
 

@@ -17,7 +17,7 @@ from helpers.equations import (
 from helpers.models import TRANSFORMER_SIZES, random_model
 
 from moses_feature.networks.direction import Direction
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.model import PhraseModel, load_model, save_model
 from moses_feature.sentences.scorer import SentenceModel
@@ -37,7 +37,7 @@ def scorer(model, tmp_path: Path) -> SentenceModel:
 
 
 def _of_torch(model: PhraseModel, pairs, **options) -> tuple[torch.Tensor, ...]:
-    sides = (Phrases.pack(side) for side in zip(*pairs, strict=True))
+    sides = (PackedSequences.pack(side) for side in zip(*pairs, strict=True))
     rows = np.arange(len(pairs))
     tensors = [torch.from_numpy(array) for side in sides for array in side.padded(rows, END)]
     return model.network(*tensors, **options)

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 
 from moses_feature.cli.models.train_sentences import SentenceOptions, train_command
 from moses_feature.networks.pieces import PieceVocabulary
-from moses_feature.rnnsearch.settings import SEARCH_PRESETS
+from moses_feature.rnnsearch.settings import RNNSEARCH_PRESETS
 from moses_feature.sentences.scorer import SentenceModel
 from moses_feature.transformer.settings import TRANSFORMER_PRESETS
 
@@ -133,13 +133,13 @@ def test_the_recipe_is_the_default_of_a_transformer(run):
     assert [config[name] for name in names] == [128, 600, 0.3, 0.7, 1.0, 0.3, 0]
     assert config["learning_rate"] == 0.5 / 24
     assert "300 subwords from both" in done.stderr
-    warm = ("--cooldown", 0, "--updates", 2, "--optimizer", "adadelta")
+    warm = ("--cooldown", 0, "--updates", 2)
     train(run, "n", *SMALL, "--architecture", "transformer", "--subwords", 0, *warm)
     assert not Path("n/source.pieces").exists()
     settings = json.loads(Path("n/config.json").read_text())["training"]["settings"]
     names = "cooldown", "annealing", "patience", "learning_rate"
-    assert [settings[name] for name in names] == [0.0, None, 8, None]
-    described = run("model", "describe", "m").stdout
+    assert [settings[name] for name in names] == [0.0, None, 8, 0.5 / 24]
+    described = run("describe", "m").stdout
     assert "source subwords        300" in described
     assert "nats per subword" in described
 
@@ -148,7 +148,7 @@ def test_the_recipe_is_the_default_of_a_transformer(run):
     ("options", "preset"),
     [
         (["--architecture", "transformer"], TRANSFORMER_PRESETS["small"]),
-        ([], SEARCH_PRESETS["paper"]),
+        ([], RNNSEARCH_PRESETS["paper"]),
     ],
 )
 def test_the_sizes_on_a_gpu(options, preset):
@@ -190,9 +190,7 @@ def test_the_damage_of_pieces_is_found(run, tmp_path):
         run("model", "translate", "m", stdin=b"one\n", exit_code=1).stderr
     )
     source.write_bytes(kept[:100])
-    assert "expected a model of sentencepiece" in (
-        run("model", "describe", "m", exit_code=1).stderr
-    )
+    assert "expected a model of sentencepiece" in (run("describe", "m", exit_code=1).stderr)
 
 
 def test_guided_by_links(run):

@@ -16,11 +16,12 @@ import pytest
 from click.testing import CliRunner
 from helpers.toy import make_toy, random_neural_lm
 
-from moses_feature.build.settings import LONGEST_SENTENCE, BuildSettings
-from moses_feature.build.system import BuildData, build
+from moses_feature.building.settings import LONGEST_SENTENCE, BuildSettings
+from moses_feature.building.system import BuildData, build
 from moses_feature.cli.tuning.decode import mert_decode
 from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.decoder.language_model import LanguageModels
+from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.system_directory import SystemDirectory, write_tuned
 from moses_feature.networks.files import write_model_files
 from moses_feature.rescoring.nbest import BadTranslationError, CslmScorer, all_of
@@ -104,25 +105,26 @@ def test_rescored_as_by_the_steps(run, ini, tmp_path):
 
 def check_what_is_told_of_it(run, model: str) -> None:
     """The directory `tuned`, described and examined, whole and damaged."""
-    told = run("system", "describe", "tuned").stdout.splitlines()
+    told = run("describe", "tuned").stdout.splitlines()
     assert f"rescoring              {model.replace('=', ': ')}" in told
     at = told.index("weights of its lists   tuned/rescoring.weights, lists of 100")
     assert "  CSLM9                3" in told[at:]
     assert told[1].startswith("UnknownWordPenalty0    1")
-    assert "problem" not in run("system", "doctor", "tuned").stdout
+    assert "problem" not in run("doctor", "tuned").stdout
     weights = Path("tuned/rescoring.weights")
     whole = weights.read_text()
     weights.write_text(whole.replace("CSLM9= 3\n", ""))
-    found = run("system", "doctor", "tuned", exit_code=1).stdout
+    found = run("doctor", "tuned", exit_code=1).stdout
     assert "tuned/rescoring.weights: expected 1 weights of CSLM9, found 0" in found
     weights.write_text(whole + "LM9= 1\n")
-    found = run("system", "doctor", "tuned", exit_code=1).stdout
+    found = run("doctor", "tuned", exit_code=1).stdout
     assert "expected weights of the system's features, found those of LM9" in found
     weights.write_text(whole)
     Path(model.partition("=")[2]).rename("elsewhere")
-    found = run("system", "doctor", "tuned", exit_code=1).stdout
+    found = run("doctor", "tuned", exit_code=1).stdout
     assert "problem: tuned/system.json" in found
-    found = run("system", "doctor", "nothing", exit_code=1).stdout
+    Path("nothing").mkdir()
+    found = run("doctor", "nothing", exit_code=1).stdout
     assert "problem: nothing: expected a system of moses-feature" in found
 
 
@@ -208,7 +210,7 @@ def test_raw_text(run, tmp_path, monkeypatch):
         assert found[2].lower() == "un chat & un chien."
         tuned = tmp_path / f"tuned-{case}"
         tuned.mkdir()
-        (tuned / "moses.ini").write_bytes((system / "moses.ini").read_bytes())
+        MosesIni.read(system / "moses.ini").write(tuned / "moses.ini")
         write_tuned(tuned, system.absolute(), [], None, 100, {})
         same = run("translate", tuned, stdin=b"Yes.\n\nA cat & a dog.\n")
         assert same.stdout.splitlines() == found

@@ -10,13 +10,14 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
+from moses_feature.cli.common.gone import OPTIONS
 from moses_feature.cli.common.paths import check_outputs
 from moses_feature.cli.common.start import INTERRUPTED, TERMINATED
 from moses_feature.runtime.errors import MosesFeatureError, OutputError, printable
@@ -55,11 +56,9 @@ class Command(click.Command):
         """
         words = list(args)
         known = {name for parameter in self.params for name in parameter.opts}
-        for word in (word for word in words if word.startswith("--")):
-            others = (f"--{other}" for other in MEANT.get(word.removeprefix("--"), ()))
-            meant = [other for other in others if other in known]
-            if word not in known and meant:
-                ctx.fail(f"No such option: {word}. Did you mean {meant[0]}?")
+        for word in (word.partition("=")[0] for word in words if word.startswith("--")):
+            if word not in known and (hint := _hint(word.removeprefix("--"), known)):
+                ctx.fail(f"No such option: {word}. {hint}")
         given = Counter(word.partition("=")[0] for word in words)
         for parameter in self.params:
             one_file = isinstance(parameter.type, click.Path) and not parameter.multiple
@@ -104,10 +103,18 @@ MEANT = {
     "source": ("dev",),
     "target": ("dev-reference", "reference"),
     "reference": ("dev-reference", "target"),
-    "n-best": ("lists", "list-size"),
+    "n-best": ("lists", "nbest-size"),
     "seeds": ("seed",),
 }
 """Options that users may try, and those that mean it, the likeliest first."""
+
+
+def _hint(word: str, known: Collection[str]) -> str | None:
+    """Return what to use instead of an unknown option; None if nothing is known of it."""
+    meant = [other for other in MEANT.get(word, ()) if f"--{other}" in known]
+    if meant:
+        return f"Did you mean --{meant[0]}?"
+    return f"It is gone: {OPTIONS[word]}." if word in OPTIONS else None
 
 
 class _Printable(logging.Formatter):

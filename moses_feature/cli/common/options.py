@@ -9,8 +9,7 @@ from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.nbest_formats.reader import FORMATS, MOSES
 from moses_feature.moses.words import WordOptions
 from moses_feature.moses.xml_input import POLICIES
-from moses_feature.networks.architectures import Dtype
-from moses_feature.phrases.table_words import TableWords
+from moses_feature.phrases.table_words import Escaped, TableWords
 
 format_option = option(
     "format",
@@ -38,29 +37,22 @@ _word_options = options(
 word_options = OptionGroup("Words", "words", taking(WordOptions), _word_options)
 """How the tokens of tables become words for training."""
 
+escaped_option = option(
+    "escaped",
+    "Whether tokens are escaped as Moses does (&apos;); they are turned into what the "
+    "model was trained on. auto: yes.",
+    default=TableWords.escaped,
+    within=get_args(Escaped),
+)
+
 table_word_options = OptionGroup(
     "Words",
     "words",
     taking(TableWords),
-    option(
-        "escaped",
-        "Whether tokens are escaped as Moses does (&apos;); they are turned into what the "
-        "model was trained on. auto: yes.",
-        default=TableWords.escaped,
-        within=["auto", "yes", "no"],
-    ),
+    escaped_option,
     _word_options,
 )
 """How the tokens of a table become words of a model."""
-
-scoring_dtype_option = option(
-    "scoring-dtype",
-    "Of the large matrix products in scoring. bfloat16 is faster where the processor or GPU "
-    "has it; measured: scores change by 0.005 on average, 0.1 at most.",
-    default="float32",
-    within=get_args(Dtype),
-)
-
 
 xml_option = option(
     "xml-input",

@@ -13,7 +13,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from moses_feature.moses.ini import MosesIni
-from moses_feature.moses.nbest_lists import NAME, OWN
+from moses_feature.moses.marked_models import split_mark
+from moses_feature.moses.nbest_lists import NAME
 from moses_feature.moses.system_directory import INI, SYSTEM_FILES
 from moses_feature.networks.files import (
     CONFIG,
@@ -80,14 +81,15 @@ class InputPath(click.Path):
         if not self._named and not self.name.endswith("MODEL"):
             return super().shell_complete(ctx, param, incomplete)
         name, equals, begun = incomplete.rpartition("=") if self._named else ("", "", incomplete)
-        mark = OWN if begun.startswith(OWN) else ""
-        found = _paths_from(begun.removeprefix(OWN), models=self.name.endswith("MODEL"))
+        mark, begun = split_mark(begun)
+        mark += ":" if mark else ""
+        found = _paths_from(begun, models=self.name.endswith("MODEL"))
         return [CompletionItem(f"{name}{equals}{mark}{path}") for path in found]
 
     def files(self, value: str) -> list[Path]:
         """Return the files that are read for a value; none for the standard input."""
         if self._named:
-            value = value.rpartition("=")[2].removeprefix(OWN)
+            _, value = split_mark(value.rpartition("=")[2])
         if value in (STANDARD_STREAM, ""):
             return []
         files = [Path(value + ending) for ending in self._endings]
@@ -170,6 +172,7 @@ READ_MODEL = InputPath("MODEL")
 READ_NAMED_MODEL = InputPath("[NAME=]MODEL", named=True)
 READ_SYSTEM = InputPath("NAME=INI", named=True, ini=True)
 READ_SYSTEM_DIRECTORY = InputPath("SYSTEM", system=True)
+READ_PATH = InputPath("PATH", table=True)
 READ_TRANSLATIONS = InputPath("NAME=FILE", named=True)
 WRITE = OutputPath("FILE")
 WRITE_INI = OutputPath("FILE", in_place="ini")

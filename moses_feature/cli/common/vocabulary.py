@@ -65,8 +65,8 @@ SHARE = FiniteRange(0, 1)
 
 FLAG = click.BOOL
 WORDS: Mapping[click.ParamType[Any], str] = {
-    FLAG: "filter-tables force hierarchical json no-unknown normalised osm per-word plan raw "
-    "resume reverse right-to-left same-table source-unknown tokens with-alignment "
+    FLAG: "as-ini filter-tables force hierarchical json no-unknown normalised osm per-word plan "
+    "raw resume reverse right-to-left same-table source-unknown tokens with-alignment "
     "with-segmentation",
     READ: "alignment binary-path constraint dev dev-reference documents general held-out-text "
     "in-domain init lists lm lm-text phrases-of reference source source-text target "
@@ -78,10 +78,10 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     READ_TRANSLATIONS: "translations",
     WRITE: "alignment-out one-best output",
     WRITE_INI: "ini-out",
-    WRITE_DIRECTORY: "exports output-dir work-dir",
-    POSITIVE: "beam best count evaluate-every folds length-ratio lines map-phrases map-words "
-    "max-iterations max-length most-bytes most-waiting nbest-size order pair-count patience "
-    "phrase-length pop-limit samples seeds shortest shortlist softmax-samples stack-size "
+    WRITE_DIRECTORY: "output-dir work-dir",
+    POSITIVE: "beam best evaluate-every folds lines "
+    "max-iterations max-length nbest-size order patience "
+    "phrase-length pop-limit samples seeds shortlist softmax-samples "
     "updates words",
     NOT_NEGATIVE: "distortion-limit most-lines restarts source-factor subwords target-factor "
     "warmup",
@@ -91,11 +91,11 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     THREADS: "jobs threads",
     ABOVE_ZERO: "epochs learning-rate minutes time-limit",
     ZERO_OR_MORE: "self-normalisation",
-    SHARE: "bpe-dropout cooldown dropout held-out label-smoothing",
-    ANY_NUMBER: "ratio temperature weight",
+    SHARE: "bpe-dropout cooldown dropout label-smoothing",
+    ANY_NUMBER: "temperature weight",
     click.STRING: "algorithm aligner architecture case decoder device dtype escaped format "
-    "frequency heuristic host metric moses moses-options optimizer phrase preset prune ray "
-    "reordering scoring-dtype side significance sizes smoothing source-language subwords-from "
+    "host metric moses moses-options optimizer preset ray "
+    "reordering side significance sizes smoothing source-language subwords-from "
     "table-name target-language unit xml-input",
 }
 """The options of all commands, without their dashes, by the type of their values."""
@@ -104,7 +104,6 @@ METAVARS = {
     "general": "MODEL|TEXT",
     "in-domain": "MODEL|TEXT",
     "moses": "FILE",
-    "phrase": "WORDS",
     "ray": "ADDRESS",
     "table-name": "NAME",
     "time-limit": "SECONDS",

@@ -15,8 +15,8 @@ from moses_feature.cli.common.paths import READ, WRITE
 from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.cslm.settings import LM_ARCHITECTURE
+from moses_feature.moses.marked_models import split_mark
 from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
-from moses_feature.moses.nbest_lists import OWN
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, open_output
 from moses_feature.runtime.processes import cores
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     "named), or given the source sentence by an RNNsearch (RNNsearch0) or a Transformer "
     "(Transformer0; one that reads the other direction scores the source; several of one name are "
     "averaged), or a joint model (NNJM0; for lists with word "
-    "alignments). own: before a sentence network: expected BLEU against what it says itself "
-    "(Agreement0). Repeatable.",
+    "alignments). mbr: before a sentence network: expected BLEU against its own n-best list "
+    "(Mbr0). Repeatable.",
     to="models",
     many=True,
 )
@@ -78,7 +78,7 @@ def rescore_command(
     Example:
       moses-feature list rescore test.nbest.gz rescored.gz --model french.cslm \\
           --model en-fr.search --source test.en --weights tuned/rescoring.weights
-      moses-feature list rescore fairseq.out lists.gz --format fairseq --model french.cslm
+      moses-feature list rescore dev.marian lists.gz --format marian --model french.cslm
     """
     from moses_feature.rescoring.features import model_kind, named_model, scorers_of
     from moses_feature.rescoring.nbest import read_weights, rescore
@@ -89,7 +89,8 @@ def rescore_command(
         raise UsageError("expected --model, --weights or --format")
     named_models = [named_model(model) for model in models]
     for _, path in named_models:
-        if not Path(path.removeprefix(OWN)).exists():
+        _, unmarked = split_mark(path)
+        if unmarked and not Path(unmarked).exists():
             raise MosesFeatureError(f"{path}: expected a model directory, found none")
     kinds = {model_kind(path) for _, path in named_models}
     if bool(kinds - {LM_ARCHITECTURE}) != (source is not None):

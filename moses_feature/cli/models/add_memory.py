@@ -8,7 +8,6 @@ import click
 
 from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.paths import READ, READ_MODEL, WRITE_DIRECTORY
-from moses_feature.cli.common.vocabulary import option
 from moses_feature.sentences.settings import SentenceData
 
 
@@ -17,13 +16,7 @@ from moses_feature.sentences.settings import SentenceData
 @click.argument("source", type=READ)
 @click.argument("target", type=READ)
 @click.argument("directory", type=WRITE_DIRECTORY)
-@option(
-    "max-length",
-    "Pairs with more words on either side are left out.",
-    to="longest",
-    default=SentenceData.longest,
-)
-def add_memory_command(model: str, source: str, target: str, directory: str, longest: int) -> None:
+def add_memory_command(model: str, source: str, target: str, directory: str) -> None:
     """Let a sentence network remember a text and its translation.
 
     DIRECTORY becomes a copy of MODEL, an RNNsearch or a Transformer, with the text. For each
@@ -38,7 +31,7 @@ def add_memory_command(model: str, source: str, target: str, directory: str, lon
     """
     from moses_feature.sentences.add_memory import add_memory
 
-    text = SentenceData(source, target, longest=longest)
+    text = SentenceData(source, target)
     pairs, left_out = add_memory(Path(model), text, Path(directory))
     click.echo(
         f"{directory} remembers {pairs:,} different pairs; {left_out:,} were empty or too long",

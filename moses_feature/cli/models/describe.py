@@ -1,17 +1,12 @@
-"""The command `moses-feature model describe`."""
+"""What `moses-feature describe` says of a model."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from moses_feature.cli.common.command import Command
-from moses_feature.cli.common.paths import READ_MODEL
 from moses_feature.cslm.settings import LM_ARCHITECTURE, LmSizes
 from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointSizes
 from moses_feature.networks.files import (
@@ -40,34 +35,29 @@ SIZES = {
 }
 
 
-@click.command("describe", cls=Command, no_args_is_help=True)
-@click.argument("model", type=READ_MODEL)
-def describe_command(model: str) -> None:
-    """Say what a model is, and how it was trained.
+def describe_model(directory: Path) -> Iterator[tuple[str, Any]]:
+    """Yield what a model is, and how it was trained: names and values.
 
-    \b
-    Example:
-      moses-feature model describe my.model
+    Raises:
+        MosesFeatureError: there is no model, or it is damaged.
     """
     from moses_feature.cslm.nplm import load_neural_lm
     from moses_feature.joint.scorer import JointModel
     from moses_feature.phrases.model import load_model
 
-    directory = Path(model)
     is_model = (directory / CONFIG).is_file()
     architecture = architecture_of(directory) if is_model else None
     if directory.is_file() or architecture == LM_ARCHITECTURE:
         language_model = load_neural_lm(directory)
         words = [("words", language_model.vocabulary)]
-        lines = _lm_description(language_model, language_model.sizes, words)
+        yield from _lm_description(language_model, language_model.sizes, words)
     elif architecture == JOINT_ARCHITECTURE:
         joint = JointModel.load(directory)
         words = [("source words", joint.source), ("target words", joint.target)]
-        lines = _lm_description(joint, joint.sizes, words)
+        yield from _lm_description(joint, joint.sizes, words)
     else:
-        lines = _description(load_model(directory, with_memory=True))
-    for name, value in chain(lines, _of_memory(directory)):
-        click.echo(f"{name:<22} {value}")
+        yield from _description(load_model(directory, with_memory=True))
+    yield from _of_memory(directory)
 
 
 def _lm_description(
@@ -128,7 +118,7 @@ def _self_normalised(model: PhraseModel) -> str:
     if model.self_normalised:
         return "yes: log Z is not subtracted"
     if trained_self_normalised(model.training):
-        return "yes: log Z is not subtracted in n-best lists and in the search"
+        return "yes: log Z is not subtracted in n-best lists"
     return "no"
 
 

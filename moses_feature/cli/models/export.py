@@ -1,32 +1,45 @@
-"""The commands `moses-feature model export-nplm` and `export-ctranslate2`."""
+"""The command `moses-feature model export`."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
 from moses_feature.cli.common.command import Command
-from moses_feature.cli.common.paths import READ_MODEL, WRITE, WRITE_DIRECTORY
+from moses_feature.cli.common.paths import READ_MODEL, WRITE
+from moses_feature.cli.common.vocabulary import option
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
 
 
-@click.command("export-nplm", cls=Command, no_args_is_help=True)
+@click.command("export", cls=Command, no_args_is_help=True)
 @click.argument("model", type=READ_MODEL)
 @click.argument("output", type=WRITE)
-def export_command(model: str, output: str) -> None:
-    """Write a language model in NPLM's format, for Moses.
+@option("format", "For whom.", within=["nplm", "ctranslate2"], required=True)
+def export_command(model: str, output: str, format: Literal["nplm", "ctranslate2"]) -> None:  # noqa: A002
+    """Write a model for another program.
 
-    Prints its line of moses.ini, for a Moses that was built with NPLM. OUTPUT is the network in
-    NPLM's text format. Of a joint model, the lists of its words stand beside it: OUTPUT.source and
-    OUTPUT.target. Moses does not subtract log Z, so that the model should be self-normalised.
+    nplm: a language model or a joint model, for a Moses that was built with NPLM. OUTPUT is a file,
+    the network in NPLM's text format. Of a joint model, the lists of its words stand beside it:
+    OUTPUT.source and OUTPUT.target. The line of moses.ini is printed. Moses does not subtract
+    log Z, so that the model should be self-normalised.
+
+    ctranslate2: a Transformer. OUTPUT is a new directory. `model translate` takes it as MODEL and
+    is faster; rescoring is slower. CTranslate2's own programs read it, too; text comes and goes as
+    tokens.
 
     \b
     Example:
-      moses-feature model export-nplm french.cslm french.nplm
-      moses-feature model export-nplm en-fr.joint en-fr.nplm
+      moses-feature model export french.cslm french.nplm --format nplm
+      moses-feature model export en-fr.transformer en-fr.ct2 --format ctranslate2
     """
+    write = {"nplm": _export_nplm, "ctranslate2": _export_ctranslate2}
+    write[format](Path(model), Path(output))
+
+
+def _export_nplm(directory: Path, path: Path) -> None:
     from moses_feature.cslm.nplm import write_nplm
     from moses_feature.cslm.scorer import NeuralLM
     from moses_feature.joint.nplm import write_joint_nplm
@@ -34,7 +47,6 @@ def export_command(model: str, output: str) -> None:
     from moses_feature.joint.settings import JOINT_ARCHITECTURE
     from moses_feature.networks.files import CONFIG, architecture_of
 
-    directory, path = Path(model), Path(output)
     if (directory / CONFIG).is_file() and architecture_of(directory) == JOINT_ARCHITECTURE:
         joint = JointModel.load(directory)
         line = write_joint_nplm(path, joint).line("NNJM0")
@@ -47,19 +59,7 @@ def export_command(model: str, output: str) -> None:
     click.echo(line)
 
 
-@click.command("export-ctranslate2", cls=Command, no_args_is_help=True)
-@click.argument("model", type=READ_MODEL)
-@click.argument("directory", type=WRITE_DIRECTORY)
-def export_ctranslate2_command(model: str, directory: str) -> None:
-    """Write a Transformer for CTranslate2.
-
-    DIRECTORY is made; `model translate` takes it in place of MODEL and is faster, `rescore` is
-    slower. CTranslate2's own programs read it, too; text comes and goes as tokens.
-
-    \b
-    Example:
-      moses-feature model export-ctranslate2 en-fr.transformer en-fr.ct2
-    """
+def _export_ctranslate2(directory: Path, output: Path) -> None:
     from moses_feature.networks.architectures import architecture_with
     from moses_feature.networks.direction import FORWARD
     from moses_feature.networks.pieces import PieceVocabulary
@@ -67,7 +67,7 @@ def export_ctranslate2_command(model: str, directory: str) -> None:
     from moses_feature.rescoring.ctranslate2_export import export_ctranslate2
     from moses_feature.transformer.settings import TransformerSizes
 
-    read = load_model(Path(model))
+    read = load_model(directory)
     sizes, source, target = read.network.sizes, read.source, read.target
     if (
         not isinstance(sizes, TransformerSizes)
@@ -76,11 +76,11 @@ def export_ctranslate2_command(model: str, directory: str) -> None:
         or read.direction != FORWARD
     ):
         raise MosesFeatureError(
-            f"{model}: expected a Transformer of subwords, {FORWARD}, found "
+            f"{directory}: expected a Transformer of subwords, {FORWARD}, found "
             f"{architecture_with(read.network.sizes)}, {read.direction}"
         )
     weights = {name: tensor.numpy() for name, tensor in read.network.state_dict().items()}
-    export_ctranslate2(Path(directory), sizes, weights, source, target)
+    export_ctranslate2(output, sizes, weights, source, target)
 
 
 def _warn_of_log_norms(normalised: bool, training: Json) -> None:

@@ -9,7 +9,6 @@ import click
 
 from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.groups import typed
-from moses_feature.cli.common.options import table_word_options
 from moses_feature.cli.common.paths import READ_MODEL
 from moses_feature.cli.common.vocabulary import FiniteRange, WholeRange, option
 from moses_feature.moses.lines import LineReader
@@ -39,11 +38,10 @@ MOST = 10_000
 @option("seed", default=1)
 @option(
     "beam",
-    "Search for the likeliest targets in place of drawing some, with so many prefixes.",
+    "Search for the likeliest targets instead of drawing some, with so many prefixes.",
     within=WholeRange(1, MOST),
 )
 @option("best", "Targets of a phrase to write.", default=5)
-@table_word_options
 def sample_command(
     model: str,
     samples: int,
@@ -51,7 +49,6 @@ def sample_command(
     seed: int,
     beam: int | None,
     best: int,
-    words: TableWords,
 ) -> None:
     """Write the targets that a network generates for source phrases.
 
@@ -73,7 +70,7 @@ def sample_command(
         for option in typed(("samples", "temperature", "seed")):
             raise UsageError(f"--{option} is of drawing, --beam of searching: give one of them")
     generator = generator_of(Path(model))
-    source_words = words.words(generator.model)
+    source_words = TableWords().words(generator.model)
     with LineReader(STANDARD_STREAM) as reader:
         lines = iter(reader)
         while some := list(islice(lines, PHRASES_TOGETHER)):

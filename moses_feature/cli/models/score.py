@@ -12,14 +12,13 @@ import click
 from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.device import DeviceOptions, device_options
 from moses_feature.cli.common.groups import typed
-from moses_feature.cli.common.options import scoring_dtype_option, table_word_options
+from moses_feature.cli.common.options import escaped_option
 from moses_feature.cli.common.paths import READ_MODEL
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.lines import LineReader, sentences_together
 from moses_feature.moses.words import WordError, WordOptions
-from moses_feature.networks.architectures import Dtype
 from moses_feature.networks.vocabulary import UNKNOWN
-from moses_feature.phrases.table_words import TableWords
+from moses_feature.phrases.table_words import Escaped, TableWords
 from moses_feature.runtime.errors import FormatError, UsageError, shown
 from moses_feature.runtime.files import STANDARD_STREAM
 from moses_feature.sentences.settings import MOST_PIECES
@@ -35,24 +34,20 @@ if TYPE_CHECKING:
     from moses_feature.phrases.table_words import AnyModel
     from moses_feature.runtime.arrays import Floats
 
-SENTENCES_TOGETHER = 256
+PAIRS_TOGETHER, SENTENCES_TOGETHER = 4096, 256
 
 
 @click.command("score", cls=Command, no_args_is_help=True)
 @click.argument("model", type=READ_MODEL)
 @option("per-word", "Also log p of every target word and of the end.")
 @option("normalised", "Subtract log Z of a self-normalised model, or NPLM's, too.")
-@option("batch-size", "Pairs scored together.", default=4096)
-@table_word_options
-@scoring_dtype_option
+@escaped_option
 @device_options
 def score_command(
     model: str,
     per_word: bool,
     normalised: bool,
-    batch_size: int,
-    words: TableWords,
-    scoring_dtype: Dtype,
+    escaped: Escaped,
     device: DeviceOptions,
 ) -> None:
     """Score phrase pairs, or sentences, line by line.
@@ -82,16 +77,12 @@ def score_command(
         _refuse_options_of_pairs()
         _score_sentences(model, per_word, normalised)
     else:
-        _score_pairs(
-            directory, kind, per_word, normalised, batch_size, words, scoring_dtype, device
-        )
+        _score_pairs(directory, kind, per_word, normalised, TableWords(escaped=escaped), device)
 
 
 def _refuse_options_of_pairs() -> None:
-    of_both = typed(("batch_size", "scoring_dtype"))
-    given = [*of_both, *table_word_options.given(), *device_options.given()]
-    if given:
-        raise UsageError(f"--{given[0].replace('_', '-')} is for networks for pairs")
+    if given := [*typed(("escaped",)), *device_options.given()]:
+        raise UsageError(f"--{given[0]} is for networks for pairs")
 
 
 def _score_pairs(
@@ -99,9 +90,7 @@ def _score_pairs(
     kind: str | None,
     per_word: bool,
     normalised: bool,
-    batch_size: int,
     words: TableWords,
-    dtype: Dtype,
     device: DeviceOptions,
 ) -> None:
     from moses_feature.networks.architectures import SENTENCE_ARCHITECTURES
@@ -110,17 +99,16 @@ def _score_pairs(
     model: AnyModel
     score: Callable[[list[WordPair]], list[Floats]]
     if kind in SENTENCE_ARCHITECTURES:
-        for name in [*typed(("scoring_dtype",)), *device_options.given()]:
-            option_ = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option_}: a network for sentences is scored on the CPU in float32")
+        for name in device_options.given():
+            raise UsageError(f"--{name}: a network for sentences is scored on the CPU")
         model = of_sentences = SentenceModel(directory, normalised=normalised)
         score = of_sentences.token_log_probs
     else:
-        model, score = _phrase_network(directory, normalised, dtype, device)
+        model, score = _phrase_network(directory, normalised, device)
     pair_words = words.words(model)
     with LineReader(STANDARD_STREAM) as reader:
         lines = iter(reader)
-        while batch := list(islice(lines, batch_size)):
+        while batch := list(islice(lines, PAIRS_TOGETHER)):
             first = reader.line_number - len(batch) + 1
             pairs = [
                 _tab_separated_words(line, pair_words, n) for n, line in enumerate(batch, first)
@@ -131,7 +119,7 @@ def _score_pairs(
 
 
 def _phrase_network(
-    directory: Path, normalised: bool, dtype: Dtype, device: DeviceOptions
+    directory: Path, normalised: bool, device: DeviceOptions
 ) -> tuple[AnyModel, Callable[[list[WordPair]], list[Floats]]]:
     """Return a network for phrases, and what scores the words of pairs with it."""
     import numpy as np
@@ -140,7 +128,7 @@ def _phrase_network(
     from moses_feature.phrases.scorer import scorer_of
 
     model = load_model(directory)
-    scorer = scorer_of(model, device.prepare(), dtype, normalised=normalised)
+    scorer = scorer_of(model, device.prepare(), "float32", normalised=normalised)
 
     def score(pairs: list[WordPair]) -> list[Floats]:
         scores = scorer.score(pairs)

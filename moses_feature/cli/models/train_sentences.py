@@ -18,6 +18,7 @@ from moses_feature.cli.models.training_options import (
     SizeOptions,
     alignment_option,
     given_settings,
+    more_run_options,
     plan_option,
     resume_option,
     run_options,
@@ -175,8 +176,13 @@ sentence_options = OptionGroup(
         {
             "learning_rate": "0.001 (rnnsearch), 0.5 / units (transformer)",
             "cooldown": "0, but with a budget 0.7 for a Transformer,",
-            **{name: _defaults(name) for name in ("batch_size", "patience", "dropout")},
+            "dropout": _defaults("dropout"),
         },
+    ),
+    more_run_options(
+        RECIPES[RNNSEARCH].settings,
+        "sentence pairs",
+        {name: _defaults(name) for name in ("batch_size", "patience")},
     ),
 )
 

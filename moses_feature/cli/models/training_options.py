@@ -65,7 +65,7 @@ def budget_options(examples: str) -> Decorator:
 def run_options(
     defaults: RunSettings, examples: str, epoch: str, others: Mapping[str, str] | None = None
 ) -> Decorator:
-    """Return the options of a training run; those that are not given are None.
+    """Return the options of every training run; those that are not given are None.
 
     Args:
         defaults: the defaults of the settings.
@@ -73,16 +73,9 @@ def run_options(
         epoch: the default interval of evaluations, in words.
         others: defaults to show instead of those of `defaults`.
     """
-    shown = {f.name: f"{getattr(defaults, f.name):g}" for f in fields(defaults) if f.type == "int"}
-    shown |= {"cooldown": f"{defaults.cooldown:g}", "dropout": f"{defaults.dropout:g}"}
-    shown |= dict(others or {})
+    shown = _shown(defaults, others)
     rates = " or ".join(f"{rate:g} ({name})" for name, rate in defaults.rates.items())
     return options(
-        option(
-            "optimizer",
-            f"{defaults.optimizer} by default; adadelta is the paper's.",
-            within=LEARNING_RATES,
-        ),
         option("learning-rate", f"{shown.get('learning_rate', rates)} by default."),
         option(
             "cooldown",
@@ -90,22 +83,41 @@ def run_options(
             f"line; {shown['cooldown']} by default.",
             within=FiniteRange(0, 1),
         ),
+        budget_options(examples),
+        option("evaluate-every", f"Updates between evaluations; {epoch} by default."),
+        dropout_option(shown["dropout"]),
+        option("seed", default=defaults.seed),
+    )
+
+
+def more_run_options(
+    defaults: RunSettings, examples: str, others: Mapping[str, str] | None = None
+) -> Decorator:
+    """Return more options of a training run, for networks that are trained for hours.
+
+    See `run_options`.
+    """
+    shown = _shown(defaults, others)
+    return options(
         option(
             "batch-size",
             f"{examples.capitalize()} an update; {shown['batch_size']} by default.",
         ),
-        budget_options(examples),
-        option("evaluate-every", f"Updates between evaluations; {epoch} by default."),
         option(
             "patience",
             "Stop after so many evaluations in a row without a better held-out loss, 0 for never; "
             f"{shown['patience']} by default.",
             within=NOT_NEGATIVE,
         ),
-        dropout_option(shown["dropout"]),
         option("dtype", "Of the matrix products.", default=defaults.dtype, within=get_args(Dtype)),
-        option("seed", default=defaults.seed),
     )
+
+
+def _shown(defaults: RunSettings, others: Mapping[str, str] | None) -> dict[str, str]:
+    """Return defaults as the help shows them."""
+    shown = {f.name: f"{getattr(defaults, f.name):g}" for f in fields(defaults) if f.type == "int"}
+    shown |= {"cooldown": f"{defaults.cooldown:g}", "dropout": f"{defaults.dropout:g}"}
+    return shown | dict(others or {})
 
 
 def given_settings(kind: type[RunSettings], given: Given) -> dict[str, Any]:
@@ -122,16 +134,6 @@ def alignment_option(*, required: bool = False) -> Decorator:
         "Links of each sentence pair, such as 0-0 1-2, as Moses' training leaves them in "
         f"model/aligned.grow-diag-final-and{use}.",
         required=required,
-    )
-
-
-def held_out_option(what: str) -> Decorator:
-    """Return the option for the held-out share of something."""
-    return option(
-        "held-out",
-        f"Share of the {what} that measure the loss and are not trained on.",
-        default=DEFAULTS.held_out,
-        within=FiniteRange(0, 1, min_open=True, max_open=True),
     )
 
 
@@ -294,8 +296,13 @@ training_options = OptionGroup(
         to="sample",
         default=DEFAULTS.sample,
     ),
-    held_out_option("source phrases"),
+    option(
+        "optimizer",
+        f"{DEFAULTS.optimizer} by default; adadelta is the paper's.",
+        within=LEARNING_RATES,
+    ),
     run_options(DEFAULTS, "phrase pairs", "an epoch, 5,000 at most,"),
+    more_run_options(DEFAULTS, "phrase pairs"),
 )
 
 short_training_options = OptionGroup(
@@ -306,7 +313,6 @@ short_training_options = OptionGroup(
     _shortlist,
     _reverse,
     budget_options("phrase pairs"),
-    dropout_option(DEFAULTS.dropout),
     option(
         "dtype",
         "Of the matrix products in training and scoring. bfloat16 is faster where the processor or "
@@ -350,7 +356,6 @@ def ngram_options(
         data: the class of its training data.
         words: whose words the shortlist contains.
         context: what the sizes of its context are.
-        of_context: options for its context.
     """
 
     def from_options(given: Given) -> NgramOptions:

@@ -91,7 +91,7 @@ def train_and_show(
             train(data, settings, directory, device, control)
     if came():
         yet = "" if (directory / CONFIG).exists() else ", no model yet"
-        click.echo(f"saved in {directory}{yet}; the same command with --resume goes on", err=True)
+        click.echo(f"saved in {directory}{yet}; the same command with --resume continues", err=True)
         sys.exit(INTERRUPTED if came() == signal.SIGINT else TERMINATED)
 
 

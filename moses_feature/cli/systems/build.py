@@ -7,7 +7,7 @@ from typing import get_args
 
 import click
 
-from moses_feature.build.settings import (
+from moses_feature.building.settings import (
     LARGEST_ORDER,
     LONGEST_PHRASE,
     LONGEST_SENTENCE,
@@ -15,11 +15,10 @@ from moses_feature.build.settings import (
     Aligner,
     BuildSettings,
     Case,
-    Heuristic,
     Smoothing,
 )
 from moses_feature.cli.common.command import Command, command_line
-from moses_feature.cli.common.groups import Given, OptionGroup, take, typed
+from moses_feature.cli.common.groups import OptionGroup, taking, typed
 from moses_feature.cli.common.paths import READ, WRITE_SYSTEM
 from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.vocabulary import WholeRange, option
@@ -29,20 +28,10 @@ from moses_feature.runtime.errors import UsageError
 DEFAULTS = BuildSettings()
 
 
-def _settings(given: Given) -> BuildSettings:
-    """Pick the settings from the options of the command."""
-    text = given.pop("prune")
-    try:
-        prune = tuple(int(count) for count in text.split())
-    except ValueError:
-        raise UsageError(f"--prune {text}: expected counts, such as '0 0 1'") from None
-    return take(BuildSettings, given, prune=prune)
-
-
 build_options = OptionGroup(
     "How",
     "settings",
-    _settings,
+    taking(BuildSettings),
     option(
         "max-length",
         "Words of a sentence at most; pairs with a longer one are left out.",
@@ -51,12 +40,6 @@ build_options = OptionGroup(
         within=WholeRange(1, LONGEST_SENTENCE),
     ),
     option("aligner", "The alignment model.", default=DEFAULTS.aligner, within=get_args(Aligner)),
-    option(
-        "heuristic",
-        "That makes links of those of both directions.",
-        default=DEFAULTS.heuristic,
-        within=get_args(Heuristic),
-    ),
     option(
         "phrase-length",
         "Words of a phrase at most.",
@@ -70,11 +53,6 @@ build_options = OptionGroup(
         within=get_args(Smoothing),
     ),
     option(
-        "pair-count",
-        "Leave out phrase pairs that occur less often.",
-        default=DEFAULTS.pair_count,
-    ),
-    option(
         "reordering",
         "Type of the lexicalised reordering model, as train-model.perl names it, such as "
         "mslr-bidirectional-fe or phrase-msd-backward-f; none for no model.",
@@ -85,12 +63,6 @@ build_options = OptionGroup(
         "Words of an n-gram of the language model at most.",
         default=DEFAULTS.order,
         within=WholeRange(SMALLEST_ORDER, LARGEST_ORDER),
-    ),
-    option(
-        "prune",
-        "N-grams of order 1, 2, … that occur so often or less are left out of the language "
-        "model, such as '0 0 1'; the last count is for all higher orders.",
-        default="",
     ),
     option(
         "osm",
@@ -110,12 +82,6 @@ build_options = OptionGroup(
         default=DEFAULTS.case,
         within=get_args(Case),
     ),
-    option(
-        "length-ratio",
-        "Of raw text: words of a sentence for each word of its translation at most.",
-        to="ratio",
-        default=DEFAULTS.ratio,
-    ),
 )
 
 
@@ -123,8 +89,8 @@ build_options = OptionGroup(
 @click.argument("source", type=READ)
 @click.argument("target", type=READ)
 @click.argument("system", type=WRITE_SYSTEM)
-@option("alignment", "Links of each sentence pair, such as 0-0 1-2, in place of aligning words.")
-@option("lm", "A language model to use, ARPA or binary, in place of making one.", to="model")
+@option("alignment", "Links of each sentence pair, such as 0-0 1-2, instead of aligning words.")
+@option("lm", "A language model to use, ARPA or binary, instead of making one.", to="model")
 @option(
     "lm-text",
     "More text of the target language, for the language model. Repeatable.",
@@ -170,7 +136,7 @@ def build_command(
     Line n of TARGET translates line n of SOURCE. SYSTEM becomes a directory with a phrase table, a
     reordering table, a language model and a moses.ini with start weights, which Moses and mert-tune
     read as they are. Given the same alignment, the tables are those of Moses' own training, to the
-    byte. A build that was killed goes on if it is started again.
+    byte. A build that was killed continues if it is started again.
 
     \b
     Example:
@@ -179,11 +145,11 @@ def build_command(
       moses-feature system build raw.en raw.fr system --raw --source-language en \\
           --target-language fr
     """
-    from moses_feature.build.system import BuildData, build
+    from moses_feature.building.system import BuildData, build
     from moses_feature.moses.system_directory import INI
 
-    if model and (model_texts or settings.prune):
-        raise UsageError("--lm is a finished model: not with --lm-text or --prune")
+    if model and model_texts:
+        raise UsageError("--lm is a finished model: not with --lm-text")
     if folds == 1:
         raise UsageError("--folds: expected 0, or 2 or more")
     languages = None
@@ -191,10 +157,8 @@ def build_command(
         if not (source_language and target_language):
             raise UsageError("--raw needs --source-language and --target-language, such as en, fr")
         languages = source_language, target_language
-    elif source_language or target_language or typed(["case", "ratio"]):
-        raise UsageError(
-            "--source-language, --target-language, --case and --length-ratio are for --raw"
-        )
+    elif source_language or target_language or typed(["case"]):
+        raise UsageError("--source-language, --target-language and --case are for --raw")
     files = source, target, alignment, model, model_texts, folds, documents, languages
     data = BuildData(*files)
     with Progress(has_end=True) as progress:

@@ -1,4 +1,4 @@
-"""The command `moses-feature system describe`."""
+"""What `moses-feature describe` says of a system."""
 
 from __future__ import annotations
 
@@ -8,36 +8,32 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from moses_feature.cli.common.command import Command
-from moses_feature.cli.common.paths import READ_SYSTEM_DIRECTORY
-from moses_feature.runtime.errors import FormatError, MosesFeatureError, printable
+from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import Json
 
 if TYPE_CHECKING:
     from moses_feature.moses.system_directory import SystemDirectory
 
 
-@click.command("describe", cls=Command, no_args_is_help=True)
-@click.argument("system", type=READ_SYSTEM_DIRECTORY)
-def describe_command(system: str) -> None:
-    """Say what a system is made of.
+def describe_system(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield what a system is made of: names and values.
 
-    Features and weights, models that rescore, what it was tuned on and how good it was there.
-
-    \b
-    Example:
-      moses-feature system describe table1/RNN/seed-1
+    Raises:
+        MosesFeatureError: there is no system, or it is damaged.
     """
-    from moses_feature.moses.system_directory import SYSTEM, WHAT, SystemDirectory
+    from moses_feature.moses.ini import SYSTEM
+    from moses_feature.moses.system_directory import WHAT, SystemDirectory
     from moses_feature.runtime.json_files import read_json
 
-    of = SystemDirectory.read(Path(system))
+    of = SystemDirectory.read(path)
     facts = of.ini.parent / SYSTEM
-    content = read_json(facts, WHAT) if Path(system).is_dir() and facts.is_file() else {}
-    for name, value in [*_of_ini(of), *_of_tuning(of, content), *_of_building(of)]:
-        click.echo(printable(f"{name:<22} {value}"))
+    content = read_json(facts, WHAT) if path.is_dir() and facts.is_file() else {}
+    yield from _of_ini(of)
+    yield from _of_tuning(of, content)
+    yield from _of_building(of)
+    external = content.get("external")
+    for file in external if isinstance(external, list) else []:
+        yield "needs from elsewhere", str(file)
 
 
 def _of_ini(system: SystemDirectory) -> Iterator[tuple[str, str]]:
@@ -75,8 +71,9 @@ def _of_tuning(system: SystemDirectory, content: Json) -> Iterator[tuple[str, st
 
 def _of_building(system: SystemDirectory) -> Iterator[tuple[str, str]]:
     """Yield the texts that it was built of, and how they were prepared."""
-    from moses_feature.build.preparation import preparation_of
-    from moses_feature.moses.system_directory import SYSTEM, WHAT
+    from moses_feature.building.preparation import preparation_of
+    from moses_feature.moses.ini import SYSTEM
+    from moses_feature.moses.system_directory import WHAT
     from moses_feature.runtime.json_files import read_json
 
     built = system.built

@@ -1,1 +1,1 @@
-"""Commands for phrase tables: augment, check, merge, favourites, propose, binarise, report."""
+"""Commands for phrase tables: augment, filter, report."""

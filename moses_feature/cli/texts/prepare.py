@@ -33,8 +33,8 @@ def prepare_command(system: str, side: str) -> None:
       moses-feature text prepare system < dev.en > dev.tok.en
       moses-feature text prepare system --side target < dev.fr > dev.tok.fr
     """
-    from moses_feature.build.preparation import Preparer, decoded, preparation_of
-    from moses_feature.moses.system_directory import SYSTEM
+    from moses_feature.building.preparation import Preparer, decoded, preparation_of
+    from moses_feature.moses.ini import SYSTEM
 
     directory = Path(system)
     content = read_json(directory / SYSTEM, "a system")

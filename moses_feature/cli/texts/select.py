@@ -14,7 +14,7 @@ from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.groups import OptionGroup, taking
 from moses_feature.cli.common.paths import READ
 from moses_feature.cli.common.progress import Progress
-from moses_feature.cli.common.vocabulary import NOT_NEGATIVE, FiniteRange, WholeRange, option
+from moses_feature.cli.common.vocabulary import NOT_NEGATIVE, option
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, locked_directory, open_output
 from moses_feature.selection.selector import (
@@ -57,18 +57,6 @@ WORDS_OF_KINDS = {EMPTY: b"empty", UNEQUAL: b"ratio"}
     taking(SelectionSettings),
     option("lines", "… or the best so many lines …"),
     option("words", "… or words of the last side."),
-    option(
-        "order",
-        "Of the models that are estimated.",
-        default=SelectionSettings.order,
-        within=WholeRange(2, 6),
-    ),
-    option(
-        "ratio",
-        "A pair with a side that is longer than the other by more than this factor is bad.",
-        default=SelectionSettings.ratio,
-        within=FiniteRange(min=1),
-    ),
     option(
         "seed",
         "Of the sentences that are drawn.",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @option("dev-reference", "Its translation. Repeatable.", many=True)
 @option("test", "The test set.", required=True)
 @option("test-reference", "Its translation. Repeatable.", many=True, required=True)
-@option("work-dir", "Where all is kept; a run that was killed goes on.", required=True)
+@option("work-dir", "Where all is kept; a run that was killed continues.", required=True)
 @option(
     "translations",
     "What another system made of the test set, a translation on each line; several files of "
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     "rescore",
     "Add a model to the n-best lists of a system, whose name and a colon stand before it, such as "
     "all:T=en-fr.transformer: a sentence network (several of one name are averaged), or a neural "
-    "language model; own: before a network compares with what it says itself. Repeatable.",
+    "language model; mbr: before a network: expected BLEU against its own n-best list. Repeatable.",
     many=True,
 )
 @decoder_options

@@ -13,7 +13,7 @@ from moses_feature import __version__
 from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.paths import READ
 from moses_feature.cli.common.vocabulary import option
-from moses_feature.cli.tuning.options import TUNING, algorithm_option, restarts_option
+from moses_feature.cli.tuning.options import TUNING, algorithm_option
 from moses_feature.runtime.files import write_whole
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.argument("scores", type=READ)
 @option("init", "Start weights and the range of restarts: an init.opt of Moses.")
 @algorithm_option
-@restarts_option
+@option("restarts", "Random start points of mert.", default=TUNING.restarts)
 @option("seed", "Of what is random.", default=TUNING.seed)
 @option("output", "Write the weights to this file, one line: name value.")
 @click.version_option(__version__)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from mert.settings import DECODERS, OPTIMIZERS, DecoderSettings, MosesSettings, TuningSettings
 from moses_feature.cli.common.groups import Given, OptionGroup, options, take, taking
 from moses_feature.cli.common.progress import Progress
-from moses_feature.cli.common.vocabulary import POSITIVE, WholeRange, option
-from moses_feature.decoder.limits import DEFAULT_POPS, DEFAULT_STACK, SearchLimits
+from moses_feature.cli.common.vocabulary import WholeRange, option
+from moses_feature.decoder.limits import DEFAULT_POPS, SearchLimits
 from moses_feature.metrics import METRIC_NAMES
 from moses_feature.moses.system_directory import MOST_TRANSLATIONS
 from moses_feature.runtime.errors import UsageError
@@ -69,7 +69,9 @@ def _decoder_settings(given: Given) -> DecoderSettings:
     except ValueError as error:
         raise UsageError(f"--moses-options: {error}") from None
     filtered = given.pop("filter_tables")
-    moses = take(MosesSettings, given, options=moses_options, filter=filtered)
+    alone = given["jobs"] and not given["ray"]  # on a cluster, jobs are workers of one thread
+    threads = given["jobs"] if alone else MosesSettings.threads
+    moses = take(MosesSettings, given, threads=threads, options=moses_options, filter=filtered)
     return take(DecoderSettings, given, limits=take(SearchLimits, given), moses=moses)
 
 
@@ -82,15 +84,9 @@ _search_options = options(
         within=WholeRange(1, MOST_POPS),
     ),
     option(
-        "stack-size",
-        f"Its stack size; the ini's [stack], or {DEFAULT_STACK}, by default.",
-        to="stack",
-        within=WholeRange(1, MOST_POPS),
-    ),
-    option(
         "jobs",
-        "Processes of the embedded decoder; by default as many as there are cores, fewer for "
-        "short texts.",
+        "Processes of the embedded decoder, by default as many as there are cores, fewer for "
+        "short texts; or threads of moses, by default one.",
         default=DecoderSettings.jobs,
     ),
 )
@@ -114,7 +110,6 @@ decoder_options = OptionGroup(
         "More arguments for moses, such as '-search-algorithm 1 -s 1000'.",
         default="",
     ),
-    option("threads", "Threads of moses.", default=MosesSettings.threads, within=POSITIVE),
     option(
         "ray",
         "Decode on a Ray cluster: local (this machine alone), auto (the cluster it belongs "
@@ -139,8 +134,6 @@ metric_option = option(
     within=METRIC_NAMES,
 )
 
-restarts_option = option("restarts", "Random start points of mert.", default=TUNING.restarts)
-
 tuning_options = OptionGroup(
     "Tuning",
     "tuning",
@@ -160,7 +153,6 @@ tuning_options = OptionGroup(
         within=WholeRange(2, MOST_TRANSLATIONS),
     ),
     option("max-iterations", "Decoding runs at most.", default=TUNING.max_iterations),
-    restarts_option,
 )
 
 force_option = option("force", "Tune although BLEU is next to nothing at the start.")

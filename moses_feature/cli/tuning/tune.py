@@ -27,12 +27,12 @@ from moses_feature.moses.ini import MosesIni
 @click.argument("ini", type=READ_INI)
 @option("dev", "The development set, tokenised.", required=True)
 @option("dev-reference", "Its translation. Repeatable.", many=True, required=True)
-@option("work-dir", "Where all is kept; a run that was killed goes on.", required=True)
+@option("work-dir", "Where all is kept; a run that was killed continues.", required=True)
 @option(
     "rescore",
     "Add a model to the n-best lists, as a feature: a sentence network (several of one "
-    "name are averaged), or a neural language model; own: before a network compares with what "
-    "it says itself. Repeatable.",
+    "name are averaged), or a neural language model; mbr: before a network: expected BLEU against "
+    "its own n-best list. Repeatable.",
     many=True,
 )
 @decoder_options

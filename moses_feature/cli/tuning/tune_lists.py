@@ -11,7 +11,7 @@ from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.options import format_option
 from moses_feature.cli.common.paths import READ, WRITE
 from moses_feature.cli.common.vocabulary import option
-from moses_feature.cli.tuning.options import TUNING, metric_option, restarts_option
+from moses_feature.cli.tuning.options import TUNING, metric_option
 from moses_feature.moses.lines import read_parallel
 
 
@@ -33,13 +33,11 @@ from moses_feature.moses.lines import read_parallel
 )
 @option(
     "algorithm",
-    "That finds the weights.",
+    "Weight optimiser.",
     default=ORDERED_BY,
     within=OPTIMIZERS,
 )
 @metric_option
-@restarts_option
-@option("seed", default=TUNING.seed)
 def tune_lists_command(
     lists: str,
     weights: str,
@@ -48,8 +46,6 @@ def tune_lists_command(
     start: str | None,
     algorithm: str,
     metric: str,
-    restarts: int,
-    seed: int,
 ) -> None:
     """Tune weights on n-best lists, without decoding.
 
@@ -76,8 +72,8 @@ def tune_lists_command(
         lists,
         features,
         list(zip(*texts, strict=True)),
-        choice.optimizer(algorithm, restarts),
-        seed,
+        choice.optimizer(algorithm),
+        TUNING.seed,
         form,
         METRICS[metric],
     )

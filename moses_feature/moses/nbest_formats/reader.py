@@ -6,20 +6,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.nbest_formats.fairseq import fairseq
-from moses_feature.moses.nbest_formats.json_lines import opennmt, sockeye
+from moses_feature.moses.nbest_formats.json_lines import json_lines
 from moses_feature.moses.nbest_formats.marian import marian
 from moses_feature.moses.nbest_formats.translation import Format
 from moses_feature.runtime.errors import FormatError, UsageError
 from moses_feature.runtime.files import Json
 
 MOSES = "moses"
-OTHERS: Mapping[str, Format] = {
-    "marian": marian,
-    "fairseq": fairseq,
-    "sockeye": sockeye,
-    "opennmt": opennmt,
-}
+OTHERS: Mapping[str, Format] = {"marian": marian, "json": json_lines}
 FORMATS = (MOSES, *OTHERS)
 
 

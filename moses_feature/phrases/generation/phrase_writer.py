@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 import torch
 
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.encoder_decoder import EncoderDecoder, Summarised
 from moses_feature.phrases.generation.prefixes import EmptyPrefixes
@@ -26,7 +26,7 @@ class PhraseWriter:
     @torch.inference_mode()
     def empty(self, sources: Sequence[Sequence[int]]) -> PhrasePrefixes:
         """Return an empty prefix of a target for each source phrase, given as ids."""
-        phrases, every = Phrases.pack(sources), np.arange(len(sources))
+        phrases, every = PackedSequences.pack(sources), np.arange(len(sources))
         words, lengths = map(torch.from_numpy, phrases.padded(every, END))
         read = self._network.summarised(self._network.encode(words, lengths))
         return PhrasePrefixes(self._network, read, np.full(len(every), END))

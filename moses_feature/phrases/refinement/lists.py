@@ -18,7 +18,7 @@ from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import NbestLine, nbest_lines
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import WordError, WordOptions
-from moses_feature.networks.phrases import Phrases
+from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.arrays import Floats, Integers
@@ -88,8 +88,8 @@ class PhraseLists:
     """
 
     path: str
-    source: Phrases
-    target: Phrases
+    source: PackedSequences
+    target: PackedSequences
     phrases: Integers
     translations: Integers
     sentences: Integers
@@ -165,8 +165,8 @@ class ListReader:
             self.inputs.append(reader.provenance("n-best lists"))
         return PhraseLists(
             lists,
-            Phrases.pack(self._sides[0]),
-            Phrases.pack(self._sides[1]),
+            PackedSequences.pack(self._sides[0]),
+            PackedSequences.pack(self._sides[1]),
             np.array(self._phrases, dtype=np.int64),
             np.array(self._ends, dtype=np.int64),
             np.cumsum(sentences),

@@ -1,0 +1,106 @@
+"""A text without a part of it, and that part: whole documents that a system will not have seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_feature.building.bitext import TextPair, read_alignment, read_texts
+from moses_feature.building.folds import numbered
+from moses_feature.moses.lines import LineReader, read_documents
+from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.files import write_whole
+
+
+@dataclass(frozen=True)
+class AlignedText:
+    """The files of a text.
+
+    Attributes:
+        source, target: tokenised texts, a sentence on each line.
+        alignment: links of each sentence pair; None if there are none.
+        documents: the document of each line; None if each is one by itself.
+    """
+
+    source: str
+    target: str
+    alignment: str | None = None
+    documents: str | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """The files of a part of a text; those of links and documents if the text has them."""
+
+    source: Path
+    target: Path
+    alignment: Path
+    documents: Path
+
+    @classmethod
+    def within(cls, directory: Path, name: str) -> Part:
+        """Return the files of a part by its name."""
+        return cls(*(directory / f"{name}.{of}" for of in cls.__dataclass_fields__))
+
+
+def hold_out(
+    text: AlignedText, rest: Part, part: Part, *, longest: int, share: float, most: int, seed: int
+) -> None:
+    """Write the files of a part of a text, whole documents in a random order, and of the rest.
+
+    Pairs with an empty sentence, or one of more than `longest` words, are in neither, as
+    `system build` leaves them out.
+
+    Args:
+        text: the text.
+        rest: the files of the rest.
+        part: the files of the part.
+        longest: words of a sentence at most.
+        share: the share of the sentence pairs that the part has.
+        most: the most sentence pairs that it has; the last document may bring more.
+        seed: of the choice of documents.
+
+    Raises:
+        FormatError: texts, links or documents that do not belong together, or bad words.
+        MosesFeatureError: a file cannot be read, or nothing would be left.
+    """
+    pairs = read_texts(text.source, text.target, longest)
+    documents: Sequence[object] = range(len(pairs.kept))
+    if text.documents:
+        documents, _ = read_documents(text.documents, len(pairs.kept))
+    if text.alignment:
+        read_alignment(text.alignment, pairs)  # bad links are found before anything is written
+    held_out, others = _split(pairs, documents, share, most, seed)
+    if not len(others):
+        raise MosesFeatureError(
+            f"{text.documents or text.source}: expected several documents, found one: all of the "
+            "text would be held out"
+        )
+    for name in ("source", "target", "alignment", "documents"):
+        path = getattr(text, name)
+        if path is None:
+            continue
+        with LineReader(path) as reader:
+            lines = [line.rstrip(b"\r\n") + b"\n" for line in reader]
+        for of, chosen in ((rest, others), (part, held_out)):
+            write_whole(getattr(of, name), b"".join(lines[line] for line in chosen.tolist()))
+
+
+def _split(
+    pairs: TextPair, documents: Sequence[object], share: float, most: int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the lines of the part, a document after the other, and those of the rest."""
+    of_line, kept = numbered(documents), pairs.kept
+    sizes = np.bincount(of_line[kept], minlength=int(of_line.max()) + 1)
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    wanted = min(max(1, round(share * int(sizes.sum()))), most)
+    taken = order[: 1 + int(np.searchsorted(np.cumsum(sizes[order]), wanted))]
+    rank = np.full(len(sizes), -1)
+    rank[taken] = np.arange(len(taken))
+    of_part = np.flatnonzero(kept & (rank[of_line] >= 0))
+    of_part = of_part[np.argsort(rank[of_line[of_part]], kind="stable")]
+    return of_part, np.flatnonzero(kept & (rank[of_line] < 0))

@@ -1,0 +1,73 @@
+"""Settings of building a system; each default is written only here. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from moses_feature.decoder.reordering import ReorderingType
+from moses_feature.runtime.errors import UsageError
+
+Aligner = Literal["eflomal", "fast-align"]
+Case = Literal["keep", "lower", "truecase"]
+Smoothing = Literal["none", "good-turing", "kneser-ney"]
+
+MOST_RATIO = 9
+"""Words of a raw sentence for each word of its translation, at most (clean-corpus-n.perl)."""
+LONGEST_SENTENCE = 1000
+LONGEST_PHRASE = 20
+SMALLEST_ORDER, LARGEST_ORDER = 2, 6
+"""What KenLM reads, as it is usually built."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildSettings:
+    """How to build a system.
+
+    Attributes:
+        longest: words of a sentence, at most; pairs with a longer one are left out.
+        aligner: the alignment model.
+        phrase_length: words of a phrase, at most.
+        smoothing: of p(target | source) and p(source | target).
+        reordering: the type of the lexicalised reordering model, as train-model.perl names it;
+            `none` for no model.
+        order: words of an n-gram of the language model, at most.
+        osm: whether to estimate an operation sequence model.
+        distortion_limit: of the search; 0 for translations in the order of the source.
+        seed: of the alignment, and of the folds.
+        case: what is done to the letters of raw text.
+    """
+
+    longest: int = 100
+    aligner: Aligner = "eflomal"
+    phrase_length: int = 7
+    smoothing: Smoothing = "none"
+    reordering: str = "msd-bidirectional-fe"
+    order: int = 5
+    osm: bool = False
+    distortion_limit: int = 6
+    seed: int = 1
+    case: Case = "lower"
+
+    def __post_init__(self) -> None:
+        kinds = {"aligner": Aligner, "smoothing": Smoothing, "case": Case}
+        for name, kind in kinds.items():
+            if (found := getattr(self, name)) not in get_args(kind):
+                expected = ", ".join(get_args(kind))
+                raise UsageError(f"{name}: expected one of {expected}, found {found!r}")
+        limits = {"longest": LONGEST_SENTENCE, "phrase_length": LONGEST_PHRASE}
+        for name, most in limits.items():
+            if not 1 <= (given := getattr(self, name)) <= most:
+                raise UsageError(f"{name}: expected 1 to {most}, found {given}")
+        if not SMALLEST_ORDER <= self.order <= LARGEST_ORDER:
+            expected = f"{SMALLEST_ORDER} to {LARGEST_ORDER}"
+            raise UsageError(f"order: expected {expected}, found {self.order}")
+        for name in ("distortion_limit", "seed"):
+            if (given := getattr(self, name)) < 0:
+                raise UsageError(f"{name}: expected 0 or more, found {given}")
+        _ = self.reordering_type
+
+    @property
+    def reordering_type(self) -> ReorderingType | None:
+        """The type of the reordering model; None for no model."""
+        return None if self.reordering == "none" else ReorderingType.parse(self.reordering)

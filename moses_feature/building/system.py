@@ -1,0 +1,420 @@
+"""A system directory, built step by step: a build that was killed continues with the next file.
+
+Each file appears when it is whole. `build.json` says what is built of what, so that only the same
+build continues; `system.json`, the last file, says what was built.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
+from itertools import chain, pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_feature import __version__
+from moses_feature.building import operations
+from moses_feature.building.alignment import HEURISTIC, align
+from moses_feature.building.bitext import (
+    Bitext,
+    TextPair,
+    read_alignment,
+    read_texts,
+)
+from moses_feature.building.folds import folds_of
+from moses_feature.building.language_model import sentences_of, write_model
+from moses_feature.building.operations import OperationText
+from moses_feature.building.preparation import TextPreparer, check_available
+from moses_feature.building.settings import MOST_RATIO, BuildSettings
+from moses_feature.building.start_ini import start_ini
+from moses_feature.building.table_parts import FoldTables, parts_of
+from moses_feature.moses.ini import SYSTEM, MosesIni
+from moses_feature.moses.language_model import load_kenlm
+from moses_feature.moses.lines import digest_of, read_documents
+from moses_feature.moses.system_directory import (
+    FOLDS,
+    FORMAT_VERSION,
+    INI,
+    fold_directory,
+    write_relative_ini,
+)
+from moses_feature.runtime.arrays import Flags
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.runtime.files import (
+    STANDARD_STREAM,
+    Json,
+    locked_directory,
+    open_output,
+    write_json,
+    write_whole,
+)
+from moses_feature.runtime.json_files import difference, read_json
+from moses_feature.runtime.processes import ObjectProcess
+
+logger = logging.getLogger(__name__)
+
+BUILD = "build.json"
+PHRASES, LEXICAL = "phrase-table.gz", ("lex.f2e", "lex.e2f")
+MODEL, OPERATIONS = "lm.arpa.gz", "operations.arpa.gz"
+PREPARED, TRUECASER, PREPARATION = "text.{}.gz", "truecase.{}", "preparation.json"
+SIDES = ("source", "target")
+
+
+@dataclass(frozen=True)
+class BuildData:
+    """The files that a system is built of.
+
+    Attributes:
+        source, target: tokenised texts, a sentence on each line.
+        alignment: links of each sentence pair; None to align.
+        model: a language model to use; None to estimate one.
+        model_texts: more text for the language model.
+        folds: the number of systems without a part of the text; 0 for none.
+        documents: the document of each line, whose lines are in one fold, and held out together
+            later (see `built_text`); None for single lines.
+        languages: the codes of both languages, if the texts are raw: they are prepared first.
+    """
+
+    source: str
+    target: str
+    alignment: str | None = None
+    model: str | None = None
+    model_texts: Sequence[str] = ()
+    folds: int = 0
+    documents: str | None = None
+    languages: tuple[str, str] | None = None
+
+
+def build(
+    data: BuildData,
+    settings: BuildSettings,
+    directory: Path,
+    command: str = "",
+    report: Callable[[str, float | None], None] = lambda *_: None,
+) -> Json:
+    """Build a system, or go on with it; return the content of its `system.json`.
+
+    Args:
+        data: the files.
+        settings: how to build.
+        directory: created if missing.
+        command: the command line, recorded in `system.json`.
+        report: called with the current task, and the share of it that is done.
+
+    Raises:
+        UsageError: the directory holds something else, or another build.
+        FormatError: texts, links or documents that do not belong together, or bad words.
+        MosesFeatureError: a file cannot be read, or no aligner is installed.
+    """
+    if STANDARD_STREAM in (data.source, data.target, data.alignment):
+        raise UsageError("building reads from files: expected a file name, found -")
+    with locked_directory(directory, "building"):
+        return _Build(data, settings, directory, report).run(command)
+
+
+@dataclass
+class _Build:
+    """One build and its directory."""
+
+    data: BuildData
+    settings: BuildSettings
+    directory: Path
+    report: Callable[[str, float | None], None]
+    seconds: dict[str, float] = field(default_factory=dict)
+    preparation: Json = field(default_factory=dict)
+    external: list[str] = field(default_factory=list)
+
+    def run(self, command: str) -> Json:
+        """Make all files that are missing."""
+        self._begin()
+        path = self.directory / SYSTEM
+        if path.exists():
+            logger.info("%s is built already: nothing was done", self.directory)
+            return read_json(path, "a system")
+        every = np.ones(len(self._texts.source), dtype=np.bool_)
+        self._check_documents()
+        self._write_alignment()
+        self._write_tables(self.directory, None)
+        self._write_model(self.directory, every)
+        self._write_operations(self.directory, every)
+        self._write_ini(self.directory)
+        if self.data.folds:
+            self._write_folds()
+        content = self._content(command)
+        write_json(path, content)
+        return content
+
+    def _begin(self) -> None:
+        """Check that the directory is new, or holds the beginning of the same build."""
+        self.report("reading the texts", None)
+        data = self.data
+        texts = {side: getattr(data, side) for side in (*SIDES, "alignment", "documents")}
+        texts |= {f"lm-text {n}": path for n, path in enumerate(data.model_texts, 1)}
+        identity = {
+            "inputs": {of: path and digest_of(path) for of, path in texts.items()},
+            "model": data.model,
+            "folds": data.folds,
+            "languages": data.languages,
+            "settings": asdict(self.settings),
+        }
+        path = self.directory / BUILD
+        if path.exists():
+            if other := difference(identity, read_json(path, "what is built")):
+                raise UsageError(
+                    f"{self.directory} holds a build with other {other.key}: expected "
+                    f"{other.expected}, found {other.found}; use another directory"
+                )
+        elif there := [file.name for file in self.directory.iterdir() if file.name[0] != "."]:
+            raise UsageError(
+                f"{self.directory}: expected a new or empty directory, found {sorted(there)[0]}"
+            )
+        else:
+            write_json(path, identity)
+
+    @cached_property
+    def _texts(self) -> TextPair:
+        """The tokenised texts."""
+        data, longest = self.data, self.settings.longest
+        if data.languages is None:
+            return read_texts(data.source, data.target, longest)
+        source, target = self._prepare(data.languages)
+        return read_texts(str(source), str(target), longest, MOST_RATIO)
+
+    @property
+    def _tokenised(self) -> list[Path]:
+        """The files of both texts as the tables have them."""
+        if self.data.languages is None:
+            return [Path(self.data.source), Path(self.data.target)]
+        return [self.directory / PREPARED.format(side) for side in SIDES]
+
+    def _prepare(self, languages: tuple[str, str]) -> list[Path]:
+        """Prepare both raw texts at the same time; return the prepared ones."""
+        files, facts = self._tokenised, self.directory / PREPARATION
+        if not facts.exists():
+            check_available()
+            self.report("preparing the texts", None)
+            begun = time.monotonic()
+            workers = [
+                ObjectProcess(partial(TextPreparer, language, self.settings.case), "a tokeniser")
+                for language in languages
+            ]
+            try:
+                waiting = [
+                    worker.call(
+                        TextPreparer.prepare, text, file, self.directory / TRUECASER.format(side)
+                    )
+                    for worker, text, file, side in zip(
+                        workers, (self.data.source, self.data.target), files, SIDES, strict=True
+                    )
+                ]
+                found = [future.result() for future in waiting]
+            finally:
+                for worker in workers:
+                    worker.close()
+            write_json(facts, dict(zip(SIDES, found, strict=True)))
+            self._note("preparing", begun)
+        self.preparation = read_json(facts, "how texts were prepared")
+        return files
+
+    @property
+    def _alignment_path(self) -> Path:
+        name = "given" if self.data.alignment else HEURISTIC
+        return self.directory / f"aligned.{name}.gz"
+
+    @cached_property
+    def _bitext(self) -> Bitext:
+        """The aligned texts."""
+        return read_alignment(str(self._alignment_path), self._texts)[0]
+
+    @cached_property
+    def _operations(self) -> OperationText:
+        return OperationText(self._bitext)
+
+    @cached_property
+    def _tables(self) -> FoldTables:
+        self.report("numbering phrases", None)
+        folds = self._folds[self._texts.kept] if self.data.folds else None
+        return FoldTables(self._bitext, self.settings, folds, self.directory)
+
+    def _note(self, what: str, begun: float) -> None:
+        """Note the seconds that something took."""
+        self.seconds[what] = round(time.monotonic() - begun, 1)
+
+    def _write_alignment(self) -> None:
+        """Write the links of each line, an empty line for one that is left out."""
+        path = self._alignment_path
+        if path.exists():
+            return
+        begun = time.monotonic()
+        if self.data.alignment:
+            self.report("reading the alignment", None)
+            bitext, _ = read_alignment(self.data.alignment, self._texts)
+        else:
+            settings = self.settings
+            self.report("aligning words", 0.0)
+            done = 0
+
+            def note(percents: int) -> None:
+                nonlocal done
+                done += percents
+                self.report("aligning words", done / 100)
+
+            bitext = align(self._texts, settings.aligner, settings.seed, note)
+        lines = iter(_links(bitext))
+        with open_output(path) as file:
+            for kept in self._texts.kept.tolist():
+                file.write(next(lines) if kept else b"\n")
+        self._note("alignment", begun)
+
+    def _write_tables(self, directory: Path, fold: int | None) -> None:
+        """Write the tables without a fold; those of all sentences, and lexical ones, for None."""
+        name = "tables" if fold is None else f"tables of {directory.name}"
+        reordering = self._reordering_path(directory)
+        files = [directory / PHRASES, *([reordering] if reordering else [])]
+        if all(file.exists() for file in files):
+            return
+        begun = time.monotonic()
+        self.report(f"{name}: counting", None)
+        if fold is None:
+            lines = self._tables.of(None).lexical.lines(self._bitext)
+            direct, inverse = (b"".join(part) for part in zip(*lines, strict=True))
+            for path, content in zip(LEXICAL, (direct, inverse), strict=True):
+                write_whole(directory / path, content)
+        written = 0
+        with ExitStack() as stack:
+            outputs = [stack.enter_context(open_output(file)) for file in files]
+            for part in parts_of(self._tables, fold):
+                for output, content in zip(outputs, (part.phrases, part.reordering), strict=False):
+                    output.write(content)
+                written += part.lines
+                self.report(f"{name}: {written:,} lines", part.share)
+            if not written:
+                raise MosesFeatureError(
+                    f"{self._alignment_path}: expected links from which phrases are extracted, "
+                    f"found none for {name}"
+                )
+        self._note(name, begun)
+
+    def _reordering_path(self, directory: Path) -> Path | None:
+        kind = self.settings.reordering_type
+        return None if kind is None else directory / f"reordering-table.{kind.table_name}.gz"
+
+    def _write_model(self, directory: Path, used: Flags) -> None:
+        """Estimate the language model of some target sentences and of further text."""
+        path = directory / MODEL
+        if self.data.model or path.exists():
+            return
+        name = "language model" + ("" if directory == self.directory else f" of {directory.name}")
+        self.report(name, None)
+        begun = time.monotonic()
+        sentences = chain(
+            self._texts.target.sentences(used), *map(sentences_of, self.data.model_texts)
+        )
+        write_model(path, sentences, self.settings.order)
+        self._note(name, begun)
+
+    def _write_operations(self, directory: Path, used: Flags) -> None:
+        """Estimate the operation sequence model of some sentence pairs, if it is wanted."""
+        path = directory / OPERATIONS
+        if not self.settings.osm or path.exists():
+            return
+        name = "operations" + ("" if directory == self.directory else f" of {directory.name}")
+        self.report(name, None)
+        begun = time.monotonic()
+        write_model(path, self._operations.sentences(used), operations.ORDER, operations.PRUNED)
+        self._note(name, begun)
+
+    def _model_path(self, directory: Path) -> Path:
+        """Return the language model that the ini names."""
+        if self.data.model:
+            return Path(self.data.model)
+        return directory / MODEL
+
+    def _write_ini(self, directory: Path) -> None:
+        """Write an ini with start weights."""
+        kind, reordering = self.settings.reordering_type, self._reordering_path(directory)
+        model = self._model_path(directory)
+        order = load_kenlm(model, lazy=True).order if self.data.model else self.settings.order
+        content = start_ini(
+            directory / PHRASES,
+            model,
+            order,
+            self.settings.distortion_limit,
+            (kind, reordering) if kind is not None and reordering is not None else None,
+            directory / OPERATIONS if self.settings.osm else None,
+        )
+        self.external = write_relative_ini(directory, MosesIni(directory / INI, content))
+
+    def _write_folds(self) -> None:
+        """Write a system for each fold, without its sentences, with the phrases that it has."""
+        lines = (b"%d\n" % (fold + 1) for fold in self._folds.tolist())
+        write_whole(self.directory / FOLDS, b"".join(lines))
+        of_pairs = self._folds[self._texts.kept]
+        for fold in range(self.data.folds):
+            directory = fold_directory(self.directory, fold)
+            directory.mkdir(exist_ok=True)
+            self._write_tables(directory, fold)
+            self._write_model(directory, of_pairs != fold)
+            self._write_operations(directory, of_pairs != fold)
+            self._write_ini(directory)
+            write_json(directory / SYSTEM, {"format_version": FORMAT_VERSION, "ini": INI})
+
+    def _check_documents(self) -> None:
+        """Check that each line has one, and no fold all; what fails here leaves nothing behind."""
+        try:
+            _ = self._folds if self.data.folds else self._documents
+        except (UsageError, FormatError):
+            (self.directory / BUILD).unlink()
+            raise
+
+    @cached_property
+    def _documents(self) -> tuple[Sequence[object], list[Json]]:
+        """The document of each line, and the provenance of their file.
+
+        Without one, each line is a document.
+        """
+        lines = len(self._texts.kept)
+        if self.data.documents is None:
+            return range(lines), []
+        documents, provenance = read_documents(self.data.documents, lines)
+        return documents, [provenance]
+
+    @cached_property
+    def _folds(self) -> NDArray[np.int64]:
+        """The fold of each line."""
+        folds = folds_of(self._documents[0], self.data.folds, self.settings.seed)
+        if len(np.unique(folds[self._texts.kept])) < 2:
+            raise UsageError("expected sentence pairs in two folds at least, found one")
+        return folds
+
+    def _content(self, command: str) -> Json:
+        texts = self._texts
+        return {
+            "format_version": FORMAT_VERSION,
+            "ini": INI,
+            "sentences": len(texts.source),
+            "words": [len(texts.source.ids), len(texts.target.ids)],
+            "left_out": texts.left_out,
+            "folds": self.data.folds,
+            "external": self.external,
+            "settings": asdict(self.settings),
+            "preparation": self.preparation,
+            "inputs": [*texts.inputs, *self._documents[1]],
+            "files": asdict(self.data),
+            "seconds": self.seconds,
+            "command": command,
+            "version": __version__,
+        }
+
+
+def _links(bitext: Bitext) -> list[bytes]:
+    """Return the links of each sentence as a line of text."""
+    links = [b"%d-%d" % (source, target) for source, target in bitext.links.tolist()]
+    bounds = bitext.link_offsets.tolist()
+    return [b" ".join(links[first:end]) + b"\n" for first, end in pairwise(bounds)]

@@ -1,0 +1,100 @@
+"""Commands and options of 0.2 that are gone, and what replaces them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+COMMANDS: Mapping[str, str] = {
+    "table binarise": "call Moses' own programs (docs/how-to/binary-tables.md)",
+    "table check": "use moses-feature doctor TABLE",
+    "table favourites": "use moses-feature table report",
+    "table merge": "use cat: the lines are independent (docs/how-to/clusters.md)",
+    "table propose": "its lines cost 0.2 to 0.4 BLEU",
+    "model describe": "use moses-feature describe MODEL",
+    "model export-ctranslate2": "use moses-feature model export --format ctranslate2",
+    "model export-nplm": "use moses-feature model export --format nplm",
+    "model refine": "use augment-phrase-table --model MODEL --system SYSTEM",
+    "model train-rnnsearch": "use moses-feature model train-sentences",
+    "system convert": "use convert-moses-ini-to-v2.perl of Moses",
+    "system describe": "use moses-feature describe SYSTEM",
+    "system doctor": "use moses-feature doctor SYSTEM",
+    "system pack": "use tar",
+    "system what-if": "it did not predict what a column brings: use mert-compare",
+}
+"""What to use, by the name of a command."""
+
+OPTIONS: Mapping[str, str] = {
+    **{
+        name: f"use --sizes {name.removesuffix('-units').replace('-', '_')}=N"
+        for name in (
+            "alignment-units",
+            "decoder-layers",
+            "embedding",
+            "encoder-layers",
+            "first",
+            "heads",
+            "hidden",
+            "inner",
+            "maxout",
+            "projection",
+            "rank",
+            "second",
+            "source-window",
+            "units",
+        )
+    },
+    **dict.fromkeys(
+        (
+            "annealing",
+            "ask",
+            "bound",
+            "batch-size",
+            "column-weight",
+            "dropout",
+            "dtype",
+            "enough",
+            "exports",
+            "fixed",
+            "held-out",
+            "heuristic",
+            "hierarchical",
+            "kind",
+            "least",
+            "length-ratio",
+            "map-phrases",
+            "map-words",
+            "max-length",
+            "min-count",
+            "most-bytes",
+            "most-waiting",
+            "optimizer",
+            "order",
+            "pair-count",
+            "patience",
+            "perplexity",
+            "positions",
+            "random-directions",
+            "ratio",
+            "restarts",
+            "scoring-dtype",
+            "settled",
+            "source-factor",
+            "target-factor",
+        ),
+        "its default stays",
+    ),
+    "binary-lm": "use build_binary of KenLM",
+    "debug": "set MOSES_FEATURE_DEBUG=1",
+    "estimate": "use --plan",
+    "leave-one-out": "use mert-decode --unseen",
+    "list-size": "use --nbest-size",
+    "longest": "use --max-length",
+    "pops": "use --pop-limit",
+    "sampled-words": "use --softmax-samples",
+    "shard": "use --ray, or split, one job for each piece, and cat (docs/how-to/clusters.md)",
+    "prune": "prune with lmplz, and give the model as --lm",
+    "stack": "write [stack] into the moses.ini",
+    "stack-size": "write [stack] into the moses.ini",
+    "threads": "use --jobs",
+}
+"""What to use, by the name of an option without its dashes."""

@@ -1,0 +1,283 @@
+"""The workflow of `augment-phrase-table` with the text of the table: a network refined for BLEU.
+
+A part of the text is held out. A system is built of the rest, and tuned on sentences of the part. A
+network is trained on the whole table, so that it knows all pairs that it will score, each from one
+occurrence, however frequent it is. It is refined on the system's n-best lists of the part, of which
+neither the system's table nor its language model has seen anything. Then it scores the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from mert.decoders.choice import make_decoder
+from mert.settings import DecoderSettings, TuningSettings
+from mert.tuning.corpus import Corpus, check_chain
+from mert.tuning.state import decoder_identity, identity_of
+from mert.tuning.tune_rescored import tune_system
+from moses_feature.building.built_text import BuiltText
+from moses_feature.building.held_out import Part, hold_out
+from moses_feature.building.system import BuildData, build
+from moses_feature.moses.features import FeatureSet
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.lines import LineReader, digest_of
+from moses_feature.moses.phrase_table import SEPARATOR
+from moses_feature.moses.system_directory import INI
+from moses_feature.networks.architectures import Dtype
+from moses_feature.phrases.refinement.lists import RefineData
+from moses_feature.phrases.settings import RefineSettings
+from moses_feature.phrases.table_words import TableWords
+from moses_feature.refining.stages import Stages
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.files import Json, locked_directory
+
+HELD_OUT, FEWEST_HELD_OUT, MOST_HELD_OUT = 0.2, 20, 10_000
+"""The share of the sentence pairs that are held out, and the least and the most of them."""
+PAIRS, FOUND = 2_000, 0.5
+"""Phrase pairs of the text that are looked for in the table, and the share that must be there."""
+TUNED_ON, ITERATIONS = 1_500, 6
+"""The held-out sentences that weights are tuned on, and how often they are translated at most."""
+TRAINING = 0.6
+"""The share of the time left for networks in which one is trained; then it is refined."""
+REFINING = RefineSettings(learning_rate=1e-3, epochs=4, cooldown=0.5)
+"""How a network is refined: it gained more, in the same time, than at a rate of 0.0003."""
+
+
+Show = Callable[[str, float | None], None]
+"""Called with the current step of a build, and its share that is done."""
+Report = Callable[[str, int], None]
+"""Called with the current task, and the number of further sentences that are done."""
+
+
+@dataclass(frozen=True)
+class RefiningSettings:
+    """How a network is trained and refined for the table of a text.
+
+    Attributes:
+        seed: of everything random.
+        dropout, dtype: of training and refining.
+        minutes: of all stages together; None for no limit.
+        identity: what makes the network; another one is not continued.
+    """
+
+    seed: int
+    dropout: float
+    dtype: Dtype
+    minutes: float | None
+    identity: Json
+
+
+@dataclass(frozen=True)
+class Actions:
+    """What the caller brings: training, and how progress is shown.
+
+    Attributes:
+        train: trains a network on the table, in a directory, for so many minutes.
+        refine: refines a network.
+        building: a context in which a build shows its progress.
+        decoding: a context in which the decoding of so many sentences shows its progress.
+        say: called with lines for the user.
+        command: the command, for the records.
+    """
+
+    train: Callable[[Path, float | None], None]
+    refine: Callable[[RefineData, RefineSettings], None]
+    building: Callable[[], AbstractContextManager[Show]]
+    decoding: Callable[[int], AbstractContextManager[Report]]
+    say: Callable[[str], None]
+    command: str
+
+
+def refine_for_table(
+    table: str,
+    work: Path,
+    text: BuiltText,
+    settings: RefiningSettings,
+    actions: Actions,
+    *,
+    resume: bool,
+    start: Path | None = None,
+) -> Json:
+    """Train a network for the table of a text, and refine it; return the story of the run.
+
+    Args:
+        table: the table.
+        work: the directory of all that is made on the way.
+        text: the text of the table.
+        settings: how to train.
+        actions: see there.
+        resume: whether to continue a run that is there.
+        start: the network to refine; None to train one.
+
+    Raises:
+        UsageError: the directory holds another run, or the time is spent.
+        MosesFeatureError: the text is too small, or not that of the table.
+    """
+    with locked_directory(work, "training"):
+        return _Run(table, work, text, settings, actions, start).run(resume)
+
+
+class _Run:
+    """One run and its directory."""
+
+    def __init__(
+        self,
+        table: str,
+        work: Path,
+        text: BuiltText,
+        settings: RefiningSettings,
+        actions: Actions,
+        start: Path | None,
+    ) -> None:
+        self._table = table
+        self._work = work
+        self._text = text
+        self._settings = settings
+        self._do = actions
+        self._trained = work / "model"
+        self._start = start or self._trained
+        self._rest, self._part = (Part.within(work, name) for name in ("rest", "held-out"))
+        self._tuned, self._lists = work / "tuned", work / "lists.gz"
+
+    def run(self, resume: bool) -> Json:
+        """Do all stages that are not done."""
+        files = {name: path for name, path in vars(self._text.files).items() if path}
+        identity = {
+            "texts": {name: digest_of(path) for name, path in files.items()},
+            "table": digest_of(self._table),
+            "building": asdict(self._text.settings),
+            **self._settings.identity,
+            "start": str(self._start),
+        }
+        stages = Stages(self._work, identity, resume, self._do.say)
+        stages.run("holding a part of the text out", self._hold_out)
+        stages.run("building a system of the rest", self._build)
+        stages.run("tuning it on the part", self._tune)
+        stages.run("translating the part into lists", self._translate)
+        if self._start == self._trained:
+            stages.run(
+                "training a network",
+                lambda: self._do.train(self._trained, self._left(stages, TRAINING)),
+            )
+        stages.run("refining it", lambda: self._refine(self._left(stages)))
+        self._do.say(f"{self._work} has what was made on the way; it may be removed")
+        return {"text": {**files}, **stages.record}
+
+    def _left(self, stages: Stages, share: float = 1.0) -> float | None:
+        """Return a share of the minutes that are left; None without a budget in time."""
+        minutes, spent = self._settings.minutes, stages.seconds() / 60
+        if minutes is None:
+            return None
+        if spent >= minutes:
+            raise UsageError(
+                f"--minutes {minutes:g}: {spent:.3g} are spent, and the network is not ready; give "
+                "more with --resume"
+            )
+        return share * (minutes - spent)
+
+    def _hold_out(self) -> None:
+
+        of, seed = (self._text.files, self._rest, self._part), self._settings.seed
+        longest = self._text.settings.longest
+        hold_out(*of, longest=longest, share=HELD_OUT, most=MOST_HELD_OUT, seed=seed)
+        if (sentences := len(self._corpus())) < FEWEST_HELD_OUT:
+            raise MosesFeatureError(
+                f"{self._text.files.source}: expected {round(FEWEST_HELD_OUT / HELD_OUT)} sentence "
+                f"pairs at least, of which a fifth is held out, found a fifth with {sentences}"
+            )
+
+    def _build(self) -> None:
+
+        text, rest = self._text, self._rest
+        alignment = str(rest.alignment) if text.files.alignment else None
+        files = str(rest.source), str(rest.target), alignment, text.model, text.model_texts
+        data = BuildData(*files)
+        if text.model:
+            message = f"{text.model} is used as it is: has it seen the text, too?"
+            self._do.say(message)
+        with self._do.building() as show:
+            build(data, text.settings, self._work / "system", self._do.command, show)
+        self._check_table()
+
+    def _check_table(self) -> None:
+        """Check that the table is one of this text.
+
+        Raises:
+            MosesFeatureError: few of the text's phrase pairs are in it.
+        """
+        wanted = set(_pairs(str(self._work / "system" / "phrase-table.gz"), PAIRS))
+        found = len(wanted.intersection(_pairs(self._table)))
+        if found < FOUND * len(wanted):
+            raise MosesFeatureError(
+                f"{self._table}: expected a table of {self._text.files.source} and "
+                f"{self._text.files.target}, found {found:,} of {len(wanted):,} phrase pairs of "
+                "theirs: are they tokenised as the table is?"
+            )
+
+    def _corpus(self) -> Corpus:
+
+        return Corpus.read(self._part.source, [self._part.target])
+
+    def _tune(self) -> None:
+
+        corpus = self._corpus()
+        some = corpus.sentences[:TUNED_ON], corpus.references[:TUNED_ON]
+        corpus = replace(corpus, sentences=some[0], references=some[1])
+        ini, choice = MosesIni.read(self._work / "system" / INI), DecoderSettings()
+        check_chain(ini, corpus, choice)
+        identity = {**identity_of(ini, corpus), "decoder": decoder_identity(choice)}
+        settings = TuningSettings(max_iterations=ITERATIONS, seed=self._settings.seed)
+        decoder = make_decoder(choice, ini, corpus.sentences)
+        try:
+            with self._do.decoding(len(corpus)) as report:
+                tune_system(
+                    ini,
+                    corpus,
+                    decoder,
+                    self._tuned,
+                    settings,
+                    identity=identity,
+                    command=self._do.command,
+                    report=report,
+                )
+        finally:
+            decoder.close()
+
+    def _translate(self) -> None:
+
+        corpus, ini = self._corpus(), MosesIni.read(self._tuned / INI)
+        decoder = make_decoder(DecoderSettings(segmentation=True), ini, corpus.sentences)
+        size = TuningSettings.list_size
+        try:
+            with self._do.decoding(len(corpus)) as report:
+                decoder.write_nbest(
+                    decoder.features, size, self._lists, lambda done: report("decoding", done)
+                )
+        finally:
+            decoder.close()
+
+    def _refine(self, minutes: float | None) -> None:
+        part, settings = self._part, self._settings
+        features = FeatureSet.of_ini(MosesIni.read(self._tuned / INI))
+        texts = str(part.source), [str(part.target)], str(self._lists)
+        documents = str(part.documents) if self._text.files.documents else None
+        data = RefineData(self._start, *texts, features, TableWords(), None, documents)
+        refining = replace(
+            REFINING,
+            minutes=minutes,
+            seed=settings.seed,
+            dtype=settings.dtype,
+            dropout=settings.dropout,
+        )
+        self._do.refine(data, refining)
+
+
+def _pairs(table: str, most: int | None = None) -> Iterator[tuple[bytes, ...]]:
+    """Yield the phrase pairs of a table."""
+    with LineReader(table) as reader:
+        for line in islice(reader, most):
+            yield tuple(field.strip() for field in line.split(SEPARATOR, 2)[:2])

@@ -1,0 +1,52 @@
+"""N-grams of a text, numbered in parts and on disk: against sorted tuples."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from moses_feature.building.bitext import Text
+from moses_feature.building.ngrams import NONE, grams_of
+
+WORDS = [b"a", b"b", b"zz", b"~", b"\xc3\xa9"]
+
+
+def random_sentences(seed: int) -> list[list[bytes]]:
+    choose = random.Random(seed)
+    return [choose.choices(WORDS, (9, 4, 2, 1, 1), k=choose.randint(1, 6)) for _ in range(80)]
+
+
+@pytest.mark.parametrize("part_bits", [0, 3, 21])
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_against_sorted_tuples(tmp_path, part_bits, on_disk):
+    sentences = random_sentences(part_bits)
+    text = Text.of_sentences(sentences)
+    found = list(grams_of(text, 8, tmp_path if on_disk else None, part_bits))
+    assert len(found) == max(map(len, sentences))
+    assert not list(tmp_path.iterdir())
+    shorter = {(): 0}
+    for length, grams in enumerate(found, 1):
+        at = [
+            tuple(of[n : n + length]) if n + length <= len(of) else None
+            for of in sentences
+            for n in range(len(of))
+        ]
+        occurring = [gram for gram in at if gram]
+        expected = {gram: number for number, gram in enumerate(sorted({*occurring}))}
+        assert grams.at.tolist() == [expected[gram] if gram else NONE for gram in at]
+        assert grams.place.tolist() == [at.index(gram) for gram in expected]
+        counts = Counter(occurring)
+        assert grams.count.tolist() == [counts[gram] for gram in expected]
+        assert grams.prefix.tolist() == [shorter[gram[:-1]] for gram in expected]
+        assert grams.suffix.tolist() == [shorter[gram[1:]] for gram in expected]
+        shorter = expected
+
+
+def test_only_words_are_in_memory(tmp_path):
+    text = Text.of_sentences(random_sentences(1))
+    words, *longer = grams_of(text, 3, tmp_path)
+    for array in (words.at, *(array for grams in longer for array in vars(grams).values())):
+        assert isinstance(array.base, np.memmap)
