@@ -6,6 +6,8 @@ import numpy as np
 
 from mert.comparison.results import Comparison, SystemResult, different
 
+SMALLEST = 0.0001
+"""The smallest p-value that is shown as a number."""
 ALONE = "(*)"
 """Marks a p-value that does not cover the luck of tuning."""
 
@@ -37,7 +39,8 @@ def table(comparison: Comparison) -> list[tuple[str, ...]]:
 
 def _p_value(system: SystemResult) -> str:
     """Return the p-value, with a mark if it is of the sentences alone."""
-    return f"{system.p:.4f}{'' if system.covers_tuning else ' ' + ALONE}"
+    shown = "<0.0001" if system.p is not None and system.p < SMALLEST else f"{system.p:.4f}"
+    return shown if system.covers_tuning else f"{shown} {ALONE}"
 
 
 def _runs(system: SystemResult) -> str:
