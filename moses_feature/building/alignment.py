@@ -131,7 +131,7 @@ def symmetrised(
     of_target: NDArray[np.int16],
     of_source: NDArray[np.int16],
 ) -> Bitext:
-    """Return the texts with the links made of those of both directions, by grow-diag-final-and.
+    """Return the texts with links: those of both directions, joined by grow-diag-final-and.
 
     Args:
         pair: the texts.

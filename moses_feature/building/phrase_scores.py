@@ -9,7 +9,7 @@ so that the two may be of different links.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from moses_feature.building.bitext import Ids
 from moses_feature.building.extraction import Extraction, Occurrences
 from moses_feature.building.lexical import LexicalTable
-from moses_feature.runtime.arrays import Flags, Floats, Integers
+from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.compiled import compiled, helper
 from moses_feature.runtime.hash_table import mixed
 
@@ -45,11 +45,6 @@ class PhrasePairs(NamedTuple):
     before: NDArray[np.int32]
     behind: NDArray[np.int32]
     occurrences: Occurrences
-
-    def only(self, kept: Flags) -> PhrasePairs:
-        """Return some of the pairs, given a mask (n,)."""
-        columns: list[Any] = [*(column[kept] for column in self[:-1]), self.occurrences]
-        return PhrasePairs(*columns)
 
 
 class _Links(NamedTuple):

@@ -173,15 +173,6 @@ def log_score(text: bytes | str) -> float:
     return max(math.log(value), LOWEST_LOG_SCORE) if value else LOWEST_LOG_SCORE
 
 
-def log_scores(field: bytes) -> Floats:
-    """Return the natural logs of the scores in a table's line, as Moses takes them.
-
-    Raises:
-        ValueError: a score is not a number, or negative.
-    """
-    return np.array([log_score(score) for score in field.split()])
-
-
 def _function(ini: MosesIni, feature: Feature) -> FeatureFunction:
     if feature.name in ini.weights:
         weights = ini.weights[feature.name].values

@@ -148,23 +148,6 @@ class MosesIni:
                 return table
         raise UsageError(f"{self.path}: no phrase table {name!r}, only {names}")
 
-    def with_table(self, table: Feature, kind: str, path: Path) -> MosesIni:
-        """Return an ini in which another class reads a phrase table from another file.
-
-        Args:
-            table: one of `tables()`.
-            kind: the class, such as `ProbingPT`.
-            path: the file or folder.
-
-        Raises:
-            MosesFeatureError: Moses could not read the path.
-        """
-        lines = self._lines.copy()
-        number = table.line_number - 1
-        line = _with_argument(lines[number], "path", moses_path(path))
-        lines[number] = line.replace(table.kind.encode(), kind.encode(), 1)
-        return MosesIni(self.path, b"\n".join(lines))
-
     def with_scores(
         self, table: Feature, path: Path, weights: Sequence[float], *, binary: bool = False
     ) -> MosesIni:

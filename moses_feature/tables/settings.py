@@ -18,11 +18,6 @@ UNKNOWN_TARGET_COLUMN = "exp(-unknown target words)"
 UNKNOWN_SOURCE_COLUMN = "exp(-unknown source words)"
 
 
-def is_probability(column: str) -> bool:
-    """Return whether a column of an augmented table is a network's probability."""
-    return column.rpartition(": ")[2] in (PROBABILITY_COLUMN, INVERSE_COLUMN)
-
-
 @dataclass(frozen=True, kw_only=True)
 class AugmentSettings(TableWords):
     """How to augment a table.

@@ -10,10 +10,13 @@ import subprocess
 import sys
 
 import pytest
+from helpers.commands import all_commands
 from helpers.files import write_gz
 from helpers.models import random_model
 from helpers.tables import LONG_TABLE, TABLES, listen_to_ctrl_c, waited_for
 
+from moses_feature.cli.common.gone import COMMANDS, OPTIONS, OPTIONS_OF
+from moses_feature.cli.common.vocabulary import TYPES
 from moses_feature.doctor.model_files import check_kept_phrases
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import read_text
@@ -228,12 +231,28 @@ def test_long_phrases_as_text(run, tmp_path, model_directory):
         (("system", "pack"), "system pack is gone: use tar"),
         (("model", "train", "t", "m", "--hidden=9"), "--hidden. It is gone: use --sizes hidden=N"),
         (("model", "train", "t", "m", "--longest", "9"), "--longest. It is gone: use --max-length"),
+        (
+            ("model", "score", "m", "--batch-size", "9"),
+            "--batch-size. It is gone: its default stays",
+        ),
+        (("doctor", "t", "--batch-size", "9"), "No such option '--batch-size'"),
     ],
 )
 def test_what_is_gone_names_its_replacement(run, tmp_path, words, said):
     (tmp_path / "l").touch()
     (tmp_path / "t").touch()
     assert said in run(*words, exit_code=2).stderr
+
+
+def test_what_is_gone_is_gone():
+    """An option that a command has, or that no command had, is not said to be gone."""
+    commands = all_commands()
+    assert not OPTIONS.keys() & TYPES.keys()
+    by_name = {name.split()[-1]: command for name, command in commands.items()}
+    for name, options in OPTIONS_OF.items():
+        known = {parameter.opts[0].removeprefix("--") for parameter in by_name[name].params}
+        assert options.keys() <= TYPES.keys() - known, name
+    assert not [name for name in COMMANDS if f"moses-feature {name}" in commands]
 
 
 def test_debug_shows_the_traceback(tmp_path):

@@ -1,4 +1,4 @@
-"""What the doctor finds in a table, and what it says that Moses would do."""
+"""The faults that the doctor finds in a phrase table, and the effects in Moses that it names."""
 
 from __future__ import annotations
 

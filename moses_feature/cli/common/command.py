@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import click
 
-from moses_feature.cli.common.gone import OPTIONS
+from moses_feature.cli.common.gone import OPTIONS, OPTIONS_OF
 from moses_feature.cli.common.paths import check_outputs
 from moses_feature.cli.common.start import INTERRUPTED, TERMINATED
 from moses_feature.runtime.errors import MosesFeatureError, OutputError, printable
@@ -57,7 +57,7 @@ class Command(click.Command):
         words = list(args)
         known = {name for parameter in self.params for name in parameter.opts}
         for word in (word.partition("=")[0] for word in words if word.startswith("--")):
-            if word not in known and (hint := _hint(word.removeprefix("--"), known)):
+            if word not in known and (hint := _hint(word.removeprefix("--"), known, self.name)):
                 ctx.fail(f"No such option: {word}. {hint}")
         given = Counter(word.partition("=")[0] for word in words)
         for parameter in self.params:
@@ -109,12 +109,13 @@ MEANT = {
 """Options that users may try, and those that mean it, the likeliest first."""
 
 
-def _hint(word: str, known: Collection[str]) -> str | None:
+def _hint(word: str, known: Collection[str], command: str | None) -> str | None:
     """Return what to use instead of an unknown option; None if nothing is known of it."""
     meant = [other for other in MEANT.get(word, ()) if f"--{other}" in known]
     if meant:
         return f"Did you mean --{meant[0]}?"
-    return f"It is gone: {OPTIONS[word]}." if word in OPTIONS else None
+    instead = OPTIONS.get(word) or OPTIONS_OF.get(command or "", {}).get(word)
+    return f"It is gone: {instead}." if instead else None
 
 
 class _Printable(logging.Formatter):

@@ -48,38 +48,27 @@ OPTIONS: Mapping[str, str] = {
             "annealing",
             "ask",
             "bound",
-            "batch-size",
             "column-weight",
-            "dropout",
-            "dtype",
             "enough",
             "exports",
             "fixed",
             "held-out",
             "heuristic",
-            "hierarchical",
             "kind",
             "least",
             "length-ratio",
             "map-phrases",
             "map-words",
-            "max-length",
             "min-count",
             "most-bytes",
             "most-waiting",
-            "optimizer",
-            "order",
             "pair-count",
-            "patience",
             "perplexity",
             "positions",
             "random-directions",
             "ratio",
-            "restarts",
             "scoring-dtype",
             "settled",
-            "source-factor",
-            "target-factor",
         ),
         "its default stays",
     ),
@@ -95,6 +84,50 @@ OPTIONS: Mapping[str, str] = {
     "prune": "prune with lmplz, and give the model as --lm",
     "stack": "write [stack] into the moses.ini",
     "stack-size": "write [stack] into the moses.ini",
-    "threads": "use --jobs",
 }
-"""What to use, by the name of an option without its dashes."""
+"""What to use, by the name of an option without its dashes; no command has it any more."""
+
+_DEFAULT = "its default stays"
+_TRAIN = "train with moses-feature model train, and give the network as --model"
+_FACTORS = ("hierarchical", "source-factor", "target-factor")
+_SMALL_TRAININGS = dict.fromkeys(("batch-size", "dtype", "optimizer", "patience"), _DEFAULT)
+OPTIONS_OF: Mapping[str, Mapping[str, str]] = {
+    "add-memory": {"max-length": _DEFAULT},
+    "augment-phrase-table": dict.fromkeys(
+        (
+            "batch-size",
+            "cooldown",
+            "dropout",
+            "evaluate-every",
+            "folds",
+            "learning-rate",
+            "optimizer",
+            "patience",
+            "self-normalisation",
+            "softmax-samples",
+            "source-text",
+            "target-text",
+            "unit",
+        ),
+        _TRAIN,
+    ),
+    "build": {
+        "ray": "one machine builds",
+        "significance": "use moses-feature table filter",
+    },
+    "mert-compare": {"restarts": _DEFAULT, "threads": "use --jobs", "time-limit": _DEFAULT},
+    "mert-tune": {"restarts": _DEFAULT, "threads": "use --jobs", "time-limit": _DEFAULT},
+    "sample": dict.fromkeys(
+        ("escaped", "hierarchical", "source-factor", "target-factor"), _DEFAULT
+    ),
+    "score": dict.fromkeys(
+        ("batch-size", "hierarchical", "source-factor", "target-factor"), _DEFAULT
+    ),
+    "select": {"order": _DEFAULT},
+    "train": {"folds": "the held-out part of refining does its work"},
+    "train-cslm": _SMALL_TRAININGS,
+    "train-joint": _SMALL_TRAININGS,
+    "train-sentences": dict.fromkeys(("optimizer", "self-normalisation"), _DEFAULT),
+    "tune": dict.fromkeys(("restarts", "seed"), _DEFAULT),
+}
+"""What to use for options that other commands still have, by the name of a command."""
