@@ -23,8 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from mert.comparison.significance import compared, t_test
-from moses_feature.metrics.bleu import References
-from moses_feature.metrics.metric import corpus_quality
+from moses_feature.metrics.bleu import BLEU, References
 from moses_feature.moses.lines import read_parallel
 from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import nbest_lines
@@ -86,7 +85,7 @@ def drawn(
         others = generator.integers(0, LIST, (count, sentences))
         keeps = generator.random((count, sentences)) < case.shared
         runs = pools[text, np.where(keeps, own, others)]
-        bleu = 100 * corpus_quality(runs[0].sum(axis=0))
+        bleu = 100 * BLEU.quality(runs[0].sum(axis=0))
         gains = better + generator.normal(0, case.luck, count)
         runs[:, :, 0:8:2] *= (1 + gains / bleu)[:, None, None]  # the geometric mean, too
         systems.append(runs)

@@ -25,7 +25,7 @@ from mert.tuning.corpus import Corpus
 from moses_feature.decoder.decoder import EmbeddedDecoder
 from moses_feature.decoder.limits import SearchLimits
 from moses_feature.decoder.system import System
-from moses_feature.metrics.bleu import References, corpus_bleu
+from moses_feature.metrics.bleu import BLEU, References
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import read_nbest
 from moses_feature.runtime.errors import UsageError
@@ -40,7 +40,7 @@ def timed(decoder: Decoder, corpus: Corpus, path: Path) -> tuple[float, float]:
     lists = read_nbest(path, decoder.features, len(corpus))
     for hypotheses, references in zip(lists, corpus.references, strict=True):
         total += References(references).statistics([hypotheses[0].words])[0]
-    return seconds, 100 * corpus_bleu(total)
+    return seconds, 100 * BLEU.quality(total)
 
 
 def time_moses(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from moses_feature.decoder.limits import SearchLimits
-from moses_feature.metrics import METRIC_NAMES
+from moses_feature.metrics import METRICS
 from moses_feature.runtime.errors import UsageError
 
 DECODERS = ("embedded", "moses")
@@ -70,7 +70,7 @@ class TuningSettings:
 
     Attributes:
         algorithm: one of `OPTIMIZERS`.
-        metric: the metric to optimise; one of `moses_feature.metrics.METRIC_NAMES`.
+        metric: the metric to optimise; one of `moses_feature.metrics.METRICS`.
         list_size: distinct translations of each sentence in an iteration.
         max_iterations: decoding runs, at most.
         settled: tuning ends when no normalised weight changes by more than this.
@@ -92,8 +92,8 @@ class TuningSettings:
         if self.algorithm not in OPTIMIZERS:
             valid = ", ".join(OPTIMIZERS)
             raise UsageError(f"unknown algorithm {self.algorithm!r}: expected one of {valid}")
-        if self.metric not in METRIC_NAMES:
-            valid = ", ".join(METRIC_NAMES)
+        if self.metric not in METRICS:
+            valid = ", ".join(METRICS)
             raise UsageError(f"unknown metric {self.metric!r}: expected one of {valid}")
         if self.list_size < 2 or self.max_iterations < 1:
             raise UsageError("n-best and iterations: expected 2 and 1, or more")

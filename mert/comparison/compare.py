@@ -40,6 +40,7 @@ from mert.settings import DecoderSettings, TuningSettings
 from mert.tuning.corpus import Corpus, check_chain
 from mert.tuning.state import decoder_identity
 from moses_feature.doctor.model_files import check_kept_phrases
+from moses_feature.metrics.metric import Metric
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import locked_directory, write_json
 from moses_feature.runtime.json_files import difference, read_json
@@ -93,7 +94,7 @@ def compare(
         name: [finished.read_output(path, test) for path in paths]
         for name, paths in outputs.items()
     }
-    found: list[tuple[str, tuple[Run, ...], Seconds]] = []
+    found: list[Found] = []
     with locked_directory(directory, "comparing"):
         _check_new(candidates, dev, test, directory, decoder)
         _check_directory(directory, dev, test, decoder)
@@ -111,7 +112,10 @@ def compare(
     baseline = found[0][1]
     systems = (
         SystemResult(*found[0], None, None, False, ()),
-        *(_compared(*of_system, baseline) for of_system in found[1:]),
+        *(
+            _compared(*of_system, baseline, found[1:number], task.metric)
+            for number, of_system in enumerate(found[1:], 1)
+        ),
     )
     comparison = Comparison(systems, task.test_scorer.signature(), task.metric)
     write_json(directory / RESULTS, as_json(comparison, command))
@@ -120,21 +124,38 @@ def compare(
     return comparison
 
 
+Found = tuple[str, tuple[Run, ...], Seconds]
+
+
 def _compared(
-    name: str, runs: tuple[Run, ...], seconds: Seconds, baseline: tuple[Run, ...]
+    name: str,
+    runs: tuple[Run, ...],
+    seconds: Seconds,
+    baseline: tuple[Run, ...],
+    others: Sequence[Found],
+    metric: Metric,
 ) -> SystemResult:
-    difference = np.mean([r.test_score for r in runs]) - np.mean([r.test_score for r in baseline])
     known = set(baseline[0].weights)
-    found = compared(different(runs), different(baseline))
+    found = compared(different(runs), different(baseline), metric)
     return SystemResult(
         name,
         runs,
         seconds,
-        float(difference),
+        _difference(runs, baseline),
         found.p,
         found.covers_tuning,
         tuple(notes_on_weights(runs, known)) if known else (),
+        tuple(
+            (other, _difference(runs, of), compared(different(runs), different(of), metric).p)
+            for other, of, _ in others
+        ),
     )
+
+
+def _difference(runs: Sequence[Run], others: Sequence[Run]) -> float:
+    """Return the difference of the mean scores on the test set."""
+    means = (np.mean([run.test_score for run in of]) for of in (runs, others))
+    return float(next(means) - next(means))
 
 
 def _check_new(

@@ -10,7 +10,7 @@ import plotly.graph_objects as graph
 from markupsafe import Markup
 from plotly.subplots import make_subplots
 
-from mert.comparison.report import notes, number_of_runs, table
+from mert.comparison.report import new_weights, notes, number_of_runs, on_many, pairs, table
 from mert.comparison.results import Comparison, SystemResult
 from mert.comparison.translations import changes_section
 from mert.tuning.corpus import Corpus
@@ -57,6 +57,11 @@ def _sections(
             page.table(table(comparison))
             + Markup().join(Markup("<p>{}</p>").format(note) for note in notes(comparison)),
         ),
+        *(
+            [Section("All pairs", on_many(comparison), page.table(of_pairs))]
+            if (of_pairs := pairs(comparison))
+            else []
+        ),
         Section(
             f"{label} of each run",
             "A dot is a run, a bar the mean. Runs of one system differ by chance: compare "
@@ -83,7 +88,7 @@ def _changes(comparison: Comparison, test: Corpus) -> Iterator[Section]:
     """Yield what each system changes in the translations of the baseline."""
     baseline, *others = comparison.systems
     for system in others:
-        yield changes_section(baseline, system, test, comparison.metric.label)
+        yield changes_section(baseline, system, test, comparison.metric)
 
 
 def _of_tuning(comparison: Comparison) -> list[Section]:
@@ -94,7 +99,8 @@ def _of_tuning(comparison: Comparison) -> list[Section]:
             "Weights",
             "Of each feature, in each run; absolute values sum to 1. A weight that changes its "
             "sign from run to run is one that the tuning does not know what to do with.",
-            page.plot(_weights(comparison), "Weights of the features by system and run"),
+            Markup().join(Markup("<p>{}</p>").format(note) for note in new_weights(comparison))
+            + page.plot(_weights(comparison), "Weights of the features by system and run"),
         ),
         Section(
             "Learning curves",

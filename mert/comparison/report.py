@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mert.comparison.results import Comparison, SystemResult, different
 
+FEWEST_OF_MANY = 3
+"""Systems whose pairs are all shown."""
 SMALLEST = 0.0001
 """The smallest p-value that is shown as a number."""
 ALONE = "(*)"
@@ -37,10 +41,43 @@ def table(comparison: Comparison) -> list[tuple[str, ...]]:
     return rows
 
 
+def pairs(comparison: Comparison) -> list[tuple[str, ...]]:
+    """Return the differences of all pairs of systems, with p-values; empty without a third system.
+
+    A row has the system less that of the column.
+    """
+    baseline, *others = comparison.systems
+    if len(others) < FEWEST_OF_MANY - 1:
+        return []
+    rows: list[tuple[str, ...]] = [("", *(system.name for system in comparison.systems[:-1]))]
+    for system in others:
+        of_baseline = baseline.name, system.difference, system.p
+        cells = [
+            f"{difference:+.2f} ({_shown(p)})"
+            for _, difference, p in (of_baseline, *system.against)
+            if difference is not None and p is not None
+        ]
+        rows.append((system.name, *cells, *[""] * (len(others) - len(cells))))
+    return rows
+
+
+def on_many(comparison: Comparison) -> str:
+    """Return what to know about many comparisons."""
+    count = len(comparison.systems) * (len(comparison.systems) - 1) // 2
+    return (
+        f"All pairs: the system of the row less that of the column, p in brackets. Of {count} "
+        f"comparisons the smallest p is small by chance; multiplied by {count} it is a safe one."
+    )
+
+
 def _p_value(system: SystemResult) -> str:
     """Return the p-value, with a mark if it is of the sentences alone."""
-    shown = "<0.0001" if system.p is not None and system.p < SMALLEST else f"{system.p:.4f}"
+    shown = _shown(system.p or 0.0)
     return shown if system.covers_tuning else f"{shown} {ALONE}"
+
+
+def _shown(p: float) -> str:
+    return f"<{SMALLEST}" if p < SMALLEST else f"{p:.4f}"
 
 
 def _runs(system: SystemResult) -> str:
@@ -50,6 +87,7 @@ def _runs(system: SystemResult) -> str:
         "different": len(different(system.runs)) if count > 1 else count,
         "not tuned to the end": sum(not run.has_converged for run in system.runs),
         "start weights kept": sum(run.kept_start for run in system.runs),
+        "baseline's weights kept": sum(run.kept_baseline for run in system.runs),
     }
     said = [f"{n} {what}" for what, n in odd.items() if n != (count if what == "different" else 0)]
     return f"{count}{': ' if said else ''}{', '.join(said)}"
@@ -77,20 +115,43 @@ def notes(comparison: Comparison) -> list[str]:
             "Where all runs kept the start weights nothing was tuned: was the ini tuned before? "
             "Then begin with its weights from before, or use more iterations."
         )
-    return found + [f"{system.name}: {note}" for system in systems for note in system.notes]
+    found += [
+        f"{system.name}: what it adds to {systems[0].name} did not help on the development set in "
+        f"{kept} of {len(system.runs)} runs, which kept the baseline's weights"
+        for system in systems
+        if (kept := sum(run.kept_baseline for run in system.runs))
+    ]
+    return found
+
+
+def new_weights(comparison: Comparison) -> list[str]:
+    """Return the weights of features that the baseline does not have, run by run."""
+    return [f"{of.name}: {note}" for of in comparison.systems for note in of.notes]
 
 
 def as_markdown(comparison: Comparison) -> str:
     """Return the paper's Table 1 and its caveats."""
-    rows = table(comparison)
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    said = f"{number_of_runs(comparison)}; {comparison.metric.label}: {comparison.signature}"
+    lines = [*_markdown(table(comparison)), "", said, *notes(comparison)]
+    if of_pairs := pairs(comparison):
+        lines += ["", on_many(comparison), "", *_markdown(of_pairs)]
+    if weights := new_weights(comparison):
+        lines += ["", NEW_WEIGHTS, *weights]
+    return "\n".join(lines)
+
+
+NEW_WEIGHTS = "Weights of the features that the baseline does not have, run by run:"
+
+
+def _markdown(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return a table as lines, the header first."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
         for row in rows
     ]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    said = f"{number_of_runs(comparison)}; {comparison.metric.label}: {comparison.signature}"
-    return "\n".join([*lines, "", said, *notes(comparison)])
+    return lines
 
 
 def number_of_runs(comparison: Comparison) -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from moses_feature import __version__
-from moses_feature.metrics.metric import METRICS, Metric
+from moses_feature.metrics.bleu import BLEU
+from moses_feature.metrics.metric import Metric
 from moses_feature.runtime.files import Json, write_json
 from moses_feature.runtime.json_files import read_json, record
 
@@ -101,6 +102,7 @@ class Run:
         test_lists: the file of the n-best lists of the test set.
         curve: the metric of the first translations of dev, for each iteration.
         seconds: the time of decoding and optimising, over all iterations.
+        kept_baseline: the baseline's weights were the best, with 0 for the features that it lacks.
     """
 
     seed: int
@@ -116,6 +118,7 @@ class Run:
     test_lists: Path
     curve: tuple[float, ...] = ()
     seconds: tuple[float, float] = (0.0, 0.0)
+    kept_baseline: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,8 @@ class SystemResult:
         p: the p-value of that difference; None for the baseline.
         covers_tuning: whether it covers the luck of tuning, and not the choice of sentences alone.
         notes: what is odd about the weights of features that the baseline has not.
+        against: the systems between the baseline and this one, each with the difference from it,
+            and the p-value.
     """
 
     name: str
@@ -139,6 +144,7 @@ class SystemResult:
     p: float | None
     covers_tuning: bool
     notes: tuple[str, ...]
+    against: tuple[tuple[str, float, float], ...] = ()
 
     def scores(self, part: str) -> np.ndarray:
         """Return the metric of all runs on `dev` or `test`."""
@@ -160,7 +166,7 @@ class Comparison:
 
     systems: tuple[SystemResult, ...]
     signature: str
-    metric: Metric = METRICS["bleu"]
+    metric: Metric = BLEU
 
 
 def notes_on_weights(runs: tuple[Run, ...], known: set[str]) -> list[str]:

@@ -7,59 +7,53 @@ of runs. Tuning is random, so one run of each system says little (Clark et al., 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import sacrebleu
-from sacrebleu.metrics.bleu import BLEU
 
 from mert.tuning.corpus import Corpus
-from moses_feature.metrics import metric
-from moses_feature.metrics.metric import Metric, corpus_quality, qualities
+from moses_feature.metrics.bleu import BLEU
+from moses_feature.metrics.metric import Metric
 from moses_feature.moses.nbest_lists import first_translations
 from moses_feature.runtime.arrays import Floats, Integers
 
 
 class CorpusScorer:
-    """A metric against the references of a corpus, on the tokens as Moses splits them.
+    """A metric against the references of a corpus.
 
-    sacreBLEU computes BLEU from statistics that are counted here: it would split tokens again at
-    Unicode spaces such as U+00A0, while the p-values count tokens as they are.
+    Translations and references are split at every Unicode space, as by sacreBLEU with
+    `tokenize=none`. (The search splits them as Moses does, at blanks and tabs.)
     """
 
-    def __init__(self, corpus: Corpus, of: Metric) -> None:
-        self._metric = of
+    def __init__(self, corpus: Corpus, metric: Metric) -> None:
+        self._metric = metric
         self._size = len(corpus)
         self._number_of_references = len(corpus.references[0])
-        self._references = [of.references(references) for references in corpus.references]
+        self._references = [
+            metric.references([_at_spaces(reference) for reference in references])
+            for references in corpus.references
+        ]
 
     def score(self, nbest: Path) -> tuple[float, np.ndarray]:
         """Return the metric as shown to users, and the statistics (sentences, width)."""
-        words = first_translations(nbest, self._size)
+        words = map(_at_spaces, first_translations(nbest, self._size))
         rows = [r.statistics([w]) for r, w in zip(self._references, words, strict=True)]
         statistics = np.concatenate(rows)
-        if self._metric.width != metric.BLEU:
-            return self._metric.shown(corpus_quality(statistics.sum(axis=0))), statistics
-        matches_and_totals, reference = np.split(statistics.sum(axis=0), [-1])
-        bleu = BLEU.compute_bleu(
-            correct=matches_and_totals[0::2].tolist(),
-            total=matches_and_totals[1::2].tolist(),
-            sys_len=int(matches_and_totals[1]),
-            ref_len=int(reference[0]),
-            smooth_method="none",
-        )
-        return float(bleu.score), statistics
+        return self._metric.shown(self._metric.quality(statistics.sum(axis=0))), statistics
 
     def signature(self) -> str:
-        """Return the signature of the metric; for BLEU that of sacreBLEU."""
-        if self._metric.width != metric.BLEU:
-            references = f"nrefs:{self._number_of_references}"
-            return f"{references}|{self._metric.describe}|version:{sacrebleu.__version__}"
-        bleu = BLEU(tokenize="none", smooth_method="none", force=True)
-        bleu.corpus_score([""], [[""]] * self._number_of_references)
-        return str(bleu.get_signature())
+        """Return the signature of the metric, as sacreBLEU writes it."""
+        references = f"nrefs:{self._number_of_references}"
+        return f"{references}|{self._metric.describe}|version:{sacrebleu.__version__}"
+
+
+def _at_spaces(words: Sequence[bytes]) -> list[bytes]:
+    text = b" ".join(words).decode(errors="surrogateescape")
+    return [word.encode(errors="surrogateescape") for word in text.split()]
 
 
 RESAMPLES = 1_000
@@ -89,12 +83,14 @@ class Difference:
     covers_tuning: bool
 
 
-def mean_quality(statistics: Integers) -> float:
+def mean_quality(statistics: Integers, metric: Metric = BLEU) -> float:
     """Return the mean quality over the runs, 0 to 1."""
-    return float(np.mean(qualities(statistics.sum(axis=1))))
+    return float(np.mean(metric.qualities(statistics.sum(axis=1))))
 
 
-def compared(system: Integers, baseline: Integers, seed: int = 1) -> Difference:
+def compared(
+    system: Integers, baseline: Integers, metric: Metric = BLEU, seed: int = 1
+) -> Difference:
     """Compare two systems, by a p-value for both the choice of sentences and the luck of tuning.
 
     The variance of the difference has two parts. The part of the sentences is measured by a paired
@@ -112,16 +108,17 @@ def compared(system: Integers, baseline: Integers, seed: int = 1) -> Difference:
     Args:
         system: statistics (runs, sentences, width).
         baseline: the same of the other system.
+        metric: what they are statistics of.
         seed: of the bootstrap.
     """
-    quality = mean_quality(system) - mean_quality(baseline)
-    resampled = [_resampled(of, seed) for of in (system, baseline)]
+    quality = mean_quality(system, metric) - mean_quality(baseline, metric)
+    resampled = [_resampled(of, metric, seed) for of in (system, baseline)]
     of_sentences = float(np.var(resampled[0].mean(axis=0) - resampled[1].mean(axis=0), ddof=1))
     runs = len(system), len(baseline)
     known = sum(runs) - len(runs)
     between = noise = 0.0
     for statistics, qualities_of in zip((system, baseline), resampled, strict=True):
-        found = qualities(statistics.sum(axis=1))
+        found = metric.qualities(statistics.sum(axis=1))
         between += float(np.square(found - found.mean()).sum())
         apart = qualities_of - qualities_of.mean(axis=0)
         noise += float(np.var(apart, axis=1, ddof=1).sum())
@@ -136,12 +133,12 @@ def compared(system: Integers, baseline: Integers, seed: int = 1) -> Difference:
     return Difference(quality, error, math.sqrt(of_sentences), degrees, p, known > 0)
 
 
-def _resampled(statistics: Integers, seed: int) -> Floats:
+def _resampled(statistics: Integers, metric: Metric, seed: int) -> Floats:
     """Return the quality (runs, RESAMPLES) of each run on the resampled texts."""
     runs, sentences, width = statistics.shape
     side_by_side = statistics.transpose(1, 0, 2).reshape(sentences, -1).astype(np.float64)
     sums = _draws(sentences, seed) @ side_by_side
-    return qualities(sums.reshape(-1, width)).reshape(RESAMPLES, runs).T
+    return metric.qualities(sums.reshape(-1, width)).reshape(RESAMPLES, runs).T
 
 
 @lru_cache(maxsize=1)

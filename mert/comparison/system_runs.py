@@ -32,10 +32,12 @@ from mert.tuning.state import (
     lists_name,
     read_run,
 )
+from mert.tuning.tune import KNOWN_AND_OWN
 from mert.tuning.tune_rescored import tune_system
 from moses_feature import __version__
-from moses_feature.metrics.metric import METRICS, Metric
-from moses_feature.moses.features import FeatureSet
+from moses_feature.metrics import metric_of
+from moses_feature.metrics.metric import Metric
+from moses_feature.moses.features import FeatureSet, WeightsByName
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import first_translations
 from moses_feature.runtime.files import write_whole
@@ -75,7 +77,7 @@ class ComparisonTask:
     @property
     def metric(self) -> Metric:
         """The metric to optimise and compare."""
-        return METRICS[self.tuning[0].metric]
+        return metric_of(self.tuning[0].metric)
 
     @cached_property
     def test_scorer(self) -> CorpusScorer:
@@ -116,6 +118,16 @@ class SystemRuns:
                 yield folder
                 yield folder / SEARCH
 
+    def _before(self, settings: TuningSettings) -> WeightsByName | None:
+        """Return the baseline's weights of the same seed, if this system only adds to it."""
+        baseline = self._task.directory / self._task.names[0] / self._folder(settings).name
+        if self._candidate.name == self._task.names[0]:
+            return None
+        before = MosesIni.read(baseline / TUNED_INI).weights_by_name()
+        features = FeatureSet.of_ini(self._candidate.ini)
+        adds = features.begun_by(before) is not None and features.has_more_than(before)
+        return before if adds else None
+
     def _report(self, run: str, what: str, done: int) -> None:
         self._task.report(f"{self._candidate.name}, {run}: {what}", done)
 
@@ -130,6 +142,8 @@ class SystemRuns:
                 run = f"run {number} of {len(self._task.tuning)}"
                 name, left = self._candidate.name, self._task.left
                 logger.info("%s, %s, seed %d%s", name, run, settings.seed, left)
+                before = self._before(settings)
+                own = 1 if before is None else KNOWN_AND_OWN
                 was_done, began = (self._folder(settings) / TUNED_INI).exists(), time.monotonic()
                 states.append(
                     tune_system(
@@ -141,8 +155,9 @@ class SystemRuns:
                         identity=identity,
                         command=self._task.command,
                         force=self._task.force,
-                        first_lists=self._folder(first) / lists_name(1, first),
+                        first_lists=self._folder(first) / lists_name(own, first),
                         other_runs=self._other_runs(settings),
+                        before=before,
                         report=partial(self._report, run),
                     )
                 )
@@ -201,7 +216,8 @@ class SystemRuns:
             iterations=len(done),
             stopped=state.stopped,
             has_converged=has_converged,
-            kept_start=state.best is state.iterations[0],
+            kept_start=state.kept == "own",
+            kept_baseline=state.kept == "known",
             weights=dict(zip(features.names, normalised(state.best.weights), strict=True)),
             constants=tuple(state.constants),
             test_statistics=statistics,

@@ -13,7 +13,8 @@ from markupsafe import Markup
 
 from mert.comparison.results import SystemResult
 from mert.tuning.corpus import Corpus
-from moses_feature.metrics.metric import sentence_quality
+from moses_feature.metrics.bleu import BLEU
+from moses_feature.metrics.metric import Metric
 from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import NbestLine, nbest_lines
 from moses_feature.moses.segmentation import PhrasePlace
@@ -69,6 +70,7 @@ def changes(
     before: tuple[Path, Mapping[str, float], np.ndarray],
     after: tuple[Path, Mapping[str, float], np.ndarray],
     sentences: Sequence[Words],
+    metric: Metric = BLEU,
 ) -> Iterator[Change]:
     """Yield the sentences that two systems translate differently.
 
@@ -76,12 +78,13 @@ def changes(
         before: n-best lists, weights of the features by name, and statistics of a baseline.
         after: the same for a system.
         sentences: the source text.
+        metric: what the statistics are of.
 
     Raises:
         FormatError: a line that is not one of an n-best list, or whose phrases do not match the
             sentence.
     """
-    gains = 100 * (sentence_quality(after[2]) - sentence_quality(before[2]))
+    gains = 100 * (metric.of_sentences(after[2]) - metric.of_sentences(before[2]))
     theirs = {number: next(lists) for number, lists in _lists(before[0], before[1], sentences)}
     for number, lists in _lists(after[0], after[1], sentences):
         mine, old = next(lists), theirs.get(number)
@@ -125,7 +128,7 @@ MOST_FEATURES = 4
 
 
 def changes_section(
-    baseline: SystemResult, system: SystemResult, test: Corpus, label: str
+    baseline: SystemResult, system: SystemResult, test: Corpus, metric: Metric
 ) -> Section:
     """Return the sentences of the test text that gained and lost most."""
     run, other = system.runs[0], baseline.runs[0]
@@ -134,6 +137,7 @@ def changes_section(
             (other.test_lists, other.weights, other.test_statistics),
             (run.test_lists, run.weights, run.test_statistics),
             test.sentences,
+            metric,
         ),
         key=lambda change: -change.gain,
     )
@@ -144,11 +148,11 @@ def changes_section(
     return Section(
         f"What {system.name} changes",
         f"{len(found):,} of {len(test):,} sentences are translated otherwise than by "
-        f"{baseline.name} (run {run.seed} of either): {len(gains):,} with a better {label} of the "
-        f"sentence, {len(losses):,} with a worse one. Up to {MOST_SHOWN} of either are here, "
-        "those that changed most first; words that only one of both has are marked. Below each "
-        f"stands which features of {system.name} decided: the weighted values of its own "
-        "translation less those of the other, most in favour first.",
+        f"{baseline.name} (run {run.seed} of either): {len(gains):,} with a better "
+        f"{metric.label} of the sentence, {len(losses):,} with a worse one. Up to {MOST_SHOWN} of "
+        "either are here, those that changed most first; words that only one of both has are "
+        f"marked. Below each stands which features of {system.name} decided: the weighted values "
+        "of its own translation less those of the other, most in favour first.",
         rendered(
             TEMPLATE,
             system=system.name,

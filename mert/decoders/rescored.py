@@ -17,6 +17,7 @@ from moses_feature.rescoring.nbest import (
     BadTranslationError,
     SentenceScorer,
     in_groups,
+    new_features,
 )
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
@@ -66,8 +67,12 @@ class RescoredDecoder:
         self._sentences = sentences
         self._threads = threads
         self._known: list[dict[tuple[bytes, ...], Floats]] = [{} for _ in range(sentences)]
-        new = [FeatureFunction(s.name, (START_WEIGHT,), (True,)) for s in scorers]
-        self.features = FeatureSet((*decoder.features.functions, *new))
+        self._new = tuple(FeatureFunction(s.name, (START_WEIGHT,), (True,)) for s in scorers)
+
+    @property
+    def features(self) -> FeatureSet:
+        """The features of the search, with its weights, and the new ones."""
+        return FeatureSet((*self._search.functions, *self._new))
 
     def search_with(self, ini: MosesIni) -> None:
         """Use the weights of an ini in the search from now on."""
@@ -137,14 +142,10 @@ class RescoredDecoder:
     def _scores(self, lists: Sequence[tuple[int, list[Hypothesis]]]) -> Floats:
         """Return the new features (translations, scorers), list after list."""
         try:
-            scores = np.array([scorer.scores(lists) for scorer in self._scorers]).T
+            return new_features(self._scorers, lists)
         except BadTranslationError as error:
             [sentence] = (n for n, some in lists for of in some if of is error.translation)
             raise MosesFeatureError(f"sentence {sentence + 1} of the text: {error}") from None
-        for scorer, values in zip(self._scorers, scores.T, strict=True):
-            if not np.isfinite(values).all():
-                raise MosesFeatureError(f"{scorer.name}: expected finite scores, found nan or inf")
-        return scores
 
     def close(self) -> None:
         """Free the resources of the decoder."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.metrics.metric import corpus_quality, sentence_quality
+from moses_feature.metrics.bleu import BLEU
+from moses_feature.metrics.metric import Metric
 from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.compiled import compiled
 
@@ -81,12 +82,14 @@ class Candidates:
         statistics: (n, width) of the metric; see `moses_feature.metrics.metric`.
         offsets: (sentences + 1,) where the hypotheses of each sentence begin, and the end.
         names: (d,) names of the features.
+        metric: what the statistics are of.
     """
 
     features: Floats
     statistics: Integers
     offsets: Integers
     names: tuple[str, ...]
+    metric: Metric = BLEU
 
     def chosen(self, scores: Floats) -> Integers:
         """Return the best hypothesis of each sentence by scores (n,), the first of equal ones."""
@@ -95,7 +98,7 @@ class Candidates:
 
     def closest_to_references(self) -> Integers:
         """Return the hypothesis of each sentence that has the best metric by itself."""
-        return self.chosen(sentence_quality(self.statistics))
+        return self.chosen(self.metric.of_sentences(self.statistics))
 
     def quality_of(self, scores: Floats) -> float:
         """Return the quality, 0 to 1, of the hypotheses chosen by scores (n,)."""
@@ -103,7 +106,7 @@ class Candidates:
 
     def quality_of_rows(self, rows: Integers) -> float:
         """Return the quality, 0 to 1, of one hypothesis (sentences,) of each sentence."""
-        return corpus_quality(self.statistics[rows].sum(axis=0))
+        return self.metric.quality(self.statistics[rows].sum(axis=0))
 
     def quality(self, weights: Floats) -> float:
         """Return the quality, 0 to 1, of the hypotheses chosen by weights (d,)."""
@@ -122,7 +125,7 @@ class Candidates:
         bounds = list(itertools.pairwise(self.offsets.tolist()))[number::parts]
         rows = np.concatenate([np.arange(first, last) for first, last in bounds])
         offsets = np.cumsum([0, *(last - first for first, last in bounds)])
-        return Candidates(self.features[rows], self.statistics[rows], offsets, self.names)
+        return self._of(rows, offsets)
 
     def distinct(self) -> Candidates:
         """Return the candidates without those that equal an earlier one in all numbers."""
@@ -132,7 +135,12 @@ class Candidates:
         first.sort()
         counts = np.bincount(sentence[first], minlength=len(self.offsets) - 1)
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        return Candidates(self.features[first], self.statistics[first], offsets, self.names)
+        return self._of(first, offsets)
+
+    def _of(self, rows: Integers, offsets: Integers) -> Candidates:
+        """Return some of the hypotheses."""
+        features, statistics = self.features[rows], self.statistics[rows]
+        return replace(self, features=features, statistics=statistics, offsets=offsets)
 
 
 @compiled

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mert.optimisers.candidates import Candidates
-from moses_feature.metrics.metric import BLEU, quality_of
+from moses_feature.metrics.metric import Formula
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 from moses_feature.runtime.compiled import compiled, helper
 
@@ -117,15 +117,8 @@ class LineSearch:
             highest: largest γ.
         """
         changes = _changes(scores, chosen, line, self._offsets, lowest, highest)
-        return best_step(changes, self._statistics, lowest, highest)
-
-
-def best_step(
-    changes: Changes, statistics: NDArray[np.int32], lowest: float, highest: float
-) -> Step:
-    """Return the best step along a line; the arguments are those of `_best_interval`."""
-    order = np.argsort(changes.gammas)
-    return Step(*_best_interval(changes, order, statistics, lowest, highest))
+        order, formula = np.argsort(changes.gammas), self._candidates.metric.formula
+        return Step(*_best_interval(changes, order, formula, self._statistics, lowest, highest))
 
 
 @compiled
@@ -292,6 +285,7 @@ def _envelope(lines: Integers, heights: Floats, slants: Floats, crossings: Float
 def _best_interval(
     changes: Changes,
     order: Integers,
+    formula: Formula,
     statistics: NDArray[np.int32],
     lowest: float,
     highest: float,
@@ -304,6 +298,7 @@ def _best_interval(
     Args:
         changes: the changes along the line.
         order: (changes,) the changes sorted by γ.
+        formula: of the metric; see `Metric`.
         statistics: (n, width) of the hypotheses.
         lowest: smallest γ.
         highest: largest γ.
@@ -327,9 +322,9 @@ def _best_interval(
         right = changes.gammas[order[interval]] if interval < found else highest
         begin, end = _ends(left, right)
         width = end - begin
-        if width <= 0.0 or (len(current) == BLEU and _bleu_below(current, best_quality - 2 * TIE)):
+        if width <= 0.0:
             continue
-        quality = quality_of(current)
+        quality = formula(current)
         if quality > best_quality + TIE or (quality > best_quality - TIE and width > best_width):
             best_quality = quality
             best_gamma = (begin + end) / 2.0
@@ -345,15 +340,3 @@ def _ends(left: float, right: float) -> tuple[float, float]:
     if left == -np.inf:
         return right - 2 * OUTSIDE, right
     return left, left + 2 * OUTSIDE if right == np.inf else right
-
-
-@helper
-def _bleu_below(statistics: Floats, bleu: float) -> bool:
-    """Return True only if BLEU is below a value, tested without a root; False says nothing."""
-    if bleu <= 0.0 or statistics[1] <= 0.0:
-        return False
-    matches = statistics[0] * statistics[2] * statistics[4] * statistics[6]
-    ngrams = statistics[1] * statistics[3] * statistics[5] * statistics[7]
-    squared = bleu * bleu
-    below: bool = matches * (1.0 + 1e-9) < squared * squared * ngrams
-    return below

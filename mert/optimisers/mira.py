@@ -13,17 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from mert.optimisers.candidates import Candidates, Optimum, SearchSpace
-from moses_feature.metrics.metric import BLEU, ERRORS, quality_of
+from moses_feature.metrics.metric import Formula
 from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.compiled import compiled
 
 EPOCHS = 60
 LARGEST_STEP = 0.01
 """C, the largest step of one update along a difference of features."""
-BACKGROUND = (4.0, 4.0, 3.0, 3.0, 2.0, 2.0, 1.0, 1.0, 4.0)
-"""The initial background statistics of BLEU."""
-ERRORS_BACKGROUND = (1.0, 10.0)
-"""The same for an error rate."""
 DECAY = 0.999
 """The decay of the background statistics at each sentence, before its hope is added."""
 
@@ -36,30 +32,24 @@ def mira(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
     start = space.start.astype(np.float64)
     learner = Learner(
         weights=start.copy(),
-        background=_background(statistics.shape[1]),
+        background=np.array(candidates.metric.background),
         total=np.zeros(len(start)),
         updates=np.zeros(1),
     )
+    formula, features = candidates.metric.formula, candidates.features
     bounds = Bounds((~space.fixed).astype(np.float64), space.lowest, space.highest)
     start_quality = candidates.quality(start)
     best, best_quality, best_epoch = start, start_quality, 0
     of_epochs = [start_quality]
     for epoch in range(1, EPOCHS + 1):
         order = generator.permutation(sentences)
-        _epoch(candidates.features, statistics, candidates.offsets, order, learner, bounds)
+        _epoch(formula, features, statistics, candidates.offsets, order, learner, bounds)
         average = np.where(space.fixed, space.start, learner.total / learner.updates[0])
         of_epochs.append(candidates.quality(average))
         if of_epochs[-1] > best_quality:
             best, best_quality, best_epoch = average, of_epochs[-1], epoch
     reason = f"{EPOCHS} passes of mira, the best is number {best_epoch}"
     return Optimum(best, best_quality, start_quality, reason, of_epochs)
-
-
-def _background(width: int) -> Floats:
-    """Return the initial background statistics (width,) of a metric."""
-    if width == BLEU:
-        return np.array(BACKGROUND)
-    return np.array(ERRORS_BACKGROUND) if width == ERRORS else np.ones(width)
 
 
 class Learner(NamedTuple):
@@ -88,6 +78,7 @@ class Bounds(NamedTuple):
 
 @compiled
 def _epoch(
+    formula: Formula,
     features: Floats,
     statistics: Floats,
     offsets: Integers,
@@ -109,7 +100,7 @@ def _epoch(
                 score += weights[column] * features[row, column]
             for column in range(len(background)):
                 with_background[column] = statistics[row, column] + background[column]
-            quality = quality_of(with_background) * with_background[-1]  # in reference words
+            quality = formula(with_background) * with_background[-1]  # in reference words
             if score + quality > hope_score:
                 hope, hope_score, hope_quality = row, score + quality, quality
             if score - quality > fear_score:

@@ -77,11 +77,14 @@ def read_candidates(features: str | Path, scores: str | Path) -> Candidates:
 
 
 def write_weights(path: Path, features: FeatureSet, comments: Iterable[str] = ()) -> None:
-    """Write weights as lines like `LM0= 0.1`, six significant digits, behind comments."""
+    """Write weights as lines like `LM0= 0.1`, six significant digits, behind comments.
+
+    They are those of the values in n-best lists, the tuneable ones.
+    """
     lines = [f"# {comment}\n" for comment in comments]
     lines += [
         f"{name}= {' '.join(f'{weight:.6g}' for weight in weights)}\n"
-        for name, weights in features.by_name().items()
+        for name, weights in features.tuneable_by_name().items()
     ]
     write_whole(path, "".join(lines).encode())
 

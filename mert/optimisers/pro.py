@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from mert.optimisers.candidates import Candidates, Optimum, SearchSpace, normalised
-from moses_feature.metrics.metric import sentence_quality
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import UsageError
 
@@ -50,7 +49,7 @@ def pro(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
 
 def _differences(candidates: Candidates, generator: np.random.Generator) -> Floats:
     """Return (pairs, d): features of the better hypothesis minus those of the worse one."""
-    quality = sentence_quality(candidates.statistics)
+    quality = candidates.metric.of_sentences(candidates.statistics)
     kept = []
     for first, last in zip(candidates.offsets[:-1], candidates.offsets[1:], strict=True):
         one, other = generator.integers(first, last, size=(2, SAMPLES))

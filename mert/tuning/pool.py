@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from mert.optimisers.candidates import Candidates
-from moses_feature.metrics.metric import METRICS, Metric, ReferenceStatistics
+from moses_feature.metrics.bleu import BLEU
+from moses_feature.metrics.metric import Metric, ReferenceStatistics
 from moses_feature.moses.nbest_lists import Hypothesis
 from moses_feature.runtime.arrays import Integers
 
@@ -27,9 +28,9 @@ class HypothesisPool:
         self,
         references: Sequence[Sequence[Tokens]],
         names: tuple[str, ...],
-        metric: Metric = METRICS["bleu"],
+        metric: Metric = BLEU,
     ) -> None:
-        self._width = metric.width
+        self._metric = metric
         self._references: list[ReferenceStatistics] = [metric.references(r) for r in references]
         self._names = names
         self._seen: list[set[tuple[tuple[bytes, ...], bytes]]] = [set() for _ in references]
@@ -45,7 +46,7 @@ class HypothesisPool:
             empty.
         """
         added = 0
-        one_best = np.empty((len(self._references), self._width), dtype=np.int64)
+        one_best = np.empty((len(self._references), self._metric.width), dtype=np.int64)
         for sentence, hypotheses in enumerate(lists):
             new = self._new(sentence, hypotheses)
             first = hypotheses[0].words if hypotheses else ()
@@ -85,7 +86,7 @@ class HypothesisPool:
             for references, features in zip(self._references, self._features, strict=True)
             if not features
         ]
-        total: Integers = np.sum([np.zeros(self._width, dtype=np.int64), *empty], axis=0)
+        total: Integers = np.sum([np.zeros(self._metric.width, dtype=np.int64), *empty], axis=0)
         return total
 
     def candidates(self) -> Candidates:
@@ -97,4 +98,5 @@ class HypothesisPool:
             np.concatenate([part for n in filled for part in self._statistics[n]]),
             np.concatenate([[0], np.cumsum(sizes)]),
             self._names,
+            self._metric,
         )

@@ -77,6 +77,7 @@ class TuningState:
         max_iterations: decoding runs at most; a run goes on if it is called again with more.
         stopped: why it ended, empty if it has not.
         constants: features with the same value in all translations of every sentence.
+        began_known: whether its first weights were those of a system without its new features.
     """
 
     identity: Json
@@ -84,11 +85,18 @@ class TuningState:
     iterations: list[Iteration] = field(default_factory=list)
     stopped: str = ""
     constants: list[str] = field(default_factory=list)
+    began_known: bool = False
 
     @property
     def best(self) -> Iteration:
         """The iteration with the best first translations, the first of equal ones."""
         return max(self.iterations, key=lambda iteration: iteration.quality)
+
+    @property
+    def kept(self) -> str:
+        """Which weights that were there before are the best: known, own of the ini, or none."""
+        number = self.iterations.index(self.best) - self.began_known
+        return {-1: "known", 0: "own"}.get(number, "none")
 
     @property
     def has_converged(self) -> bool:

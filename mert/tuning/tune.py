@@ -38,7 +38,8 @@ from mert.tuning.state import (
     run_identity,
 )
 from moses_feature import __version__
-from moses_feature.metrics.metric import BLEU, METRICS, corpus_quality
+from moses_feature.metrics import metric_of
+from moses_feature.metrics.bleu import BLEU
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import read_nbest
@@ -50,6 +51,8 @@ logger = logging.getLogger(__name__)
 
 NEAR_ZERO = 0.03
 """Even random weights pass this quality, if system and references have the same language."""
+KNOWN_AND_OWN = 2
+"""Iterations with weights that were there: those known before, and those of the ini."""
 SAMPLE, MANY_SEARCH_ERRORS = 100, 0.3
 """Sentences searched again with wider limits; the share of errors to warn of."""
 
@@ -65,7 +68,9 @@ def tune(
     command: str = "",
     force: bool = False,
     first_lists: Path | None = None,
+    known: FeatureSet | None = None,
     notes: Sequence[str] = (),
+    enough: Callable[[], bool] = lambda: False,
     report: Callable[[str, int], None] = lambda *_: None,
 ) -> TuningState:
     """Tune the weights of `ini`, and write `moses.ini` with the best ones into `directory`.
@@ -84,7 +89,11 @@ def tune(
         force: tune even if BLEU is almost 0 at the start.
         first_lists: the file of the first iteration's lists, if another run with the same identity
             may have written it.
+        known: the features with weights that were tuned before, 0 for new features. The first
+            iteration translates with them, so that they are kept if nothing better is found; it
+            does not count. The second one begins with the weights of the ini.
         notes: comments for the file of weights that only rerank lists.
+        enough: called after each iteration; returns whether it is to be the last one.
         report: called with the current task and the number of sentences decoded.
 
     Raises:
@@ -95,9 +104,11 @@ def tune(
     if not decoder.features.names:
         raise UsageError(f"{ini.path}: expected a weight to tune, found none that is tuneable")
     with locked_directory(directory, "tuning"):
-        run = _Run(ini, corpus, decoder, directory, settings, identity, force, first_lists, report)
+        run = _Run(
+            ini, corpus, decoder, directory, settings, identity, force, first_lists, known, report
+        )
         while not run.state.stopped:
-            run.iterate()
+            run.iterate(enough)
         run.write_results(command, notes)
     return run.state
 
@@ -115,6 +126,7 @@ class _Run:
         identity: Json,
         force: bool,
         first_lists: Path | None,
+        known: FeatureSet | None,
         report: Callable[[str, int], None],
     ) -> None:
         self._ini = ini
@@ -126,12 +138,15 @@ class _Run:
         self._first_lists = first_lists
         self._report = report
         self._features: FeatureSet = decoder.features
-        self._metric = METRICS[settings.metric]
+        self._known = known
+        self._metric = metric_of(settings.metric)
         self._pool = HypothesisPool(corpus.references, decoder.features.names, self._metric)
         most = settings.max_iterations
         self.state = state = read_state(directory, run_identity(identity, settings), most)
         more = state.goes_on_with(most)
         state.max_iterations = most
+        state.began_known = known is not None
+        self._most = most + state.began_known
         if state.iterations and (more or not (state.stopped and self._tuned_ini.exists())):
             self._read_earlier()
         if more:
@@ -169,11 +184,11 @@ class _Run:
         new, of_best = self._pool.add(lists)
         return new, of_best.sum(axis=0)
 
-    def iterate(self) -> None:
+    def iterate(self, enough: Callable[[], bool]) -> None:
         """Run the next iteration and save the state."""
-        state, settings = self.state, self._settings
+        state = self.state
         number = len(state.iterations) + 1
-        start = self._features.weights[self._features.tuneable]
+        start = (self._known or self._features).weights[self._features.tuneable]
         if number > 1:
             start = np.array(state.iterations[-1].next_weights)
         path = self._lists(number)
@@ -182,7 +197,7 @@ class _Run:
             self._decode(number, start, path)
         decoded = time.monotonic()
         new, statistics = self._add(number)
-        quality = corpus_quality(statistics)
+        quality = self._metric.quality(statistics)
         iteration = Iteration(start.tolist(), quality, new, self._pool.hypotheses)
         if number == 1:
             self._check_quality(quality, statistics)
@@ -195,10 +210,12 @@ class _Run:
                     "nothing (a constant column of the phrase table?)",
                     name,
                 )
-        if new == 0:
+        if new == 0 and not (self._known and number <= KNOWN_AND_OWN):
             state.stopped = "no new hypotheses"
-        elif number >= settings.max_iterations:
+        elif number >= self._most:
             state.stopped = f"{number} iteration{'s' if number > 1 else ''} done"
+        elif enough():
+            state.stopped = "its time is spent"
         else:
             self._optimise(number, iteration)
         iteration.seconds = (round(decoded - began, 2), round(time.monotonic() - decoded, 2))
@@ -207,6 +224,10 @@ class _Run:
 
     def _optimise(self, number: int, iteration: Iteration) -> None:
         """Find the weights of the next iteration."""
+        if self._known and number == 1:
+            iteration.next_weights = self._features.weights[self._features.tuneable].tolist()
+            iteration.reason = "the weights of the ini are tried, too"
+            return
         start, settings = np.array(iteration.weights), self._settings
         optimize = optimizer(settings.algorithm, settings.restarts, settings.random_directions)
         space, seed = SearchSpace.around(start), settings.seed * 1000 + number
@@ -221,7 +242,8 @@ class _Run:
 
     def _decode(self, number: int, weights: Floats, path: Path) -> None:
         """Decode the n-best lists of an iteration into a file."""
-        if number == 1 and self._first_lists is not None and self._first_lists.exists():
+        own = number == (1 if self._known is None else KNOWN_AND_OWN)
+        if own and self._first_lists is not None and self._first_lists.exists():
             with whole_file(path) as temporary:
                 shutil.copyfile(self._first_lists, temporary)
             return
@@ -247,7 +269,7 @@ class _Run:
             path.unlink(missing_ok=True)
         hint = " (--force tunes all the same)" if has_matches else ""
         found = ""
-        if of.width == BLEU:
+        if of is BLEU:
             precisions = 100 * statistics[0:-1:2] / np.maximum(statistics[1:-1:2], 1)
             shares = ", ".join(f"{p:.1f}%" for p in precisions)
             found = f" (1- to 4-grams found in the references: {shares})"

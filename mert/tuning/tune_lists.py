@@ -11,7 +11,8 @@ import numpy as np
 from mert.optimisers.candidates import SearchSpace, normalised
 from mert.optimisers.choice import HALVES, Optimizer, cross_optimised
 from mert.tuning.pool import HypothesisPool
-from moses_feature.metrics.metric import METRICS, Metric, corpus_quality
+from moses_feature.metrics.bleu import BLEU
+from moses_feature.metrics.metric import Metric
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.lines import Sentence
 from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
@@ -107,7 +108,7 @@ def tune_lists(
     optimizer: Optimizer,
     seed: int,
     form: str = MOSES,
-    metric: Metric = METRICS["bleu"],
+    metric: Metric = BLEU,
 ) -> TunedLists:
     """Optimise a metric over lists.
 
@@ -132,7 +133,7 @@ def tune_lists(
     candidates = pool.candidates()
     without_list = pool.of_sentences_without_list()
     best = candidates.statistics[candidates.closest_to_references()].sum(axis=0) + without_list
-    if corpus_quality(best) <= 0.0:
+    if metric.quality(best) <= 0.0:
         raise DataError(
             f"{lists}: {metric.label} of the best translations of all lists is "
             f"{metric.shown(0.0):.2f}: are the references translations of the same text, in the "
@@ -142,16 +143,16 @@ def tune_lists(
     optimum = optimizer(candidates, SearchSpace.around(start), seed)
     halves, _ = cross_optimised(candidates, start, optimizer, seed)
     chosen = candidates.statistics[candidates.chosen(candidates.features @ optimum.weights)]
-    chosen_quality = corpus_quality(chosen.sum(axis=0) + without_list)
-    first_quality = corpus_quality(first.sum(axis=0))
-    best_quality = max(corpus_quality(best), chosen_quality, first_quality)
+    chosen_quality = metric.quality(chosen.sum(axis=0) + without_list)
+    first_quality = metric.quality(first.sum(axis=0))
+    best_quality = max(metric.quality(best), chosen_quality, first_quality)
     return TunedLists(
         features=features.with_weights(normalised(optimum.weights)),
         translations=len(candidates.features),
         sentences=pool.sentences,
         first=metric.shown(first_quality),
         tuned=metric.shown(chosen_quality),
-        unseen=metric.shown(corpus_quality(halves.sum(axis=0) + without_list)),
+        unseen=metric.shown(metric.quality(halves.sum(axis=0) + without_list)),
         best=metric.shown(best_quality),
         reason=optimum.reason,
         warnings=(

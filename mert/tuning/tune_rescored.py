@@ -32,8 +32,11 @@ from mert.tuning.state import (
     run_identity,
 )
 from mert.tuning.tune import tune
+from moses_feature.metrics import metric_of
+from moses_feature.moses.features import FeatureSet, WeightsByName
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.system_directory import built_of, write_tuned
+from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import Json, locked_directory
 
 logger = logging.getLogger(__name__)
@@ -49,15 +52,26 @@ def tune_system(
     identity: Json,
     first_lists: Path | None = None,
     other_runs: Iterable[Path] = (),
+    before: WeightsByName | None = None,
     **options: Any,
 ) -> TuningState:
     """Tune a system like `tune`; if its lists are rescored, first tune the search, in a folder.
 
     Arguments, result and errors are those of `tune`. If one of `other_runs` (directories of tuning
-    runs) has tuned the same search already, its files are copied.
+    runs) has tuned the same search already, its files are copied. `before` has the weights of a
+    tuned system without the new features: they are kept if nothing better is found. In the same
+    way the order of the search is kept if what rescores its lists does not help on `corpus`; the
+    system is then written without it.
     """
-    search_identity = {**identity, "decoder": _without_rescoring(identity["decoder"])}
+    plain = decoder.plain if isinstance(decoder, RescoredDecoder) else decoder
+    known = None if before is None else _begun_by(plain.features, before)
+    search_identity = {
+        **identity,
+        "decoder": _without_rescoring(identity["decoder"]),
+        "before": None if known is None else known.weights.tolist(),
+    }
     if not isinstance(decoder, RescoredDecoder):
+        _forget_other_start(directory, search_identity, settings)
         _copy_same_run(other_runs, directory, search_identity, settings)
         state = tune(
             ini,
@@ -67,6 +81,7 @@ def tune_system(
             settings,
             identity=search_identity,
             first_lists=first_lists,
+            known=known,
             **options,
         )
         _write_system(directory, ini, [], corpus, settings, state)
@@ -79,15 +94,17 @@ def tune_system(
             remove_results(directory, lists_too=True)  # they are of the search as it was
         # A directory of something else is refused now, not when the search is tuned.
         read_state(directory, run_identity(identity, ordering), settings.max_iterations)
+    _forget_other_start(directory / SEARCH, search_identity, settings)
     _copy_same_run(other_runs, directory / SEARCH, search_identity, settings)
     tune(
         ini,
         corpus,
-        decoder.plain,
+        plain,
         directory / SEARCH,
         settings,
         identity=search_identity,
         first_lists=None if first_lists is None else first_lists.parent / SEARCH / first_lists.name,
+        known=known,
         **options,
     )
     tuned = MosesIni.read(directory / SEARCH / TUNED_INI)
@@ -95,9 +112,37 @@ def tune_system(
     logger.info("tuning the order of its lists")
     notes = [f"{name} is the feature of {path}" for name, path in decoder.models]
     run = tuned, corpus, decoder, directory, ordering
-    state = tune(*run, identity=identity, notes=notes, **options)
-    _write_system(directory, ini, decoder.models, corpus, settings, state)
+    order = decoder.features.begun_by(tuned.weights_by_name())
+    state = tune(*run, identity=identity, known=order, notes=notes, **options)
+    models = decoder.models
+    if state.kept == "known":
+        metric = metric_of(settings.metric)
+        logger.warning(
+            "%s does not help: %s %.2f on %s with and without it; the system stays as it was",
+            ", ".join(dict.fromkeys(name for name, _ in models)),
+            metric.label,
+            metric.shown(state.best.quality),
+            corpus.paths[0],
+        )
+        models = []
+    _write_system(directory, ini, models, corpus, settings, state)
     return state
+
+
+def _begun_by(features: FeatureSet, before: WeightsByName) -> FeatureSet | None:
+    """Return features with the weights of a tuned system, 0 for new ones; None if none is new.
+
+    Raises:
+        UsageError: the system has features that are not among these.
+    """
+    known = features.begun_by(before)
+    if known is None:
+        others = ", ".join(sorted(before.keys() - features.by_name().keys())) or "more scores"
+        raise UsageError(
+            "weights to start with: expected those of features of the system to tune, found those "
+            f"of others: {others}"
+        )
+    return known if features.has_more_than(before) else None
 
 
 def _write_system(
@@ -121,6 +166,18 @@ def _write_system(
 
 def _without_rescoring(decoder: Json) -> Json:
     return {name: value for name, value in decoder.items() if name != "rescoring"}
+
+
+def _forget_other_start(directory: Path, identity: Json, settings: TuningSettings) -> None:
+    """Begin a run anew that may have more iterations, if its first weights have had more, too."""
+    if not (directory / STATE).exists():
+        return
+    run = read_run(directory)
+    has_other = run.identity.get("before") != identity["before"]
+    if has_other and run.goes_on_with(settings.max_iterations):
+        logger.info("%s begins anew, with weights that have had more iterations", directory)
+        with locked_directory(directory, "tuning"):
+            remove_results(directory, lists_too=True)
 
 
 def _copy_same_run(

@@ -90,6 +90,25 @@ def hold_out(
             write_whole(getattr(of, name), b"".join(lines[line] for line in chosen.tolist()))
 
 
+def cut_off(part: Part, end: Part, most: int) -> None:
+    """Move whole documents at the end of a part into files of their own, `most` lines at most."""
+    texts = {
+        name: path.read_bytes().splitlines(keepends=True)
+        for name, path in vars(part).items()
+        if path.exists()
+    }
+    lines = len(texts["source"])
+    documents: Sequence[object] = texts.get("documents", range(lines))
+    first = lines - most
+    while 0 < first < lines and documents[first] == documents[first - 1]:
+        first += 1
+    if not 0 < first < lines:
+        return
+    for name, content in texts.items():
+        write_whole(getattr(end, name), b"".join(content[first:]))
+        write_whole(getattr(part, name), b"".join(content[:first]))
+
+
 def _split(
     pairs: TextPair, documents: Sequence[object], share: float, most: int, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

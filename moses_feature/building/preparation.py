@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from moses_feature.building.settings import Case
 from moses_feature.moses.ini import SYSTEM
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.system_directory import WHAT
+from moses_feature.moses.system_directory import WHAT, changed_files
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, install
 from moses_feature.runtime.files import Json, open_output, whole_file
 from moses_feature.runtime.json_files import member
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -26,11 +33,18 @@ class Preparation:
         case: keep it, lower all letters, or truecase: give the first word of a sentence the case
             that it usually has.
         truecaser: the file of the trained truecaser, if there is one.
+        protects: letters and their marks are composed where they can be (NFC), and addresses and
+            words with other marks stay whole. Systems of version 0.2 do not do so.
     """
 
     language: str
     case: Case
     truecaser: str | None = None
+    protects: bool = True
+
+
+ADDRESSES = (r"(?:https?://|www\.)\S*[\w/]", r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+"""Patterns of what stays whole: addresses of pages and of mail."""
 
 
 class Preparer:
@@ -45,6 +59,8 @@ class Preparer:
         from sacremoses import MosesPunctNormalizer, MosesTokenizer, MosesTruecaser
 
         self._case = preparation.case
+        self._protects = preparation.protects
+        self._torn: dict[str, bool] = {}
         self._normalizer: Any = MosesPunctNormalizer(lang=preparation.language)
         self._tokenizer: Any = MosesTokenizer(lang=preparation.language)
         self._truecaser: Any = None
@@ -53,8 +69,26 @@ class Preparer:
 
     def tokens(self, line: str) -> str:
         """Return the tokens of a line, one space between them, in their own case."""
-        normal = self._normalizer.normalize(line)
-        return str(self._tokenizer.tokenize(normal, return_str=True, escape=True))
+        given: dict[str, Any] = {"return_str": True, "escape": True}
+        if not self._protects:
+            return str(self._tokenizer.tokenize(self._normalizer.normalize(line), **given))
+        normal = self._normalizer.normalize(unicodedata.normalize("NFC", line))
+        patterns = list(ADDRESSES)
+        if torn := [mark for mark in sorted(set(normal)) if self._is_torn(mark)]:
+            marks = re.escape("".join(torn))
+            patterns.append(f"[\\w{marks}]*[{marks}][\\w{marks}]*")
+        found = sum(len(re.findall(pattern, normal, re.IGNORECASE)) for pattern in patterns)
+        if 0 < found <= self._tokenizer.MAX_PROTECTED_TOKENS:
+            given["protected_patterns"] = patterns
+        return str(self._tokenizer.tokenize(normal, **given))
+
+    def _is_torn(self, character: str) -> bool:
+        """Return whether the tokeniser takes a mark off its letter."""
+        if character not in self._torn:
+            is_mark = unicodedata.category(character).startswith("M")
+            word = f"a{character}a"
+            self._torn[character] = is_mark and len(self._tokenizer.tokenize(word)) > 1
+        return self._torn[character]
 
     def __call__(self, line: str) -> str:
         """Return a line as it is in the texts of the system."""
@@ -101,6 +135,8 @@ class TextPreparer:
         Raises:
             FormatError: a line that is not UTF-8.
         """
+        for warning in oddities(text, self._language):
+            logger.warning("%s", warning)
         kept: str | None = None
         if self._case == "truecase":
             self._train(text, truecaser)
@@ -109,7 +145,12 @@ class TextPreparer:
         with LineReader(text) as reader, open_output(output) as file:
             file.writelines(preparer(line).encode() + b"\n" for line in decoded(reader))
         named = None if kept is None else truecaser.name
-        return {"language": self._language, "case": self._case, "truecaser": named}
+        return {
+            "language": self._language,
+            "case": self._case,
+            "truecaser": named,
+            "protects": True,
+        }
 
     def _train(self, text: str, truecaser: Path) -> None:
         from sacremoses import MosesTruecaser
@@ -121,6 +162,38 @@ class TextPreparer:
         trained.train([line for line in documents if line])
         with whole_file(truecaser) as temporary:
             trained.save_model(str(temporary))
+
+
+def oddities(text: str, language: str) -> Iterator[str]:
+    """Yield what a user should know of a raw text and its language before a system is built."""
+    from sacremoses.corpus import NonbreakingPrefixes
+
+    if language not in set(NonbreakingPrefixes().available_langs.values()):
+        apostrophes = re.compile(r"\w['’]\w")
+        with LineReader(text) as reader:
+            lines = sum(bool(apostrophes.search(line)) for line in decoded(reader))
+        yield (
+            f"{text}: there are no rules for the language {language!r} (expected a code such as "
+            "en): abbreviations are those of English, and apostrophes are split off, those within "
+            f"words too ({lines:,} lines). Write ꞌ (U+A78C) or ʼ (U+02BC) for one that is a letter"
+        )
+    letters: Counter[str] = Counter()
+    with LineReader(text) as reader:
+        for line in islice(decoded(reader), LOOKED_AT):
+            letters.update(character for character in line if character.isalpha())
+    of_scripts: Counter[str] = Counter()
+    for letter, count in letters.items():
+        of_scripts[unicodedata.name(letter, "").partition(" ")[0]] += count
+    for script in WITHOUT_SPACES:
+        if of_scripts[script] > MUCH * letters.total():
+            yield (
+                f"{text}: {script.capitalize()} letters: this script has no spaces between words; "
+                "split the text into words first, by another program"
+            )
+
+
+LOOKED_AT, MUCH = 2_000, 0.3
+WITHOUT_SPACES = ("THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "CJK", "HIRAGANA")
 
 
 def decoded(reader: LineReader) -> Iterable[str]:
@@ -152,6 +225,12 @@ def preparation_of(content: Json, side: str, directory: Path) -> Preparation:
             "tokenise this text as they were (translate and serve then take --tokens)"
         )
     language, case = (member(found, name, str, path, WHAT) for name in ("language", "case"))
+    protects = member({"protects": False, **found}, "protects", bool, path, WHAT)
     truecaser = member(found, "truecaser", str | None, path, WHAT)
-    trained = None if truecaser is None else str(directory / truecaser)
-    return Preparation(language, case, trained)
+    trained = None if truecaser is None else directory / truecaser
+    if trained is not None:
+        if trained.parent != directory or not trained.is_file():
+            raise MosesFeatureError(f"{trained}: expected the truecaser of the system, found none")
+        for changed, what in changed_files(directory, content, {trained.name}):
+            raise FormatError(changed, "the truecaser that was trained with the system", what)
+    return Preparation(language, case, trained and str(trained), protects)

@@ -41,7 +41,9 @@ from moses_feature.moses.system_directory import (
     FOLDS,
     FORMAT_VERSION,
     INI,
+    changed_files,
     fold_directory,
+    made_files,
     write_relative_ini,
 )
 from moses_feature.runtime.arrays import Flags
@@ -135,8 +137,10 @@ class _Build:
         self._begin()
         path = self.directory / SYSTEM
         if path.exists():
-            logger.info("%s is built already: nothing was done", self.directory)
-            return read_json(path, "a system")
+            content = read_json(path, "a system")
+            if not self._has_lost_files(content):
+                logger.info("%s is built already: nothing was done", self.directory)
+                return content
         every = np.ones(len(self._texts.source), dtype=np.bool_)
         self._check_documents()
         self._write_alignment()
@@ -149,6 +153,22 @@ class _Build:
         content = self._content(command)
         write_json(path, content)
         return content
+
+    def _has_lost_files(self, content: Json) -> bool:
+        """Return whether files of the finished build are missing.
+
+        Raises:
+            MosesFeatureError: a file is not the one that was made.
+        """
+        changed = list(changed_files(self.directory, content))
+        for path, found in changed:
+            if path.exists():
+                raise MosesFeatureError(
+                    f"{path}: expected the file that was built, found {found}: remove it, and "
+                    "the same command builds it again"
+                )
+            logger.warning("%s is missing, and built again", path)
+        return bool(changed) or not (self.directory / INI).exists()
 
     def _begin(self) -> None:
         """Check that the directory is new, or holds the beginning of the same build."""
@@ -407,6 +427,7 @@ class _Build:
             "preparation": self.preparation,
             "inputs": [*texts.inputs, *self._documents[1]],
             "files": asdict(self.data),
+            "made": made_files(self.directory),
             "seconds": self.seconds,
             "command": command,
             "version": __version__,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import signal
 import socket
 from functools import partial
 from pathlib import Path
@@ -90,10 +91,9 @@ def serve_command(
 
 
 async def _serve(service: Service, limits: Limits, listener: socket.socket) -> None:
-    from uvicorn import Config
+    from uvicorn import Config, Server
 
     from moses_feature.serving.app import Application
-    from moses_feature.serving.server import EndingServer
 
     await service.start()
     config = Config(
@@ -107,7 +107,10 @@ async def _serve(service: Service, limits: Limits, listener: socket.socket) -> N
     )
     name, port = listener.getsockname()[:2]
     logger.info("serving on http://%s:%d", f"[{name}]" if ":" in name else name, port)
-    await EndingServer(config).serve([listener])
+    # uvicorn handles them, and raises them once more when all is answered
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    await Server(config).serve([listener])
 
 
 def _listening(host: str, port: int) -> socket.socket:

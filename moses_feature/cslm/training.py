@@ -30,7 +30,7 @@ from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.runtime.arrays import Flags, Floats32
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
-from moses_feature.training.objective import Rows, Terms
+from moses_feature.training.objective import Rows, Terms, frequency_loss
 from moses_feature.training.runs import train_network
 from moses_feature.training.trainer import NO_CONTROL, RunControl
 
@@ -178,6 +178,10 @@ class NgramObjective:
                 "too few sentences to hold some out: the held-out loss is the training loss"
             )
             self.held_out = self._rows.astype(np.int64)
+        counts = np.bincount(data.ngrams.words(rows))
+        held_out = data.ngrams.words(self.held_out)
+        some = np.pad(counts, (0, max(0, held_out.max() + 1 - len(counts))))
+        self.frequency_loss: float | None = frequency_loss(held_out, some)
         self._order: tuple[int, Rows] | None = None
         self.updates_per_epoch = -(-len(self._rows) // settings.batch_size)
         self.evaluate_every = self.updates_per_epoch

@@ -25,11 +25,12 @@ from moses_feature.moses.ini import SYSTEM, MosesIni
 from moses_feature.moses.ini_features import TABLE_CLASS, Feature
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import SEPARATOR
-from moses_feature.moses.system_directory import SystemDirectory
+from moses_feature.moses.system_directory import WHAT, SystemDirectory, changed_files
 from moses_feature.rescoring.features import scorers_of, with_rescoring
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import STANDARD_STREAM
+from moses_feature.runtime.json_files import read_json
 from moses_feature.tables.features_json import features_json, read_columns
 
 Texts = dict[str, list[Sentence]]
@@ -176,6 +177,12 @@ def _check_tuned(system: SystemDirectory, ini: MosesIni) -> Iterator[Finding]:
             "raw text cannot be translated",
             "give --tokens, or bring it back",
         )
+    built = system.built or system.ini.parent
+    if (built / SYSTEM).is_file():
+        for path, found in changed_files(built, read_json(built / SYSTEM, WHAT)):
+            effect = "what needs it stops, or translates otherwise"
+            remedy = "bring it back; or remove it, and build the system again"
+            yield Finding("problem", str(path), f"not as it was built: {found}", effect, remedy)
     if not system.rescoring:
         return
     try:

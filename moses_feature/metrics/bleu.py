@@ -12,14 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_feature.metrics.metric import Metric, Tokens, formula
 from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.compiled import compiled, helper
 from moses_feature.runtime.hash_table import mixed, place_of, size_for
 
 MAX_N = 4
 STATISTICS = 2 * MAX_N + 1
-
-Tokens = Sequence[bytes]
 
 
 class References:
@@ -147,9 +146,8 @@ def _longer(ngram: int, word: int) -> int:
     return hashed if hashed != 0 else 1
 
 
-@compiled
-def bleu_of(statistics: Floats) -> float:
-    """Return BLEU, 0 to 1, of summed statistics (9,), in compiled code."""
+@formula
+def _bleu(statistics: Floats) -> float:
     matches = totals = 1.0
     for column in range(0, STATISTICS - 1, 2):
         if statistics[column] <= 0.0:
@@ -161,12 +159,7 @@ def bleu_of(statistics: Floats) -> float:
     return float(precision * np.exp(1.0 - too_short) if too_short > 1.0 else precision)
 
 
-def corpus_bleu(statistics: NDArray[np.integer]) -> float:
-    """Return BLEU, 0 to 1, of summed statistics (9,)."""
-    return bleu_of(statistics.astype(np.float64))
-
-
-def sentence_bleu(statistics: NDArray[np.integer]) -> Floats:
+def sentence_bleu(statistics: NDArray[np.number]) -> Floats:
     """Return BLEU, 0 to 1, of single sentences (n,) from their statistics (n, 9).
 
     One is added to the counts of n-grams of two words and more (Lin and Och 2004).
@@ -179,3 +172,15 @@ def sentence_bleu(statistics: NDArray[np.integer]) -> Floats:
     short = np.minimum(1 - counts[:, -1] / np.maximum(totals[:, 0], 1e-9), 0)
     found: Floats = np.exp(precisions.mean(axis=1) + short)
     return found
+
+
+BLEU = Metric(
+    "bleu",
+    "BLEU",
+    References,
+    (4.0, 4.0, 3.0, 3.0, 2.0, 2.0, 1.0, 1.0, 4.0),
+    _bleu,
+    is_error=False,
+    describe="case:mixed|eff:no|tok:none|smooth:none",
+    smoothed=sentence_bleu,
+)

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from moses_feature.metrics.bleu import matches
+from moses_feature.metrics.metric import Metric, Tokens, formula
 from moses_feature.runtime.arrays import Floats, Integers
-from moses_feature.runtime.compiled import compiled
 
 MAX_N = 6
 BETA = 2.0
 STATISTICS = 3 * MAX_N
-
-Tokens = Sequence[bytes]
 
 
 class ChrfReferences:
@@ -33,7 +31,7 @@ class ChrfReferences:
         of_each = [_statistics(letters, reference) for reference in self._references]
         if len(of_each) == 1:
             return of_each[0]
-        chosen = np.argmax([[chrf_of(row) for row in of.astype(float)] for of in of_each], axis=0)
+        chosen = np.argmax([CHRF.qualities(of) for of in of_each], axis=0)
         best: Integers = np.stack(of_each)[chosen, np.arange(len(hypotheses))]
         return best
 
@@ -51,9 +49,8 @@ def _statistics(texts: Sequence[Integers], reference: Integers) -> Integers:
     return found
 
 
-@compiled
-def chrf_of(statistics: Floats) -> float:
-    """Return chrF, 0 to 1, of summed statistics (18,), in compiled code."""
+@formula
+def _chrf(statistics: Floats) -> float:
     precision = recall = 0.0
     orders = 0
     for n in range(MAX_N):
@@ -68,3 +65,14 @@ def chrf_of(statistics: Floats) -> float:
     precision, recall = precision / orders, recall / orders
     squared = BETA * BETA
     return (1.0 + squared) * precision * recall / (squared * precision + recall)
+
+
+CHRF = Metric(
+    "chrf",
+    "chrF",
+    ChrfReferences,
+    (1.0,) * STATISTICS,
+    _chrf,
+    is_error=False,
+    describe="case:mixed|eff:yes|nc:6|nw:0|space:no",
+)

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from sacrebleu.metrics.ter import TER
+import sacrebleu
 
-from moses_feature.runtime.arrays import Integers
+from moses_feature.metrics.metric import Metric, Tokens, formula
+from moses_feature.runtime.arrays import Floats, Integers
 from moses_feature.runtime.compiled import compiled
 
 STATISTICS = 2
-
-Tokens = Sequence[bytes]
+BACKGROUND = (1.0, 10.0)
 
 
 class WordErrors:
@@ -82,7 +82,7 @@ class TerReferences:
     """
 
     def __init__(self, references: Sequence[Tokens]) -> None:
-        self._metric = TER(case_sensitive=True)
+        self._metric = sacrebleu.TER(case_sensitive=True)
         self._numbers: dict[bytes, int] = {}
         self._references = [self._written(reference) for reference in references]
         self._length = sum(map(len, references))
@@ -99,3 +99,21 @@ class TerReferences:
         """Return a text of numbers, which no tokeniser splits."""
         numbers = self._numbers
         return " ".join(str(numbers.setdefault(word, len(numbers))) for word in text)
+
+
+@formula
+def _without_error(statistics: Floats) -> float:
+    return float(1.0 - statistics[0] / max(statistics[1], 1.0))
+
+
+WER = Metric("wer", "WER", WordErrors, BACKGROUND, _without_error, True, "case:mixed|tok:none")
+TER = Metric("ter", "TER", TerReferences, BACKGROUND, _without_error, True, "case:mixed|tok:none")
+ACCURACY = Metric(
+    "accuracy",
+    "accuracy",
+    SentenceErrors,
+    BACKGROUND,
+    _without_error,
+    is_error=False,
+    describe="sentences that are a reference, case:mixed",
+)

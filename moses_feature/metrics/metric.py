@@ -1,29 +1,30 @@
-"""The metrics by name, and the quality that weights are tuned for: 0 to 1, higher is better.
+"""A metric: how hypotheses are counted, and the quality of summed counts.
 
-The quality of some translations is computed from the sum of their statistics. The number of
-statistics identifies the metric: nine for BLEU, two for error rates, eighteen for chrF.
+Quality is 0 to 1, and higher is better; error rates may be below 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.metrics import bleu, chrf
-from moses_feature.metrics import error_rates as edit_distance
-from moses_feature.metrics import error_rates as ter
-from moses_feature.metrics.bleu import bleu_of, sentence_bleu
-from moses_feature.metrics.chrf import chrf_of
 from moses_feature.runtime.arrays import Floats, Integers
-from moses_feature.runtime.compiled import compiled
+from moses_feature.runtime.compiled import KEPT, compiled
 
 Tokens = Sequence[bytes]
-ERRORS = edit_distance.STATISTICS
-BLEU = bleu.STATISTICS
+Formula = Any
+"""A compiled function that compiled functions take as an argument; see `formula`."""
+
+
+def formula(function: Callable[[Floats], float]) -> Formula:
+    """Compile the formula of a metric: from summed statistics (width,) to its quality."""
+    signature = numba.float64(numba.float64[::1])
+    return numba.cfunc(signature, cache=KEPT is not None, error_model="numpy")(function)
 
 
 class ReferenceStatistics(Protocol):
@@ -40,79 +41,51 @@ class Metric:
     Attributes:
         name: its name for users.
         label: its name in outputs.
-        width: the number of statistics of a hypothesis.
         references: makes an object that counts hypotheses against the references of a sentence.
+        background: (width,) the statistics with which MIRA begins, so that the quality of a single
+            sentence means something. The last one counts words of references, or letters.
+        formula: the quality of summed statistics, in compiled code.
         is_error: it is shown as errors, lower is better.
         describe: describes exactly what is shown, like sacreBLEU's signatures.
+        smoothed: the quality (n,) of single sentences from their statistics (n, width), where it
+            is not that of a text of one sentence.
     """
 
     name: str
     label: str
-    width: int
     references: Callable[[Sequence[Tokens]], ReferenceStatistics]
+    background: tuple[float, ...]
+    formula: Formula
     is_error: bool
     describe: str
+    smoothed: Callable[[NDArray[np.number]], Floats] | None = None
+
+    @property
+    def width(self) -> int:
+        """The number of statistics of a hypothesis."""
+        return len(self.background)
 
     def shown(self, quality: float) -> float:
         """Return the metric for a quality, usually 0 to 100."""
         return 100.0 * (1.0 - quality) if self.is_error else 100.0 * quality
 
+    def quality(self, statistics: NDArray[np.number]) -> float:
+        """Return the quality of summed statistics (width,)."""
+        return float(self.qualities(statistics[None])[0])
 
-METRICS: Mapping[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        Metric("bleu", "BLEU", BLEU, bleu.References, False, "case:mixed|tok:none|smooth:none"),
-        Metric("wer", "WER", ERRORS, edit_distance.WordErrors, True, "case:mixed|tok:none"),
-        Metric("ter", "TER", ERRORS, ter.TerReferences, True, "case:mixed|tok:none"),
-        Metric(
-            "chrf", "chrF", chrf.STATISTICS, chrf.ChrfReferences, False, "nc:6|nw:0|space:no|beta:2"
-        ),
-        Metric(
-            "accuracy",
-            "accuracy",
-            ERRORS,
-            edit_distance.SentenceErrors,
-            False,
-            "sentences that are a reference, case:mixed",
-        ),
-    )
-}
-"""All metrics by name."""
+    def qualities(self, statistics: NDArray[np.number]) -> Floats:
+        """Return the quality (n,) of n texts from their summed statistics (n, width)."""
+        found: Floats = _qualities(self.formula, np.ascontiguousarray(statistics, np.float64))
+        return found
+
+    def of_sentences(self, statistics: NDArray[np.number]) -> Floats:
+        """Return the quality (n,) of single sentences from their statistics (n, width)."""
+        return (self.smoothed or self.qualities)(statistics)
 
 
 @compiled
-def quality_of(statistics: Floats) -> float:
-    """Return the quality of summed statistics (width,), in compiled code."""
-    if len(statistics) == BLEU:
-        return bleu_of(statistics)
-    if len(statistics) == ERRORS:
-        return float(1.0 - statistics[0] / max(statistics[1], 1.0))
-    return chrf_of(statistics)
-
-
-def qualities(statistics: NDArray[np.number]) -> Floats:
-    """Return the quality (n,) of n texts from their summed statistics (n, width)."""
-    return _qualities(np.ascontiguousarray(statistics, dtype=np.float64))
-
-
-@compiled
-def _qualities(statistics: Floats) -> Floats:
+def _qualities(formula: Formula, statistics: Floats) -> Floats:
     found = np.empty(len(statistics))
     for row in range(len(statistics)):
-        found[row] = quality_of(statistics[row])
+        found[row] = formula(statistics[row])
     return found
-
-
-def corpus_quality(statistics: NDArray[np.integer]) -> float:
-    """Return the quality of summed statistics (width,)."""
-    return float(quality_of(statistics.astype(np.float64)))
-
-
-def sentence_quality(statistics: NDArray[np.integer]) -> Floats:
-    """Return the quality of single sentences (n,) from their statistics (n, width).
-
-    BLEU is smoothed (Lin and Och 2004).
-    """
-    if statistics.shape[1] == BLEU:
-        return sentence_bleu(statistics)
-    return qualities(statistics)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import MosesFeatureError
 
+WeightsByName = Mapping[str, Sequence[float]]
+"""By the names of features."""
 STATEFUL = ("LexicalReordering", "Distortion", "KENLM", "NeuralLM", "OpSequenceModel")
 """Classes whose values Moses prints first (`moses/ScoreComponentCollection.cpp`)."""
 UNTUNEABLE = "UnknownWordPenalty"
@@ -111,9 +114,48 @@ class FeatureSet:
             )
         )
 
+    def begun_by(self, weights: WeightsByName) -> FeatureSet | None:
+        """Return the features with weights of some of them, and 0 for the others.
+
+        A function may have more values than weights here; these are of the first ones. None if
+        there are weights of other features.
+        """
+        here = {function.name: len(function.weights) for function in self.functions}
+        if any(len(values) > here.get(name, 0) for name, values in weights.items()):
+            return None
+        return FeatureSet(
+            tuple(
+                replace(
+                    function,
+                    weights=tuple(
+                        (known if known is not None else 0.0) if tuneable else own
+                        for own, known, tuneable in zip_longest(
+                            function.weights, weights.get(function.name, ()), function.tuneable
+                        )
+                    ),
+                )
+                for function in self.functions
+            )
+        )
+
+    def has_more_than(self, weights: WeightsByName) -> bool:
+        """Return whether there are tuneable values of which these are no weights."""
+        return any(
+            any(function.tuneable[len(weights.get(function.name, ())) :])
+            for function in self.functions
+        )
+
     def by_name(self) -> dict[str, tuple[float, ...]]:
         """Return all weights, by the name of the function."""
         return {function.name: function.weights for function in self.functions}
+
+    def tuneable_by_name(self) -> dict[str, tuple[float, ...]]:
+        """Return the weights of the values in n-best lists, by the name of the function."""
+        return {
+            function.name: tuple(compress(function.weights, function.tuneable))
+            for function in self.functions
+            if any(function.tuneable)
+        }
 
     def template(self) -> bytes:
         """Return a %-template of the tuneable values, labelled and rounded as Moses prints them."""

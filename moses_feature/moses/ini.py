@@ -193,6 +193,10 @@ class MosesIni:
         lines[weight_line] = _appended(lines[weight_line], "".join(f" {w:g}" for w in weights))
         return MosesIni(self.path, b"\n".join(lines))
 
+    def weights_by_name(self) -> dict[str, tuple[float, ...]]:
+        """Return the weights of the features that have some."""
+        return {name: tuple(weights.values) for name, weights in self.weights.items()}
+
     def with_feature(self, line: str, name: str, weights: Sequence[float]) -> MosesIni:
         """Return an ini with one more feature function, behind the existing ones.
 

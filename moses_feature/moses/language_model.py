@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,8 +20,6 @@ BINARY = b"mmap lm http://kheafield.com/code"
 """The first bytes of a binary model."""
 LOG_10 = math.log(10.0)
 """KenLM's scores are logs to the base 10."""
-_REASON = re.compile(r"\(\S+:[0-9]+ in .* threw \w+(?: because `[^']*')?\.\s(.*)\)", re.DOTALL)
-"""Captures the message of a KenLM error, without the place in its source."""
 _TRIAL = """
 import kenlm, sys
 config = kenlm.Config()
@@ -70,10 +67,8 @@ def _reason(error: Exception) -> str:
     """Return KenLM's error message, in one line."""
     text = str(error)
     if isinstance(error, UnicodeDecodeError):  # its message would quote the file
-        text = f"({error.object.decode(errors='replace')})"
-    if said := _REASON.search(text):
-        text = said[1]
-    return " ".join(text.split())[:300]
+        text = error.object.decode(errors="replace")
+    return " ".join(text.split())[:600]
 
 
 @contextmanager

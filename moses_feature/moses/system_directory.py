@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ SYSTEM_FILES = (
     "fold-*/*",
 )
 """Patterns of the files that systems have, packed ones too."""
+NOT_MADE = (SYSTEM, "build.json", INI)
+"""Files that are not those of `made_files`: users may change an ini."""
 WHAT = "a system of moses-feature"
 FORMAT_VERSION = 1
 MOST_TRANSLATIONS = 10_000
@@ -104,6 +107,44 @@ class SystemDirectory:
     def moses_ini(self, faults: list[FormatError] | None = None) -> MosesIni:
         """Read its ini; see `MosesIni` about `faults`."""
         return MosesIni.read(self.ini, faults)
+
+
+def made_files(directory: Path) -> dict[str, tuple[int, str]]:
+    """Return size and SHA-256 of the files that building has made, by their names."""
+    paths = (path for pattern in SYSTEM_FILES for path in directory.glob(pattern))
+    return {
+        str(path.relative_to(directory)): (path.stat().st_size, _sha256(path))
+        for path in sorted(paths)
+        if path.is_file() and path.name not in NOT_MADE
+    }
+
+
+def changed_files(
+    directory: Path, content: Json, names: Container[str] | None = None
+) -> Iterator[tuple[Path, str]]:
+    """Yield the files of a built system that are not there as they were made, and what was found.
+
+    Args:
+        directory: the system.
+        content: of its `system.json`; that of version 0.2 does not have them.
+        names: the files to look at; None for all.
+    """
+    made = member({"made": {}, **content}, "made", dict[str, tuple[int, str]], directory, WHAT)
+    for name, (size, digest) in made.items():
+        path = directory / name
+        if names is not None and name not in names:
+            continue
+        if not path.is_file():
+            yield path, "no such file"
+        elif path.stat().st_size != size:
+            yield path, f"{path.stat().st_size:,} bytes, and {size:,} were written"
+        elif _sha256(path) != digest:
+            yield path, "another file of the same size"
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def built_of(ini: Path) -> Path | None:

@@ -28,7 +28,7 @@ class PairSizes:
 
 @dataclass(frozen=True)
 class Architecture:
-    """The parts of a network, MODULE:NAME each in this package, imported on demand.
+    """The parts of a network, MODULE:NAME each, imported on demand.
 
     Attributes:
         sizes: its subclass of `PairSizes`.
@@ -37,6 +37,8 @@ class Architecture:
         inference: for sentences: computes scores without torch, made of sizes, weights by name and
             whether they are normalised; see `SentenceNetwork`.
         prefixes: for sentences: what it writes, with a class method `empty`.
+        recipe: for sentences: its `Recipe` of training.
+        feature: for sentences: the name of its feature in n-best lists.
     """
 
     sizes: str
@@ -44,36 +46,42 @@ class Architecture:
     writer: str
     inference: str = ""
     prefixes: str = ""
+    recipe: str = ""
+    feature: str = ""
 
     def load(self, part: str) -> Any:
         """Import and return a part, by the name of its attribute."""
         module, _, name = getattr(self, part).partition(":")
-        return getattr(import_module(f"moses_feature.{module}"), name)
+        return getattr(import_module(module), name)
 
 
 ENCODER_DECODER = "rnn-encoder-decoder"
 RNNSEARCH, TRANSFORMER = "rnnsearch", "transformer"
-OF_SENTENCES = "sentences.translate:writer"
+OF_SENTENCES = "moses_feature.sentences.translate:writer"
 
 ARCHITECTURES = {
     ENCODER_DECODER: Architecture(
-        "phrases.settings:Sizes",
-        "phrases.encoder_decoder:EncoderDecoder",
-        "phrases.generation.phrase_writer:encoder_decoder_writer",
+        "moses_feature.phrases.settings:Sizes",
+        "moses_feature.phrases.encoder_decoder:EncoderDecoder",
+        "moses_feature.phrases.generation.phrase_writer:encoder_decoder_writer",
     ),
     RNNSEARCH: Architecture(
-        "rnnsearch.settings:RnnSearchSizes",
-        "rnnsearch.network:RnnSearch",
+        "moses_feature.rnnsearch.settings:RnnSearchSizes",
+        "moses_feature.rnnsearch.network:RnnSearch",
         OF_SENTENCES,
-        "rnnsearch.inference:RnnSearchNetwork",
-        "rnnsearch.prefixes:RnnSearchPrefixes",
+        "moses_feature.rnnsearch.inference:RnnSearchNetwork",
+        "moses_feature.rnnsearch.prefixes:RnnSearchPrefixes",
+        "moses_feature.rnnsearch.settings:RECIPE",
+        "RNNsearch0",
     ),
     TRANSFORMER: Architecture(
-        "transformer.settings:TransformerSizes",
-        "transformer.network:Transformer",
+        "moses_feature.transformer.settings:TransformerSizes",
+        "moses_feature.transformer.network:Transformer",
         OF_SENTENCES,
-        "transformer.inference:TransformerNetwork",
-        "transformer.inference:TransformerPrefixes",
+        "moses_feature.transformer.inference:TransformerNetwork",
+        "moses_feature.transformer.inference:TransformerPrefixes",
+        "moses_feature.transformer.settings:RECIPE",
+        "Transformer0",
     ),
 }
 

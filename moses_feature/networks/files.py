@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from moses_feature.networks.pieces import load_vocabulary
+from moses_feature.networks.pieces import PIECES, load_vocabulary
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import Json, whole_file, write_json
@@ -37,6 +37,13 @@ FOLDS = "folds.json"
 """The file that marks a directory of cross-fitted networks of version 0.2."""
 CONFIG = "config.json"
 CTRANSLATE2_WEIGHTS = "model.bin"
+MODEL_FILES = (
+    CONFIG,
+    WEIGHTS,
+    CHECKPOINT,
+    *(f"{side}{of}" for side in ("source", "target", "words") for of in (".vocab", PIECES)),
+)
+"""The names that a training writes."""
 
 
 @dataclass(frozen=True)

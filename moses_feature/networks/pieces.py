@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import logging
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -191,9 +190,9 @@ def learn_pieces(words: Iterable[bytes], count: int, path: str) -> PieceVocabula
     except RuntimeError as error:
         if unreadable is not None:
             raise unreadable from None
-        reason = _reason(f"{error}")
         raise MosesFeatureError(
-            f"{path}: expected a text with enough words for --subwords {count}: {reason}"
+            f"{path}: expected a text with enough words for --subwords {count}, and far more are "
+            f"better: {error}"
         ) from None
     if bad:
         logger.warning(
@@ -219,60 +218,20 @@ def restricted(vocabulary: PieceVocabulary, used: Collection[int]) -> PieceVocab
         and not vocabulary.is_byte(number)
         and len(piece.decode(errors="ignore")) > 1
     }
-    return PieceVocabulary(vocabulary.shortlist, _marked(vocabulary.model, unused))
+    from sentencepiece.sentencepiece_model_pb2 import (  # type: ignore[attr-defined]
+        ModelProto,
+    )
+
+    model = ModelProto.FromString(vocabulary.model)
+    for number in unused:
+        model.pieces[number].type = ModelProto.SentencePiece.Type.UNUSED
+    return PieceVocabulary(vocabulary.shortlist, model.SerializeToString(deterministic=True))
 
 
 def are_shared(source: Vocabulary, target: Vocabulary) -> bool:
     """Return whether both sides have the same pieces."""
     of_both = isinstance(source, PieceVocabulary) and isinstance(target, PieceVocabulary)
     return of_both and source.shortlist == target.shortlist
-
-
-_PIECE, _UNUSED = 0x0A, b"\x18\x05"
-"""Of `sentencepiece_model.proto`: the tag of a piece, and its type if no word is split into it."""
-
-
-def _marked(model: bytes, unused: Collection[int]) -> bytes:
-    """Return a model of sentencepiece with some pieces marked as unused, by their numbers."""
-    parts: list[bytes] = []
-    place = number = 0
-    while model[place] == _PIECE:
-        length, first = _number_at(model, place + 1)
-        place = first + length
-        piece = model[first:place] + (_UNUSED if number in unused else b"")
-        parts += [bytes([_PIECE]), _as_bytes(len(piece)), piece]
-        number += 1
-    return b"".join(parts) + model[place:]
-
-
-def _number_at(message: bytes, place: int) -> tuple[int, int]:
-    """Return a number of a protocol buffer, 7 bits a byte, and the place behind it."""
-    number = shift = 0
-    while True:
-        byte = message[place]
-        number |= (byte & 0x7F) << shift
-        place, shift = place + 1, shift + 7
-        if byte < 0x80:
-            return number, place
-
-
-def _as_bytes(number: int) -> bytes:
-    """Return such a number as bytes."""
-    found = bytearray()
-    while number >= 0x80:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*found, number])
-
-
-def _reason(message: str) -> str:
-    """Return sentencepiece's reason, without the place in its code."""
-    found = re.search(r"<= (\d+)", message)
-    return (
-        f"{found[1]} are possible, far fewer are better"
-        if found
-        else message.rsplit("]", 1)[-1].strip() or "it has none"
-    )
 
 
 def of_model(model: bytes) -> PieceVocabulary:

@@ -26,7 +26,7 @@ from moses_feature.phrases.model import PhraseModel, save_model
 from moses_feature.phrases.pairs import PhrasePairs
 from moses_feature.phrases.settings import TrainingSettings
 from moses_feature.runtime.files import Json
-from moses_feature.training.objective import Rows, Terms
+from moses_feature.training.objective import Rows, Terms, frequency_loss
 
 logger = logging.getLogger(__name__)
 
@@ -149,6 +149,9 @@ class PhraseObjective:
         self._sample: WordSample | None = None
         counts = np.bincount(pairs.target.ids, minlength=len(data.target))
         counts[END] += len(pairs)
+        ends = np.full(len(self.held_out), END)
+        held_out = pairs.target.some(self.held_out).ids
+        self.frequency_loss: float | None = frequency_loss(np.concatenate([held_out, ends]), counts)
         if settings.sample is not None and settings.sample < len(counts):
             self._samples = WordSampler(counts, settings.sample, settings.seed, device)
         words = len(data.source), len(data.target)

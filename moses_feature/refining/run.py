@@ -3,16 +3,19 @@
 A part of the text is held out. A system is built of the rest, and tuned on sentences of the part. A
 network is trained on the whole table, so that it knows all pairs that it will score, each from one
 occurrence, however frequent it is. It is refined on the system's n-best lists of the part, of which
-neither the system's table nor its language model has seen anything. Then it scores the table.
+neither the system's table nor its language model has seen anything. Its column is judged on a fifth
+of the part that is kept for this. Then it scores the table.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from contextlib import AbstractContextManager, closing
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from mert.decoders.choice import make_decoder
 from mert.settings import DecoderSettings, TuningSettings
@@ -20,32 +23,43 @@ from mert.tuning.corpus import Corpus, check_chain
 from mert.tuning.state import decoder_identity, identity_of
 from mert.tuning.tune_rescored import tune_system
 from moses_feature.building.built_text import BuiltText
-from moses_feature.building.held_out import Part, hold_out
-from moses_feature.building.system import BuildData, build
+from moses_feature.building.held_out import Part, cut_off, hold_out
+from moses_feature.building.system import PHRASES, BuildData, build
+from moses_feature.decoder.decoder import usual_jobs
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader, digest_of
 from moses_feature.moses.phrase_table import SEPARATOR
 from moses_feature.moses.system_directory import INI
 from moses_feature.networks.architectures import Dtype
+from moses_feature.networks.files import CONFIG
 from moses_feature.phrases.refinement.lists import RefineData
 from moses_feature.phrases.settings import RefineSettings
 from moses_feature.phrases.table_words import TableWords
+from moses_feature.refining.budget import ITERATIONS, Plan, plan
+from moses_feature.refining.judge import Verdict, judge
 from moses_feature.refining.stages import Stages
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import Json, locked_directory
+from moses_feature.runtime.json_files import member, read_json, record
+from moses_feature.tables.add_to_ini import add_to_ini
 
 HELD_OUT, FEWEST_HELD_OUT, MOST_HELD_OUT = 0.2, 20, 10_000
 """The share of the sentence pairs that are held out, and the least and the most of them."""
 PAIRS, FOUND = 2_000, 0.5
 """Phrase pairs of the text that are looked for in the table, and the share that must be there."""
-TUNED_ON, ITERATIONS = 1_500, 6
-"""The held-out sentences that weights are tuned on, and how often they are translated at most."""
+JUDGED, MOST_JUDGED, FEWEST_JUDGED = 0.2, 1_000, 100
+"""The share of the held-out sentences that the column is judged on, the most and the fewest."""
+PROBED = 40
+"""Sentences by which the speed of decoding is measured."""
 TRAINING = 0.6
 """The share of the time left for networks in which one is trained; then it is refined."""
 REFINING = RefineSettings(learning_rate=1e-3, epochs=4, cooldown=0.5)
 """How a network is refined: it gained more, in the same time, than at a rate of 0.0003."""
 
+
+JUDGING = "judging its column"
+"""The stage whose record has the verdict."""
 
 Show = Callable[[str, float | None], None]
 """Called with the current step of a build, and its share that is done."""
@@ -78,6 +92,8 @@ class Actions:
     Attributes:
         train: trains a network on the table, in a directory, for so many minutes.
         refine: refines a network.
+        score: writes a table with the network's column: network, table, output, and a text whose
+            phrases alone are needed.
         building: a context in which a build shows its progress.
         decoding: a context in which the decoding of so many sentences shows its progress.
         say: called with lines for the user.
@@ -86,6 +102,7 @@ class Actions:
 
     train: Callable[[Path, float | None], None]
     refine: Callable[[RefineData, RefineSettings], None]
+    score: Callable[[str, str, str], None]
     building: Callable[[], AbstractContextManager[Show]]
     decoding: Callable[[int], AbstractContextManager[Report]]
     say: Callable[[str], None]
@@ -94,7 +111,7 @@ class Actions:
 
 def refine_for_table(
     table: str,
-    work: Path,
+    model: Path,
     text: BuiltText,
     settings: RefiningSettings,
     actions: Actions,
@@ -106,7 +123,8 @@ def refine_for_table(
 
     Args:
         table: the table.
-        work: the directory of all that is made on the way.
+        model: the directory of the refined network. Beside it, a directory `*.work` has all that
+            is made on the way.
         text: the text of the table.
         settings: how to train.
         actions: see there.
@@ -117,8 +135,16 @@ def refine_for_table(
         UsageError: the directory holds another run, or the time is spent.
         MosesFeatureError: the text is too small, or not that of the table.
     """
-    with locked_directory(work, "training"):
-        return _Run(table, work, text, settings, actions, start).run(resume)
+    with locked_directory(model.with_suffix(".work"), "training"):
+        return _Run(table, model, text, settings, actions, start).run(resume)
+
+
+def verdict_of(story: Json) -> Verdict | None:
+    """Return what a run has found of its column; None if there were too few sentences."""
+    for stage in story["stages"]:
+        if stage["stage"] == JUDGING:
+            return Verdict(**{of.name: stage[of.name] for of in fields(Verdict)})
+    return None
 
 
 class _Run:
@@ -127,20 +153,22 @@ class _Run:
     def __init__(
         self,
         table: str,
-        work: Path,
+        model: Path,
         text: BuiltText,
         settings: RefiningSettings,
         actions: Actions,
         start: Path | None,
     ) -> None:
         self._table = table
-        self._work = work
+        self._refined = model
+        self._work = work = model.with_suffix(".work")
         self._text = text
         self._settings = settings
         self._do = actions
         self._trained = work / "model"
         self._start = start or self._trained
-        self._rest, self._part = (Part.within(work, name) for name in ("rest", "held-out"))
+        names = "rest", "held-out", "judged"
+        self._rest, self._part, self._judged = (Part.within(work, name) for name in names)
         self._tuned, self._lists = work / "tuned", work / "lists.gz"
 
     def run(self, resume: bool) -> Json:
@@ -154,17 +182,24 @@ class _Run:
             "start": str(self._start),
         }
         stages = Stages(self._work, identity, resume, self._do.say)
+        if self._settings.minutes is not None and stages.seconds():
+            spent = f"{stages.seconds() / 60:.3g} of {self._settings.minutes:g} minutes"
+            self._do.say(f"{spent} were spent before: --minutes is the total")
         stages.run("holding a part of the text out", self._hold_out)
         stages.run("building a system of the rest", self._build)
-        stages.run("tuning it on the part", self._tune)
-        stages.run("translating the part into lists", self._translate)
+        planned = stages.run("planning by the speed of decoding", lambda: self._plan(stages))
+        names = [of.name for of in fields(Plan)]
+        plan = record(Plan, {name: planned[name] for name in names}, self._work, "a plan")
+        stages.run("tuning it on the part", lambda: self._tune(plan))
+        stages.run("translating the part into lists", lambda: self._translate(plan))
         if self._start == self._trained:
             stages.run(
                 "training a network",
                 lambda: self._do.train(self._trained, self._left(stages, TRAINING)),
             )
         stages.run("refining it", lambda: self._refine(self._left(stages)))
-        self._do.say(f"{self._work} has what was made on the way; it may be removed")
+        if plan.judged:
+            stages.run(JUDGING, lambda: self._judge(plan))
         return {"text": {**files}, **stages.record}
 
     def _left(self, stages: Stages, share: float = 1.0) -> float | None:
@@ -189,6 +224,9 @@ class _Run:
                 f"{self._text.files.source}: expected {round(FEWEST_HELD_OUT / HELD_OUT)} sentence "
                 f"pairs at least, of which a fifth is held out, found a fifth with {sentences}"
             )
+        judged = min(MOST_JUDGED, int(JUDGED * sentences))
+        if judged >= FEWEST_JUDGED:
+            cut_off(self._part, self._judged, judged)
 
     def _build(self) -> None:
 
@@ -218,47 +256,82 @@ class _Run:
                 "theirs: are they tokenised as the table is?"
             )
 
-    def _corpus(self) -> Corpus:
+    def _corpus(self, of: Part | None = None, most: int | None = None) -> Corpus:
+        part = of or self._part
+        whole = Corpus.read(part.source, [part.target])
+        return replace(whole, sentences=whole.sentences[:most], references=whole.references[:most])
 
-        return Corpus.read(self._part.source, [self._part.target])
+    def _plan(self, stages: Stages) -> Json:
+        """Measure the speed of decoding, and divide the budget by it."""
+        begun = time.monotonic()
+        corpus, ini = self._corpus(), MosesIni.read(self._work / "system" / INI)
+        check_chain(ini, corpus, DecoderSettings())  # compiles what is needed
+        judged = len(self._corpus(self._judged)) if self._judged.source.exists() else 0
+        probes = corpus.sentences[: min(PROBED, len(corpus))]
+        with closing(make_decoder(DecoderSettings(), ini, probes)) as decoder:
+            at = time.monotonic()
+            lists = self._work / "probe.gz"
+            decoder.write_nbest(decoder.features, TuningSettings.list_size, lists)
+            each = (time.monotonic() - at) / len(probes) / usual_jobs(len(corpus))
+        spent = stages.seconds() + time.monotonic() - begun
+        found = plan(self._settings.minutes, spent, each, len(corpus), judged)
+        self._do.say(
+            f"{1 / each:.0f} sentences a second: tuning on {found.tuned_on:,}, lists of "
+            f"{found.lists:,}, the column judged on {found.judged:,}"
+        )
+        return asdict(found)
 
-    def _tune(self) -> None:
-
-        corpus = self._corpus()
-        some = corpus.sentences[:TUNED_ON], corpus.references[:TUNED_ON]
-        corpus = replace(corpus, sentences=some[0], references=some[1])
+    def _tune(self, plan: Plan) -> None:
+        corpus = self._corpus(most=plan.tuned_on)
         ini, choice = MosesIni.read(self._work / "system" / INI), DecoderSettings()
-        check_chain(ini, corpus, choice)
         identity = {**identity_of(ini, corpus), "decoder": decoder_identity(choice)}
         settings = TuningSettings(max_iterations=ITERATIONS, seed=self._settings.seed)
-        decoder = make_decoder(choice, ini, corpus.sentences)
-        try:
-            with self._do.decoding(len(corpus)) as report:
-                tune_system(
-                    ini,
-                    corpus,
-                    decoder,
-                    self._tuned,
-                    settings,
-                    identity=identity,
-                    command=self._do.command,
-                    report=report,
-                )
-        finally:
-            decoder.close()
+        end = time.monotonic() + plan.tuning_seconds
+        with (
+            closing(make_decoder(choice, ini, corpus.sentences)) as decoder,
+            self._do.decoding(len(corpus)) as report,
+        ):
+            tune_system(
+                ini,
+                corpus,
+                decoder,
+                self._tuned,
+                settings,
+                identity=identity,
+                command=self._do.command,
+                enough=lambda: time.monotonic() > end,
+                report=report,
+            )
 
-    def _translate(self) -> None:
+    def _translate(self, plan: Plan) -> None:
+        corpus, ini = self._corpus(most=plan.lists), MosesIni.read(self._tuned / INI)
+        size, settings = TuningSettings.list_size, DecoderSettings(segmentation=True)
+        with (
+            closing(make_decoder(settings, ini, corpus.sentences)) as decoder,
+            self._do.decoding(len(corpus)) as report,
+        ):
+            decoder.write_nbest(
+                decoder.features, size, self._lists, lambda done: report("decoding", done)
+            )
 
-        corpus, ini = self._corpus(), MosesIni.read(self._tuned / INI)
-        decoder = make_decoder(DecoderSettings(segmentation=True), ini, corpus.sentences)
-        size = TuningSettings.list_size
-        try:
-            with self._do.decoding(len(corpus)) as report:
-                decoder.write_nbest(
-                    decoder.features, size, self._lists, lambda done: report("decoding", done)
-                )
-        finally:
-            decoder.close()
+    def _judge(self, plan: Plan) -> Json:
+        """Compare translations with the column and without it, on sentences kept for this."""
+        corpus = self._corpus(self._judged, plan.judged)
+        table, ini = self._work / "judged.table.gz", self._work / "judged.ini"
+        system = str(self._work / "system" / PHRASES)
+        self._do.score(system, str(table), str(self._judged.source))
+        add_to_ini(self._tuned / INI, ini, table)
+        weight = self._column_weight()
+        with self._do.decoding(len(corpus)) as report:
+            found = judge(MosesIni.read(ini), corpus, weight, self._work, report)
+        return asdict(found)
+
+    def _column_weight(self) -> float:
+        """Return the weight that the column was refined for."""
+        path, what = self._refined / CONFIG, "the training of a refined network"
+        training = member(read_json(path, what), "training", dict[str, Any], path, what)
+        weight: float = member(training, "column_weight", float, path, what)
+        return weight
 
     def _refine(self, minutes: float | None) -> None:
         part, settings = self._part, self._settings

@@ -59,15 +59,18 @@ class Stages:
         """Return the time of all stages that are done."""
         return float(sum(stage["seconds"] for stage in self.record["stages"]))
 
-    def run(self, what: str, work: Callable[[], None]) -> None:
-        """Do a stage, unless it is done."""
+    def run(self, what: str, work: Callable[[], Json | None]) -> Json:
+        """Do a stage, unless it is done; return its record, with what the work has found."""
         for stage in self.record["stages"]:
             if stage["stage"] == what:
                 self._say(f"== {what}: done")
-                return
+                done: Json = stage
+                return done
         self._say(f"== {what}")
         begun = time.monotonic()
-        work()
+        found = work() or {}
         seconds = round(time.monotonic() - begun, 1)
-        self.record["stages"].append({"stage": what, "seconds": seconds})
+        done = {"stage": what, "seconds": seconds, **found}
+        self.record["stages"].append(done)
         write_json(self._path, self.record)
+        return done

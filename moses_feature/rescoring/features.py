@@ -13,12 +13,11 @@ from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.joint.scorer import JointModel
 from moses_feature.joint.settings import JOINT_ARCHITECTURE
 from moses_feature.joint.texts import affiliations
-from moses_feature.moses.features import FeatureFunction, FeatureSet
+from moses_feature.moses.features import FeatureFunction, FeatureSet, WeightsByName
 from moses_feature.moses.marked_models import MBR, split_mark
 from moses_feature.moses.nbest_lists import named
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.networks import architectures
-from moses_feature.networks.architectures import SENTENCE_ARCHITECTURES
+from moses_feature.networks.architectures import ARCHITECTURES, SENTENCE_ARCHITECTURES
 from moses_feature.networks.files import CONFIG, architecture_of, is_ctranslate2
 from moses_feature.networks.known_words import KnownPairs
 from moses_feature.phrases.table_words import TableWords
@@ -191,11 +190,9 @@ NAMES = {
     f"{MBR}:": "Mbr0",
     LM_ARCHITECTURE: "CSLM0",
     JOINT_ARCHITECTURE: "NNJM0",
-    architectures.RNNSEARCH: "RNNsearch0",
-    architectures.TRANSFORMER: "Transformer0",
     CTRANSLATE2: "NMT0",
 }
-"""Default names of features by the architecture of the model."""
+"""Default names of features by the kind of model; `Architecture.feature` has the others."""
 
 
 def named_model(text: str) -> tuple[str, str]:
@@ -205,6 +202,8 @@ def named_model(text: str) -> tuple[str, str]:
         UsageError: a name that Moses' tools could not parse.
     """
     kind = model_kind(text)
+    if kind in SENTENCE_ARCHITECTURES:
+        return named(text, ARCHITECTURES[kind].feature)
     of_plugin = f"{kind.strip(':').replace('-', '').capitalize()}0" if ":" in kind else "CSLM0"
     return named(text, NAMES.get(kind, of_plugin))
 
@@ -296,13 +295,22 @@ def with_rescoring(
         raise MosesFeatureError(
             f"{path}: expected weights of the system's features, found those of {others[0]}"
         )
-    for function in functions:
-        expected, found = len(function.weights), len(weights.get(function.name, ()))
-        if any(function.tuneable) and found != expected:
-            raise MosesFeatureError(
-                f"{path}: expected {expected} weights of {function.name}, found {found}"
-            )
-    return FeatureSet(tuple(replace(f, weights=weights.get(f.name, f.weights)) for f in functions))
+    return FeatureSet(tuple(_weighted(function, weights, path) for function in functions))
+
+
+def _weighted(function: FeatureFunction, weights: WeightsByName, path: Path) -> FeatureFunction:
+    """Return a feature with weights for its tuneable values, or for all of them."""
+    found, all_values = weights.get(function.name, ()), len(function.weights)
+    expected = sum(function.tuneable)
+    if len(found) not in {expected, all_values} and expected:
+        raise MosesFeatureError(
+            f"{path}: expected {expected} weights of {function.name}, found {len(found)}"
+        )
+    if len(found) == all_values or not expected:
+        return replace(function, weights=tuple(found) or function.weights)
+    of_tuneable = iter(found)
+    both = zip(function.weights, function.tuneable, strict=True)
+    return replace(function, weights=tuple(next(of_tuneable) if t else own for own, t in both))
 
 
 def model_kind(path: str) -> str:

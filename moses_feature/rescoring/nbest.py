@@ -7,7 +7,7 @@ weights are the totals computed again and the translations of a sentence sorted 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import groupby, islice
@@ -17,12 +17,14 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from moses_feature.cslm.scorer import NeuralLM
+from moses_feature.moses.features import FeatureSet, WeightsByName
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest_formats.reader import NbestReader
 from moses_feature.moses.nbest_lists import TOTAL, VALUES, NbestLine
 from moses_feature.moses.phrase_table import NUMBER, tokens
 from moses_feature.networks.known_words import KnownWords
+from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
 from moses_feature.sentences.settings import MOST_PIECES
 
@@ -38,7 +40,6 @@ FEWEST_RESCORED = 100
 TRANSLATIONS = "the translations"
 """The content of lists, for error messages."""
 
-Weights = Mapping[str, Sequence[float]]
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -141,6 +142,8 @@ class CslmScorer:
 def read_weights(path: str | Path) -> dict[str, tuple[float, ...]]:
     """Read weights by the names of features: lines such as `LM0= 0.1`, or a whole moses.ini.
 
+    Of an ini these are the weights of the values in its n-best lists, the tuneable ones.
+
     Raises:
         FormatError: a bad line, or a name that occurs twice.
     """
@@ -151,7 +154,7 @@ def read_weights(path: str | Path) -> dict[str, tuple[float, ...]]:
         ini = MosesIni(Path(path), b"".join(lines))
         if not ini.weights:
             raise FormatError(path, "weights, as lines or in a moses.ini", "none")
-        return {name: tuple(of_feature.values) for name, of_feature in ini.weights.items()}
+        return FeatureSet.of_ini(ini).tuneable_by_name()
     for number, line in enumerate(lines, start=1):
         words = tokens(line)
         if not words or words[0].startswith(b"#"):
@@ -192,7 +195,7 @@ def in_groups(
 def rescore(
     reader: NbestReader,
     scorers: Sequence[SentenceScorer],
-    weights: Weights | None = None,
+    weights: WeightsByName | None = None,
     threads: int = 1,
 ) -> Iterator[list[RescoredLine]]:
     """Yield n-best lists with more features, a sentence at a time.
@@ -225,20 +228,32 @@ def rescore(
         scorer.finish()
 
 
+def new_features(scorers: Sequence[SentenceScorer], lists: Lists) -> Floats:
+    """Return the values (translations, scorers) of new features, list after list.
+
+    Raises:
+        BadTranslationError: a translation cannot be scored, or its score is nan or inf.
+    """
+    found = np.array([scorer.scores(lists) for scorer in scorers], dtype=np.float64)
+    for scorer, values in zip(scorers, found, strict=True):
+        for bad in np.flatnonzero(~np.isfinite(values)):
+            expected = f"a finite score of {scorer.name}"
+            raise BadTranslationError(all_of(lists)[bad], expected, f"{values[bad]:g}")
+    return found.T
+
+
 def _appended(
-    lists: Sequence[tuple[int, list[RescoredLine]]], scorers: Iterable[SentenceScorer]
+    lists: Sequence[tuple[int, list[RescoredLine]]], scorers: Sequence[SentenceScorer]
 ) -> list[list[RescoredLine]]:
     """Append the features of all scorers to the lines of some lists, and return these."""
     lines = [line for _, of_sentence in lists for line in of_sentence]
-    for scorer in scorers:
-        try:
-            values = scorer.scores(lists)
-        except BadTranslationError as error:
-            [line] = (of for of in lines if of is error.translation)
-            raise line.error(error.expected, error.found) from None
-        for line, value in zip(lines, values, strict=True):
-            if not math.isfinite(value):
-                raise line.error(f"a finite score of {scorer.name}", f"{value:g}")
+    try:
+        found = new_features(scorers, lists) if scorers else np.zeros((len(lines), 0))
+    except BadTranslationError as error:
+        [line] = (of for of in lines if of is error.translation)
+        raise line.error(error.expected, error.found) from None
+    for line, values in zip(lines, found.tolist(), strict=True):
+        for scorer, value in zip(scorers, values, strict=True):
             line.append(scorer.name, value)
     return [of_sentence for _, of_sentence in lists]
 
@@ -260,7 +275,7 @@ class RescoredLine(NbestLine):
             raise self.error(f"no feature {name} yet", shown(self.fields[VALUES]))
         self.fields[VALUES] = b"%b %b %.6g " % (self.fields[VALUES].rstrip(), label, value)
 
-    def weigh(self, weights: Weights) -> None:
+    def weigh(self, weights: WeightsByName) -> None:
         """Compute the total again."""
         values = self.labelled()
         for name in sorted({*values, *weights}):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moses_feature.metrics.bleu import STATISTICS, References, corpus_bleu
+from moses_feature.metrics.bleu import BLEU
 from moses_feature.moses.lines import read_parallel
 from moses_feature.rescoring.nbest import RescoredLine
 from moses_feature.runtime.errors import DataError
@@ -63,7 +63,7 @@ class OneBest:
                 f"{sentences}, found {len(self._references)}"
             )
         self._sentences = sentences or len(self._references)
-        self._before = self._after = np.zeros(STATISTICS, np.int64)
+        self._before = self._after = np.zeros(BLEU.width, np.int64)
         self._next = self._lists = self._missing = self._changed = 0
 
     def add(self, translations: Sequence[RescoredLine]) -> bytes:
@@ -101,7 +101,7 @@ class OneBest:
                 f"{self._name}: expected a sentence {sentence} (from 0) as in the lists, found "
                 f"{len(self._references)} lines"
             )
-        both = References(self._references[sentence]).statistics([before, after])
+        both = BLEU.references(self._references[sentence]).statistics([before, after])
         self._before = self._before + both[0]
         self._after = self._after + both[1]
 
@@ -120,5 +120,5 @@ class OneBest:
         for sentence in range(self._next, len(self._references)):
             self._count_missing(sentence)
         self._next = max(self._next, len(self._references))
-        bleu = [100 * corpus_bleu(counts) for counts in (self._before, self._after)]
+        bleu = [BLEU.shown(BLEU.quality(counts)) for counts in (self._before, self._after)]
         return Outcome(self._lists, self._missing, self._changed, bleu[0], bleu[1])

@@ -43,6 +43,11 @@ class SourceText:
         with LineReader(path) as reader:
             return cls((line.rstrip(b"\r\n") for line in reader), str(path))
 
+    def replace(self, sentences: Iterable[bytes]) -> None:
+        """Begin another text."""
+        self.sentences = list(sentences)
+        self._asked.clear()
+
     def __len__(self) -> int:
         return len(self.sentences)
 

@@ -1,10 +1,11 @@
-"""Layer sizes of RNNsearch; free of torch."""
+"""Layer sizes and recipe of RNNsearch; free of torch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from moses_feature.networks.architectures import PairSizes
+from moses_feature.sentences.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -52,3 +53,13 @@ RNNSEARCH_PRESETS = {
     "paper": RnnSearchSizes(hidden=1000, embedding=620, alignment=1000, maxout=500),
     "small": RnnSearchSizes(hidden=256, embedding=128, alignment=128, maxout=128),
 }
+
+RECIPE = Recipe(
+    RNNSEARCH_PRESETS,
+    {
+        "hidden": "hidden units of each recurrence",
+        "embedding": "word embedding",
+        "alignment": "units of the alignment model",
+        "maxout": "maxout units",
+    },
+)

@@ -1,10 +1,8 @@
-"""Settings that numeric libraries need before they are loaded, and settings of the C library."""
+"""Settings that numeric libraries need before they are loaded."""
 
 from __future__ import annotations
 
-import ctypes
 import os
-import sys
 from pathlib import Path
 
 VARIABLES = {
@@ -28,24 +26,6 @@ def set_variables() -> None:
 def of_workers() -> dict[str, str]:
     """Return the same settings, for processes that are started on other machines."""
     return {name: os.environ.get(name, value) for name, value in VARIABLES.items()}
-
-
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's `malloc.h`
-_LARGEST = 1 << 30
-
-
-def keep_freed_memory() -> None:
-    """Keep freed memory for later use instead of returning it to the system.
-
-    Returned memory costs a page fault for each page when it is used again: up to a tenth of the
-    time of a run that allocates tens of megabytes at a time. Does nothing unless the C library is
-    glibc.
-    """
-    if sys.platform == "linux":
-        library = ctypes.CDLL(None)
-        if hasattr(library, "mallopt"):
-            library.mallopt(_MMAP_THRESHOLD, _LARGEST)
-            library.mallopt(_TRIM_THRESHOLD, _LARGEST)
 
 
 _CPUINFO = Path("/proc/cpuinfo")

@@ -146,6 +146,8 @@ def _answer(function: Callable[..., Any], *arguments: Any, **options: Any) -> An
         return function(*arguments, **options)
     except MosesFeatureError as error:
         return error
+    except OSError as error:
+        return MosesFeatureError(f"{error.filename or 'a file'}: {error.strerror or error}")
 
 
 def _end_with(alive: int) -> None:

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from moses_feature.networks.architectures import PairSizes
 from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.phrases.settings import TrainingSettings
-from moses_feature.rnnsearch.settings import RNNSEARCH_PRESETS
 from moses_feature.runtime.errors import UsageError
 from moses_feature.training.settings import LEARNING_RATES
 
@@ -27,7 +25,6 @@ class SentenceSettings(TrainingSettings):
 
     rates: ClassVar[Mapping[str, float]] = LEARNING_RATES
 
-    sizes: PairSizes = RNNSEARCH_PRESETS["small"]
     batch_size: int = 80
     sample: int | None = None
     pool: int = 20

@@ -23,14 +23,13 @@ from moses_feature.runtime.json_files import as_json
 from moses_feature.serving.service import BusyError, Service, TooLongError
 from moses_feature.serving.xml_rpc import (
     FAILED,
-    LINE_BREAKS,
     PARSE_ERROR,
     RpcError,
     answer_of,
     fault,
     read_request,
 )
-from moses_feature.translation.translated import Translated
+from moses_feature.translation.translated import LINE_BREAKS, Translated
 
 logger = logging.getLogger(__name__)
 

@@ -10,10 +10,8 @@ from typing import Any
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.segmentation import read_segmentation
 from moses_feature.runtime.errors import MosesFeatureError
-from moses_feature.translation.translated import Translated, Translation
+from moses_feature.translation.translated import LINE_BREAKS, Translated, Translation
 
-LINE_BREAKS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
-"""Characters that end a line somewhere: a sentence has none of them."""
 SHOWN = 80
 """Characters of a bad value that are shown."""
 PARSE_ERROR, FAILED = -503, -500

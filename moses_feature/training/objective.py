@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from moses_feature.runtime.arrays import Integers
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import Json
 from moses_feature.training.ranks import local_index
@@ -56,6 +57,17 @@ class Terms:
     penalty: Tensor | None = None
 
 
+def frequency_loss(words: Integers, counts: Integers) -> float:
+    """Return the mean loss of words by their frequencies, in natural logs.
+
+    Args:
+        words: (n,) the ids of the words.
+        counts: (vocabulary,) how often each word occurs; one is added.
+    """
+    log_counts = np.log(counts + 1.0)
+    return float(np.log((counts + 1.0).sum()) - log_counts[words].mean())
+
+
 class Objective(Protocol):
     """A network and its training data.
 
@@ -69,6 +81,8 @@ class Objective(Protocol):
         evaluation_batch: how many held-out examples are evaluated together.
         starts_trained: whether the network is good for something before the first update.
         unit: in which the log gives its best value.
+        frequency_loss: the held-out loss of a model that knows only how frequent words are; None
+            if the loss is of something else.
     """
 
     network: nn.Module
@@ -80,6 +94,7 @@ class Objective(Protocol):
     sign: int
     unit: str
     starts_trained: bool
+    frequency_loss: float | None
 
     @property
     def held_out(self) -> Rows:

@@ -87,27 +87,22 @@ class Ranks:
         """
         if self.count == 1:
             return make()
-        buffers: list[pickle.PickleBuffer] = []
         if not self.first:
-            sizes = self._broadcast_sizes(None)
-            if sizes is None:
+            size = self._broadcast_size(None)
+            if size is None:
                 raise LostProcessError("the first process has failed")
-            whole = [np.empty(size, dtype=np.uint8) for size in sizes]
-            for buffer in whole:
-                self._broadcast(buffer)
-            received: T = pickle.loads(whole[0].data, buffers=whole[1:])  # noqa: S301  # our own
+            content = np.empty(size, dtype=np.uint8)
+            self._broadcast(content)
+            received: T = pickle.loads(content.data)  # noqa: S301  # our own
             return received
         try:
             value = make()
         except MosesFeatureError:
-            self._broadcast_sizes(None)
+            self._broadcast_size(None)
             raise
-        content = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
-        arrays = [np.frombuffer(content, dtype=np.uint8)]
-        arrays += [np.frombuffer(buffer.raw(), dtype=np.uint8) for buffer in buffers]
-        self._broadcast_sizes([len(array) for array in arrays])
-        for array in arrays:
-            self._broadcast(array)
+        content = np.frombuffer(pickle.dumps(value), dtype=np.uint8)
+        self._broadcast_size(len(content))
+        self._broadcast(content)
         return value
 
     def _broadcast(self, array: NDArray[np.uint8]) -> None:
@@ -119,8 +114,8 @@ class Ranks:
                 array[start : start + PIECE] = piece.numpy()
 
     @staticmethod
-    def _broadcast_sizes(sizes: list[int] | None) -> list[int] | None:
-        parcel = [sizes]
+    def _broadcast_size(size: int | None) -> int | None:
+        parcel = [size]
         torch.distributed.broadcast_object_list(parcel, src=FIRST, device=torch.device("cpu"))
         return parcel[0]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_CHECKPOINTS = 60.0
 INTERRUPTED = "interrupted"
+FEWEST_EPOCHS, LITTLE_BETTER = 1.0, 0.9
+"""The network is said to have learnt too little with fewer epochs, or with a held-out loss above
+this share of that of word frequencies."""
 
 
 @dataclass
@@ -135,9 +138,25 @@ class Trainer:
         what = "best held-out loss " if objective.sign > 0 else "best of held-out sentences "
         gained = f"; {what}{objective.sign * best:.4f}{objective.unit}" if best < math.inf else ""
         logger.info("training ended: %s%s", reason, gained)
-        if not ends_in_warmup and self.state.update < warmup and reason != INTERRUPTED:
-            self._advise_on_warmup(f"{self.state.update} updates were")
+        if reason != INTERRUPTED:
+            if not ends_in_warmup and self.state.update < warmup:
+                self._advise_on_warmup(f"{self.state.update} updates were")
+            if too_little := ", and ".join(self._learnt_too_little()):
+                logger.warning("the network has learnt too little: %s", too_little)
         return reason
+
+    def _learnt_too_little(self) -> Iterator[str]:
+        """Yield signs that the network needs more training."""
+        objective, state = self._objective, self.state
+        epochs = state.update / objective.updates_per_epoch
+        if epochs < FEWEST_EPOCHS and not objective.starts_trained:
+            yield f"it has seen {100 * epochs:.0f}% of its data once"
+        of_frequencies = objective.frequency_loss
+        if of_frequencies and state.best_held_out_loss > LITTLE_BETTER * of_frequencies:
+            yield (
+                f"its held-out loss of {state.best_held_out_loss:.2f} is near the "
+                f"{of_frequencies:.2f} of word frequencies alone"
+            )
 
     def _advise_on_warmup(self, what: str) -> None:
         warmup = self._settings.warmup

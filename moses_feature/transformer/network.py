@@ -8,8 +8,6 @@ Axes: B sentence pairs, N source positions, M target positions, D units, V targe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -21,7 +19,7 @@ from moses_feature.networks.pair_network import PairNetwork
 from moses_feature.networks.softmax import word_terms
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_sample import WordSample
-from moses_feature.transformer.attention import Attention
+from moses_feature.transformer.layers import Stack, causal_mask, padding_mask
 from moses_feature.transformer.settings import TransformerSizes, waves
 
 
@@ -40,22 +38,11 @@ class Transformer(PairNetwork):
         super().__init__()
         self.sizes = sizes
         units = sizes.units
-        given: dict[str, Any] = {"dropout": dropout, "batch_first": True, "norm_first": True}
         self.dropout = Dropout(dropout)
         self.source_embedding = nn.Embedding(source_words, units)
-        self.encoder = nn.TransformerEncoder(
-            nn.TransformerEncoderLayer(units, sizes.heads, sizes.inner, **given),
-            sizes.encoder_layers,
-            nn.LayerNorm(units),
-            enable_nested_tensor=False,
-        )
-        self.decoder = nn.TransformerDecoder(
-            nn.TransformerDecoderLayer(units, sizes.heads, sizes.inner, **given),
-            sizes.decoder_layers,
-            nn.LayerNorm(units),
-        )
+        self.encoder = Stack(sizes, sizes.encoder_layers, dropout, reads_source=False)
+        self.decoder = Stack(sizes, sizes.decoder_layers, dropout, reads_source=True)
         self.output_words = nn.Linear(units, target_words)
-        _use_fast_parts(self)
 
     def share_embeddings(self) -> None:
         """Make all embeddings one: source, target and output (Press and Wolf 2017, "three-way")."""
@@ -99,20 +86,11 @@ class Transformer(PairNetwork):
         """
         padding = torch.arange(source.shape[1], device=source.device) > source_lengths[:, None]
         previous = functional.pad(target[:, :-1], (1, 0), value=END)
-        attention = self.decoder.layers[-1].multihead_attn
-        with _queries_to(attention) as queries:
-            read = self.encoder(
-                self._placed(source, self.source_embedding.weight), src_key_padding_mask=padding
-            )
-            written = self.decoder(
-                self._placed(previous, self.output_words.weight),
-                read,
-                tgt_mask=nn.Transformer.generate_square_subsequent_mask(
-                    target.shape[1], device=target.device
-                ),
-                tgt_is_causal=True,
-                memory_key_padding_mask=padding,
-            )
+        mask = padding_mask(padding, self.sizes.heads)
+        read, _ = self.encoder(self._placed(source, self.source_embedding.weight), mask)
+        causal = causal_mask(target.shape[1], target.device)
+        embedded = self._placed(previous, self.output_words.weight)
+        written, asked = self.decoder(embedded, causal, (read, mask))
         position = torch.arange(target.shape[1], device=target.device)
         real = position <= target_lengths[:, None]  # (B, M + 1), 1 for words and the first END
         before = written[real]  # (words, D)
@@ -120,48 +98,6 @@ class Transformer(PairNetwork):
         if links is None:
             return found
         pair, of_target, of_source = links
-        alignment = _first_head(attention, queries[0], read, padding)
+        last: Any = self.decoder.layers[-1]
+        alignment = last.multihead_attn.first_head(asked, read, padding)
         return *found, alignment[pair, of_target, of_source]
-
-
-def _use_fast_parts(network: nn.Module) -> None:
-    """Replace PyTorch's attentions, with them dropout of their weights, and its dropouts."""
-    for part in list(network.modules()):
-        for name, child in part.named_children():
-            if type(child) is nn.Dropout:
-                setattr(part, name, Dropout(child.p))
-            elif type(child) is nn.MultiheadAttention:
-                setattr(part, name, Attention(child.embed_dim, child.num_heads))
-
-
-@contextmanager
-def _queries_to(attention: nn.MultiheadAttention) -> Iterator[list[Tensor]]:
-    """Gather the queries (B, M, D) of each call of an attention."""
-    queries: list[Tensor] = []
-    hook = attention.register_forward_pre_hook(lambda _, given: queries.append(given[0]))
-    try:
-        yield queries
-    finally:
-        hook.remove()
-
-
-def _first_head(
-    attention: nn.MultiheadAttention, queries: Tensor, keys: Tensor, padding: Tensor
-) -> Tensor:
-    """Return the log probabilities (B, M, N) of an attention's first head (Vaswani et al. 3.2).
-
-    Args:
-        attention: the attention.
-        queries: (B, M, D), before they are projected.
-        keys: (B, N, D), before they are projected.
-        padding: (B, N) 1 behind the end of each source sentence.
-    """
-    units, width = attention.embed_dim, attention.head_dim
-    weight, bias = attention.in_proj_weight, attention.in_proj_bias
-    of_keys = slice(units, units + width)
-    with torch.autocast(queries.device.type, enabled=False):  # see `Attention`
-        queries, keys = queries.to(weight.dtype), keys.to(weight.dtype)
-        query = functional.linear(queries, weight[:width], bias[:width])
-        key = functional.linear(keys, weight[of_keys], bias[of_keys])
-        energy = torch.bmm(query, key.transpose(1, 2)) / math.sqrt(width)
-    return torch.log_softmax(energy.masked_fill(padding[:, None], -torch.inf), 2)

@@ -1,4 +1,4 @@
-"""Layer sizes of the Transformer; free of torch."""
+"""Layer sizes and recipe of the Transformer; free of torch."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from moses_feature.networks.architectures import PairSizes
 from moses_feature.runtime.arrays import Floats32
+from moses_feature.sentences.recipe import Recipe
+from moses_feature.sentences.settings import SentenceSettings
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,31 @@ TRANSFORMER_PRESETS = {
     "paper": TransformerSizes(512, 8, 2048, 6, 6),  # "base", Vaswani et al. 2017
     "small": TransformerSizes(128, 4, 256, 4, 4),
 }
+
+RECIPE = Recipe(
+    TRANSFORMER_PRESETS,
+    {
+        "heads": "heads that share the units",
+        "inner": "units of the feed-forward layers",
+        "encoder_layers": "layers that read",
+        "decoder_layers": "layers that write",
+        "units": "units of a state",
+    },
+    preset="small",
+    subwords=8000,
+    subwords_from="both",
+    settings=SentenceSettings(
+        batch_size=128,
+        warmup=600,
+        label_smoothing=0.1,
+        dropout=0.3,
+        patience=8,
+        pool=200,
+    ),
+    with_budget={"cooldown": 0.7},
+    with_cooldown={"annealing": 1.0, "patience": 0},
+    rate=lambda sizes: 0.5 / sizes.units,  # 0.0039 for 128 (0.004 and 0.005 were tried)
+)
 
 LONGEST_WAVE = 10_000.0
 

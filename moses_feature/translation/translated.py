@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from moses_feature.decoder.limits import SearchLimits
 
+LINE_BREAKS = frozenset("\n\r")
+"""What a sentence does not have within it. Other characters that end a line somewhere, such as
+U+2028, are text, in files as in requests."""
+
 
 @dataclass(frozen=True)
 class Translation:

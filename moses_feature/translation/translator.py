@@ -28,11 +28,11 @@ from moses_feature.moses.system_directory import WHAT, SystemDirectory
 from moses_feature.moses.words import unescape
 from moses_feature.moses.xml_input import Marks, parse_marked
 from moses_feature.rescoring.features import scorers_of, with_rescoring
-from moses_feature.rescoring.nbest import FEWEST_RESCORED, SentenceScorer
+from moses_feature.rescoring.nbest import FEWEST_RESCORED, SentenceScorer, new_features
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.json_files import read_json
-from moses_feature.translation.translated import Translated, Translation
+from moses_feature.translation.translated import LINE_BREAKS, Translated, Translation
 
 
 class Translator:
@@ -80,6 +80,8 @@ class Translator:
         begun = time.monotonic()
         if "\0" in line:
             raise MosesFeatureError("expected text, found a NUL")
+        if LINE_BREAKS.intersection(line.rstrip("\r\n")):
+            raise MosesFeatureError("expected one sentence, found a line break")
         words = None if as_tokens else self._words
         words_of = words.tokens if words else tokens
         text, marks = line.encode(errors="surrogateescape"), None
@@ -179,6 +181,6 @@ class _Rescorer:
         found = decoder.translate(0, self._size)
         if not found:
             return found
-        self._source.sentences = [b" ".join(sentence)]
-        new = np.array([scorer.scores([(0, found)]) for scorer in self._scorers]).T
+        self._source.replace([b" ".join(sentence)])
+        new = new_features(self._scorers, [(0, found)])
         return reranked(found, list(new), self.features.weights[self.features.tuneable])

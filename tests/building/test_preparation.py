@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from moses_feature.building.preparation import Preparation, Preparer, oddities
+
 pytest.importorskip("sacremoses")
 
 LANGUAGES = ["--source-language", "en", "--target-language", "fr"]
@@ -34,6 +36,39 @@ def test_texts_are_prepared_as_moses_prepares_them(run):
     assert prepared == "the dog &apos;s here , isn &apos;t it ?\n"
     prepared = run("text", "prepare", "s", "--side", "target", stdin=b"L'eau [x]\n").stdout
     assert prepared == "l&apos; eau &#91; x &#93;\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ẹ́kọ́ jẹ́ dára.", "ẹ́kọ́ jẹ́ dára ."),
+        ("ˈfəʊ̯nə, t͡ʃ", "ˈfəʊ̯nə , t͡ʃ"),
+        ("ភាសា ខ្មែរ", "ភាសា ខ្មែរ"),
+        ("မြန်မာ စာ", "မြန်မာ စာ"),
+        ("e\u0301te\u0301", "été"),
+        ("see http://a.b/c?x=1&y=2|3, now", "see http://a.b/c?x=1&amp;y=2&#124;3 , now"),
+        ("(me.you@x-y.org) @home", "( me.you@x-y.org ) @ home"),
+        ("www.foo.com.", "www.foo.com ."),
+    ],
+)
+def test_letters_keep_their_marks_and_addresses_stay_whole(text, expected):
+    assert Preparer(Preparation("es", "keep"))(text) == expected
+
+
+def test_systems_of_before_prepare_as_they_did():
+    assert Preparer(Preparation("es", "keep", protects=False))("jẹ́ a@b.c") == "jẹ ́ a @ b.c"
+
+
+def test_what_is_odd_about_raw_texts(tmp_path):
+    (tmp_path / "tar").write_text("bi'chígi ko\nnapu\nbi’a\n")
+    (tmp_path / "th").write_text("สวัสดีครับ\n")
+    (tmp_path / "es").write_text("hola\n")
+    [said] = oddities(str(tmp_path / "tar"), "tar")
+    assert "no rules for the language 'tar'" in said
+    assert "(2 lines)" in said
+    assert [*oddities(str(tmp_path / "es"), "es")] == []
+    [said] = oddities(str(tmp_path / "th"), "es")
+    assert "Thai letters: this script has no spaces" in said
 
 
 @pytest.mark.usefixtures("raw")
@@ -63,3 +98,36 @@ def test_a_system_of_prepared_texts_prepares_nothing(run):
     Path("links").write_text("".join(Path("links").read_text().splitlines(keepends=True)[:18]))
     run("system", "build", "en", "fr", "s", "--alignment", "links", "--order", 2)
     assert "raw" in run("text", "prepare", "s", stdin=b"a\n", exit_code=1).stderr
+
+
+@pytest.mark.usefixtures("raw")
+def test_files_of_a_system_are_those_that_were_built(run):
+    """A missing one is built again, to the byte; a changed one is named, by the doctor too."""
+    build = ["system", "build", "en", "fr", "s", "--alignment", "links", "--order", 2]
+    build += ["--raw", "--case", "truecase", *LANGUAGES]
+    run(*build)
+    assert "is built already" in run(*build).stderr
+    table, truecaser = Path("s/phrase-table.gz"), Path("s/truecase.source")
+    whole = gzip.decompress(table.read_bytes())
+    table.unlink()
+    assert "phrase-table.gz is missing, and built again" in run(*build).stderr
+    assert gzip.decompress(table.read_bytes()) == whole
+    assert "is built already" in run(*build).stderr
+    table.write_bytes(table.read_bytes()[:-9])
+    refused = run(*build, exit_code=1).stderr
+    assert "s/phrase-table.gz: expected the file that was built, found" in refused
+    table.unlink()
+    run(*build)
+    trained = truecaser.read_bytes()
+    for content, said in (
+        (trained[:-5], "bytes, and"),
+        (trained[:-2] + b"zz", "another file of the same size"),
+        (None, "expected the truecaser of the system, found none"),
+    ):
+        truecaser.unlink()
+        if content is not None:
+            truecaser.write_bytes(content)
+        for words in ("translate s", "text prepare s", "doctor s"):
+            told = run(*words.split(), stdin=b"A cat.\n", exit_code=1)
+            expected = "no such file" if content is None and "doctor" in words else said
+            assert expected in told.output

@@ -508,3 +508,32 @@ def test_no_space_in_training(tmp_path):
     )
     assert "Traceback" not in done.stderr
     assert not list((tmp_path / "m").glob("*")) if (tmp_path / "m").exists() else True
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "system build pipe text s",
+        "system build text text2 s --lm-text pipe",
+        "model train-sentences pipe text m",
+        "text select pipe --in-domain text --lines 5",
+        "list rescore lists out --model m --source pipe",
+    ],
+)
+def test_a_pipe_is_refused_where_an_input_is_read_again(run, tmp_path, words):
+    """Nobody writes into it: to open it would wait for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("text", "text2", "lists", "moses.ini"):
+        (tmp_path / name).write_text("a\n")
+    refused = run(*words.split(), exit_code=2).stderr
+    assert "pipe: expected a file, found a pipe, which can be read once only" in refused
+
+
+def test_a_training_does_not_overwrite_its_input(run, tmp_path):
+    (tmp_path / "m").mkdir()
+    for name in ("source.vocab", "text"):
+        (tmp_path / "m" / name).write_text("a b\n" * 30)
+    words = "model", "train-sentences", "m/source.vocab", "m/text", "m", "--updates", 1
+    refused = run(*words, exit_code=2).stderr
+    assert "m/source.vocab would be overwritten: write to another file than m" in refused
+    assert (tmp_path / "m/source.vocab").read_text() == "a b\n" * 30

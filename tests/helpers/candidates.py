@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from mert.optimisers.candidates import Candidates
+from moses_feature.metrics.chrf import CHRF
+from moses_feature.metrics.error_rates import WER
 
 
 def random_candidates(sentences: int = 23, features: int = 5, seed: int = 1) -> Candidates:
@@ -32,7 +34,7 @@ def of_errors(candidates: Candidates, seed: int = 1) -> Candidates:
     generator = np.random.default_rng(seed)
     length = np.repeat(generator.integers(3, 9, len(candidates.offsets) - 1), _sizes(candidates))
     errors = generator.integers(0, 3 * length)
-    return replace(candidates, statistics=np.column_stack([errors, length]))
+    return replace(candidates, statistics=np.column_stack([errors, length]), metric=WER)
 
 
 def of_chrf(candidates: Candidates, seed: int = 1) -> Candidates:
@@ -46,7 +48,7 @@ def of_chrf(candidates: Candidates, seed: int = 1) -> Candidates:
         most = np.minimum(written, length) - n
         columns += [generator.integers(0, most + 1), written - n]
     columns += [length - n for n in range(6)][::-1]
-    return replace(candidates, statistics=np.column_stack(columns))
+    return replace(candidates, statistics=np.column_stack(columns), metric=CHRF)
 
 
 def _sizes(candidates: Candidates) -> np.ndarray:

@@ -23,7 +23,7 @@ from mert.optimisers.line_search import LineSearch
 from mert.optimisers.mert import mert
 from mert.optimisers.moses_files import read_candidates, read_init
 from moses_feature.cli.tuning.optimise import mert_optimize
-from moses_feature.metrics.bleu import References, corpus_bleu
+from moses_feature.metrics.bleu import BLEU, References
 from moses_feature.runtime.errors import FormatError
 
 INFINITY = np.inf
@@ -40,12 +40,12 @@ def test_bleu_of_a_worked_example():
     references = References([b"the cat on the mat".split(), b"a cat is on the mat too".split()])
     statistics = references.statistics([b"the the the cat on mat".split()])[0].tolist()
     assert statistics == [5, 6, 2, 5, 1, 4, 0, 3, 5]
-    assert corpus_bleu(np.array(statistics)) == 0
+    assert BLEU.quality(np.array(statistics)) == 0
     perfect = np.array([9, 9, 8, 8, 7, 7, 6, 6, 12])
-    assert corpus_bleu(perfect) == pytest.approx(np.exp(1 - 12 / 9))
+    assert BLEU.quality(perfect) == pytest.approx(np.exp(1 - 12 / 9))
     parts = np.array([8, 10, 5, 9, 3, 8, 1, 7, 10])
     expected = (8 / 10 * 5 / 9 * 3 / 8 * 1 / 7) ** 0.25
-    assert corpus_bleu(parts) == pytest.approx(expected, abs=1e-12)
+    assert BLEU.quality(parts) == pytest.approx(expected, abs=1e-12)
 
 
 def test_bleu_equals_sacrebleu():
@@ -67,7 +67,7 @@ def test_bleu_equals_sacrebleu():
     text = [b" ".join(h).decode() for h in hypotheses]
     streams = [[b" ".join(options[n]).decode() for options in references] for n in range(3)]
     expected = sacrebleu.corpus_bleu(text, streams, tokenize="none", smooth_method="none").score
-    assert 100 * corpus_bleu(statistics.sum(axis=0)) == pytest.approx(expected, abs=1e-9)
+    assert 100 * BLEU.quality(statistics.sum(axis=0)) == pytest.approx(expected, abs=1e-9)
 
 
 def plain_statistics(hypothesis, references) -> list[int]:

@@ -42,8 +42,8 @@ from moses_feature.cli.tuning.tune import mert_tune
 from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.decoder.decoder import EmbeddedDecoder
 from moses_feature.decoder.system import System
-from moses_feature.metrics.bleu import corpus_bleu, sentence_bleu
-from moses_feature.metrics.metric import METRICS, corpus_quality
+from moses_feature.metrics import metric_of
+from moses_feature.metrics.bleu import BLEU, sentence_bleu
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import first_translations
@@ -140,11 +140,16 @@ def test_rescored_lists(task, tmp_path):
     assert plain == search == final
     weights = read_weights(tmp_path / "w" / "rescoring.weights")
     assert {*final, "CSLM9"} <= {*weights, "UnknownWordPenalty0"}
-    assert weights["TM0"] != tuple(final["TM0"])
-    state = state_of(tmp_path / "w")
-    best = max(iteration["quality"] for iteration in state["iterations"])
-    assert best >= state["iterations"][0]["quality"]
-    assert result.stdout.startswith(f"{tmp_path / 'w' / 'rescoring.weights'}: BLEU ")
+    state = read_run(tmp_path / "w")
+    first, best = state.iterations[0], state.best
+    assert first.quality == pytest.approx(read_run(tmp_path / "w" / "search").best.quality)
+    content = json.loads((tmp_path / "w" / "system.json").read_text())
+    assert state.kept == "known"
+    assert (weights["CSLM9"], content["rescoring"]) == ((0,), [])
+    assert "CSLM9 does not help: BLEU" in result.stderr
+    assert result.stdout.startswith(
+        f"{tmp_path / 'w' / 'moses.ini'}: BLEU {100 * best.quality:.2f}"
+    )
     head = (tmp_path / "w" / "moses.ini").read_text()
     assert "# rescoring.weights, by which lists of this search are put in order, tuned by" in head
     again = invoke(mert_tune, rescored)
@@ -249,7 +254,7 @@ def test_force_tunes_where_another_translation_matches(task, tmp_path):
     """BLEU of the first translation is 0, and that of one that the search has looked at is not."""
     decoder = EmbeddedDecoder(System.of_ini(MosesIni.read(task / "bad.ini")), [b"a b c d".split()])
     first, *others = [h.words for h in decoder.translate(0, 500)]
-    references = METRICS["bleu"].references([first])
+    references = BLEU.references([first])
     matches = references.statistics(others)[:, 6]
     reference = next(
         words
@@ -540,7 +545,7 @@ def test_mert_compare(task, tmp_path):
     translations = (tmp_path / "w/other/seed-1/test.out").read_text().splitlines()
     assert len(translations) == 25
     homes = [tmp_path / f"w/other/seed-{seed}" for seed in (1, 2, 3)]
-    first, *others = [(home / "run1.best20.out.gz").read_bytes() for home in homes]
+    first, *others = [(home / "run2.best20.out.gz").read_bytes() for home in homes]
     assert others == [first] * 2  # gzip with the time of writing in it: a copy
     spent = other["seconds"]
     assert spent["loading"] > 0
@@ -552,10 +557,41 @@ def test_mert_compare(task, tmp_path):
 
 
 @pytest.mark.usefixtures("other_system")
+def test_a_new_feature_never_loses_on_dev(task, tmp_path):
+    """The baseline's weights come first, and are kept if nothing better is found."""
+    short = "--max-iterations", 1, "--seeds", 2
+    result = invoke(mert_compare, compare_arguments(task, tmp_path / "w", *short))
+    names = FeatureSet.of_ini(MosesIni.read(task / "other.ini")).names
+    for seed in (1, 2):
+        tuned, other = (tmp_path / "w" / name / f"seed-{seed}" for name in ("baseline", "other"))
+        before, state = read_run(tuned).best, read_run(other)
+        first = dict(zip(names, state.iterations[0].weights, strict=True))
+        assert first.pop("TM0_2") == 0
+        np.testing.assert_allclose([*first.values()], before.weights, rtol=1e-5)
+        assert state.iterations[0].quality == pytest.approx(before.quality, abs=1e-3)
+        assert state.best.quality >= before.quality - 1e-3
+        assert len(state.iterations) == 2
+    one = arguments(task, tmp_path / "one", "--start", tuned / "moses.ini", *short[:2])
+    one = [str(task / "other.ini"), *one[1:]]
+    invoke(mert_tune, one)
+    state = read_run(tmp_path / "one")
+    assert state.began_known
+    assert state.iterations[0].weights == read_run(other).iterations[0].weights
+    refused = invoke(mert_tune, [*one[:-4], "--max-iterations", "1"], exit_code=2)
+    assert "holds a run with other before" in refused.output
+    ini = MosesIni.read(task / "bad.ini")
+    ini.with_feature("Distortion name=D9", "D9", [0.1]).write(tmp_path / "more.ini")
+    one[-3] = str(tmp_path / "more.ini")
+    one[one.index("--work-dir") + 1] = str(tmp_path / "new")
+    assert "found those of others: D9" in invoke(mert_tune, one, exit_code=2).output
+    assert "kept" in result.stdout or state.best is not state.iterations[0]
+
+
+@pytest.mark.usefixtures("other_system")
 @pytest.mark.parametrize("name", ["wer", "ter", "chrf", "accuracy"])
 def test_other_metrics(task, tmp_path, name):
     """Tuned, compared and shown; the numbers are those of the translations that were written."""
-    of = METRICS[name]
+    of = metric_of(name)
     result = invoke(
         mert_compare, compare_arguments(task, tmp_path / "w", "--metric", name, "--seeds", 1)
     )
@@ -570,7 +606,7 @@ def test_other_metrics(task, tmp_path, name):
             of.references([reference]).statistics([words])[0]
             for words, reference in zip(written, references, strict=True)
         ]
-        shown = of.shown(corpus_quality(np.sum(rows, axis=0)))
+        shown = of.shown(of.quality(np.sum(rows, axis=0)))
         assert system["runs"][0]["test_score"] == pytest.approx(shown)
     scores = gzip.decompress((tmp_path / "w/other/seed-1/scores.dat.gz").read_bytes())
     assert scores.split(b"\n")[0].endswith(f" {of.width} {of.label}".encode())
@@ -660,17 +696,20 @@ def test_first_translations(tmp_path):
         first_translations(lists, 3)
 
 
-def test_shown_bleu_and_p_values_count_the_same_tokens(tmp_path):
-    """A token with U+00A0 is one token for Moses, and two for Python's `split`."""
+def test_scores_are_those_of_sacrebleu(tmp_path):
+    """A token with U+00A0 is one token for Moses, and two for sacreBLEU."""
     words = ["a\u00a0b", "c", "d", "e", "f"]
     (tmp_path / "source").write_text("x\n")
     (tmp_path / "reference").write_text(" ".join(words) + "\n")
     corpus = Corpus.read(tmp_path / "source", [tmp_path / "reference"])
     line = f"0 ||| {' '.join(words[:4])} g ||| T0= 1 ||| 1\n"
     (tmp_path / "lists").write_text(line)
-    bleu, statistics = CorpusScorer(corpus, METRICS["bleu"]).score(tmp_path / "lists")
-    assert statistics.tolist() == [[4, 5, 3, 4, 2, 3, 1, 2, 5]]
-    assert bleu == pytest.approx(100 * corpus_bleu(statistics[0]))
+    bleu, statistics = CorpusScorer(corpus, BLEU).score(tmp_path / "lists")
+    assert statistics.tolist() == [[5, 6, 4, 5, 3, 4, 2, 3, 6]]
+    plain = sacrebleu.BLEU(tokenize="none", smooth_method="none", force=True)
+    found = " ".join([*words[:4], "g"])
+    assert bleu == pytest.approx(plain.corpus_score([found], [[" ".join(words)]]).score)
+    assert CorpusScorer(corpus, BLEU).signature() == str(plain.get_signature())
 
 
 def test_a_bleu_of_next_to_nothing_is_refused(task, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 
 from mert.settings import TuningSettings
-from moses_feature.metrics.metric import METRICS, corpus_quality, sentence_quality
+from moses_feature.metrics import METRICS, metric_of
 from moses_feature.runtime.errors import UsageError
 
 WORDS = ["a", "bc", "dé", "fgh", "&apos;", "ij\u00a0k", "lm"]
@@ -27,7 +27,7 @@ def texts(seed: int, references: int, sentences: int = 40):
 def counted(name: str, hypotheses, references) -> np.ndarray:
     return np.concatenate(
         [
-            METRICS[name]
+            metric_of(name)
             .references([[word.encode() for word in text] for text in of_sentence])
             .statistics([[word.encode() for word in hypothesis]])
             for hypothesis, of_sentence in zip(hypotheses, references, strict=True)
@@ -37,8 +37,8 @@ def counted(name: str, hypotheses, references) -> np.ndarray:
 
 def shown(name: str, hypotheses, references) -> float:
     statistics = counted(name, hypotheses, references)
-    assert statistics.shape == (len(hypotheses), METRICS[name].width)
-    return METRICS[name].shown(corpus_quality(statistics.sum(axis=0)))
+    assert statistics.shape == (len(hypotheses), metric_of(name).width)
+    return metric_of(name).shown(metric_of(name).quality(statistics.sum(axis=0)))
 
 
 def by_sacrebleu(metric, hypotheses, references) -> float:
@@ -95,13 +95,13 @@ def test_a_reference_is_perfect_and_nothing_is_worse(name):
     references = [of_one[0] for of_one in of_sentences]
     perfect = counted(name, references, of_sentences)
     empty = counted(name, [[] for _ in references], of_sentences)
-    assert corpus_quality(perfect.sum(axis=0)) == pytest.approx(1)
-    assert corpus_quality(empty.sum(axis=0)) == pytest.approx(0)
-    assert np.all(sentence_quality(perfect) >= sentence_quality(empty))
-    assert METRICS[name].shown(1.0) == (0.0 if METRICS[name].is_error else 100.0)
+    assert metric_of(name).quality(perfect.sum(axis=0)) == pytest.approx(1)
+    assert metric_of(name).quality(empty.sum(axis=0)) == pytest.approx(0)
+    assert np.all(metric_of(name).of_sentences(perfect) >= metric_of(name).of_sentences(empty))
+    assert metric_of(name).shown(1.0) == (0.0 if metric_of(name).is_error else 100.0)
 
 
 def test_names():
-    assert METRICS["wer"].label == "WER"
+    assert metric_of("wer").label == "WER"
     with pytest.raises(UsageError, match="expected one of bleu, wer, ter, chrf, accuracy"):
         TuningSettings(metric="meteor")

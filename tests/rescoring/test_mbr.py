@@ -13,6 +13,7 @@ import torch
 from helpers.models import SEARCH_SIZES, SOURCE_WORDS, TARGET_WORDS, TRANSFORMER_SIZES, random_model
 from helpers.toy import random_neural_lm
 
+from moses_feature.cli.lists import rescore
 from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.moses.nbest_lists import Hypothesis
 from moses_feature.moses.system_directory import SystemDirectory, write_tuned
@@ -170,8 +171,8 @@ def test_lists_are_rescored(run, networks, monkeypatch):
     assert all("T= " in line for line in lines)
     monkeypatch.setattr(nbest, "TOGETHER", 1)
     for threads in (1, 3):
-        by = "--source", "source", "--threads", threads
-        run("list", "rescore", "lists", f"by-{threads}", *given, *by)
+        monkeypatch.setattr(rescore, "cores", lambda threads=threads: threads)
+        run("list", "rescore", "lists", f"by-{threads}", *given, "--source", "source")
     assert Path("by-1").read_bytes() == Path("by-3").read_bytes()
 
 

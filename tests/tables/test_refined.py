@@ -5,24 +5,35 @@ from __future__ import annotations
 import json
 import random
 from contextlib import chdir
+from dataclasses import replace
 from pathlib import Path
 from shutil import copytree, rmtree
 
+import numpy as np
 import pytest
+from helpers.candidates import random_candidates
 from helpers.files import read_gz
 from helpers.tables import without_new_columns
 
+from moses_feature.building.held_out import Part, cut_off
 from moses_feature.building.settings import BuildSettings
 from moses_feature.building.system import BuildData, build
+from moses_feature.metrics.bleu import BLEU, sentence_bleu
 from moses_feature.moses.ini import MosesIni
 from moses_feature.networks.files import is_model_directory
 from moses_feature.phrases.model import load_model
+from moses_feature.refining import run as refining
+from moses_feature.refining.budget import Plan, plan
+from moses_feature.refining.judge import Verdict, verdict
+from moses_feature.refining.run import verdict_of
 from moses_feature.refining.stages import Stages
+from moses_feature.runtime.errors import UsageError
 
 WORDS = ["the", "dog", "sees", "a", "cat", "big", "&apos;s", "house", "runs", "to", "é"]
 SIZES = ["--sizes", "hidden=8 embedding=8 maxout=8 rank=8"]
 NETWORK = [*SIZES, "--updates", "30"]
-STAGES = 6
+STAGES = 7
+PARTS = "rest", "held-out", "judged"
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +99,80 @@ def test_from_a_system_to_a_refined_column(run, tmp_path):
     assert "out.work holds a run: --resume continues it" in again.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("text")
+def test_the_column_is_judged(run, tmp_path, monkeypatch):
+    """On sentences that nothing else has; a column that loses is not put into the ini."""
+    monkeypatch.setattr(refining, "FEWEST_JUDGED", 5)
+    words = "--system", "s", "--documents", "documents", "--ini-out"
+    done = run("augment-phrase-table", "s/phrase-table.gz", "out.gz", *NETWORK, *words, "new.ini")
+    found = verdict_of(story(tmp_path))
+    assert str(found) in done.stdout
+    work = tmp_path / "out.work"
+    parts = [(work / f"{name}.documents").read_text().split() for name in PARTS]
+    assert [len(part) for part in parts] == [120, 25, 5]
+    assert len(set(parts[0])) + len(set(parts[1])) + len(set(parts[2])) == 30
+    assert found.sentences == 5
+    assert MosesIni.read(tmp_path / "new.ini").table().score_count == 6
+    lost = Verdict(900, 31.0, 29.0, 0.001)
+    monkeypatch.setattr(refining, "judge", lambda *_: lost)
+    done = run("augment-phrase-table", "s/phrase-table.gz", "bad.gz", *NETWORK, *words, "bad.ini")
+    assert "a loss beyond chance" in done.stdout
+    assert "bad.ini is s/moses.ini without the column, which loses" in done.stderr
+    assert MosesIni.read(tmp_path / "bad.ini").table().score_count == 4
+
+
+@pytest.mark.parametrize(("helps", "meaning"), [(3.0, "a gain"), (0.0, "no more than chance")])
+def test_the_verdict(helps, meaning):
+    """Its translations and weights are those of a plain search over a grid, half by half."""
+    candidates = random_candidates(sentences=400, features=4)
+    quality = sentence_bleu(candidates.statistics)
+    features = candidates.features.copy()
+    features[:, 3] += helps * quality
+    candidates = replace(candidates, features=features)
+    without = np.array([1.0, 0.5, -0.2, 0.0])
+    found = verdict(candidates, without, 3, 0.5)
+    assert meaning in str(found)
+    halves = [candidates.part(n, 2) for n in range(2)]
+    after = []
+    for tuned_on, judged in (halves, halves[::-1]):
+        grid, along = np.linspace(0, 4, 4001), np.eye(4)[3]
+        best = max(grid, key=lambda gamma: tuned_on.quality(without + gamma * along))
+        chosen = judged.chosen(judged.features @ (without + best * along))
+        after.append(judged.statistics[chosen].sum(axis=0))
+    assert found.after == pytest.approx(100 * BLEU.quality(np.sum(after, axis=0)), abs=0.3)
+    assert found.before == pytest.approx(100 * candidates.quality(without))
+    assert found.sentences == 400
+
+
+def test_what_a_budget_allows():
+    """All of it without one; less with less; the least is named."""
+    free = plan(None, 100, 0.02, 8_000, 1_000)
+    assert (free.tuned_on, free.lists, free.judged) == (1_500, 8_000, 1_000)
+    hour, short = (plan(minutes, 60, 0.02, 8_000, 1_000) for minutes in (60, 8))
+    assert hour == Plan(1_500, 540.0, 8_000, 1_000)
+    assert short == Plan(300, 72.0, 3_600, 600)
+    with pytest.raises(UsageError, match="needs 4 minutes at least"):
+        plan(3, 60, 0.02, 8_000, 1_000)
+    # what it plans is within its shares, but for the fewest sentences
+    each = 0.02 + 0.02
+    assert 6 * each * short.tuned_on <= 0.15 * 480
+    assert 0.02 * short.lists <= 0.15 * 480
+
+
+def test_whole_documents_are_cut_off(tmp_path):
+    part, end = (Part.within(tmp_path, name) for name in ("part", "end"))
+    part.source.write_text("a\nb\nc\nd\ne\nf\n")
+    part.target.write_text("A\nB\nC\nD\nE\nF\n")
+    part.documents.write_text("1\n1\n2\n2\n2\n3\n")
+    cut_off(part, end, 3)
+    assert part.source.read_text() == "a\nb\nc\nd\ne\n"
+    assert (end.source.read_text(), end.target.read_text()) == ("f\n", "F\n")
+    assert end.documents.read_text() == "3\n"
+    cut_off(part, end, 3)
+    assert end.target.read_text() == "C\nD\nE\n"
+
+
 @pytest.mark.usefixtures("text")
 def test_a_budget_that_is_spent_when_the_table_is_to_be_scored(run, tmp_path):
     words = "augment-phrase-table", "s/phrase-table.gz", "out.gz", *NETWORK, "--system", "s"
@@ -121,7 +206,7 @@ def test_files_of_a_text_and_interrupts_after_each_stage(run, tmp_path, monkeypa
         def interrupted(self, what, work, asked=asked, last=stage):
             if next(asked) == last:
                 raise KeyboardInterrupt
-            whole(self, what, work)
+            return whole(self, what, work)
 
         words[2] = f"other{stage}.gz"
         given = *words, "--source", "en", "--target", "fr", "--alignment", "links"
@@ -144,7 +229,7 @@ def test_files_of_a_text_and_interrupts_after_each_stage(run, tmp_path, monkeypa
         ("--alignment links", 2, "go with --source and --target"),
         ("--system s --reverse", 2, "--reverse: not for a network"),
         ("--system nowhere", 1, "nowhere/system.json: expected a system"),
-        ("--system s --minutes 0.0001", 2, "are spent, and the network is not ready"),
+        ("--system s --minutes 0.0001", 2, "this text needs 3 minutes at least on this machine"),
     ],
 )
 def test_what_does_not_fit(run, tmp_path, model_directory, words, code, message):

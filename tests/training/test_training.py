@@ -22,7 +22,7 @@ from moses_feature.phrases.settings import Sizes, TrainingData, TrainingSettings
 from moses_feature.phrases.training import train
 from moses_feature.runtime import environment
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
-from moses_feature.training.objective import Terms, choose_device
+from moses_feature.training.objective import Terms, choose_device, frequency_loss
 from moses_feature.training.trainer import RunControl
 
 CPU = torch.device("cpu")
@@ -315,3 +315,29 @@ def test_dropout_is_of_training_alone_and_resumes(data, tmp_path):
     pairs = [([b"w1"], [b"w2", b"w1"])] * 2
     first, second = scorer_of(load_model(whole), CPU).score(pairs).log_probs
     assert first == second
+
+
+def test_a_network_that_has_learnt_too_little_says_so(data, tmp_path, caplog):
+    """By its epochs, and by the loss of a model that knows word frequencies alone."""
+    options = {"sizes": TINY, "batch_size": 20, "evaluate_every": 10, "patience": 100}
+    train(data, TrainingSettings(**options, updates=2), tmp_path / "little", CPU)
+    pairs = [line.split("\t")[1].split() for line in Path(data.tables[0]).read_text().splitlines()]
+    counts = Counter(word for pair in pairs for word in [*pair, "END"])
+    total = sum(counts.values())
+    expected = -sum(n / total * math.log(n / total) for n in counts.values())
+    share = 100 * 2 * 20 / len(pairs)
+    [said] = [of.getMessage() for of in caplog.records if "too little" in of.message]
+    assert f"it has seen {share:.0f}% of its data once, and its held-out loss of" in said
+    of_frequencies = float(re.search(r"near the ([0-9.]+) of word", said)[1])
+    assert of_frequencies == pytest.approx(expected, abs=0.15)  # that is of the held-out pairs
+    caplog.clear()
+    easy = TrainingData([str(write_pairs(tmp_path / "easy.tsv", 100, longest=2))])
+    more = TrainingSettings(**options, updates=300, learning_rate=0.02, held_out=0.1)
+    train(easy, more, tmp_path / "much", CPU)
+    assert "too little" not in caplog.text
+
+
+def test_the_loss_of_word_frequencies():
+    """Three words once, once and six times, one added to each: p = 2/11, 2/11, 7/11."""
+    found = frequency_loss(np.array([0, 2]), np.array([1, 1, 6]))
+    assert found == pytest.approx(-(math.log(2 / 11) + math.log(7 / 11)) / 2)

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from moses_feature.transformer.attention import Attention
-from moses_feature.transformer.network import _first_head
+from moses_feature.transformer.layers import Attention, causal_mask, padding_mask
 
+NOTHING = torch.zeros(())
 UNITS, HEADS, PAIRS, READ = 12, 3, 4, 7
 PADDING = torch.arange(READ) > torch.tensor([6, 2, 4, 0])[:, None]
 CAUSAL = nn.Transformer.generate_square_subsequent_mask(READ, dtype=torch.double)
@@ -16,32 +16,29 @@ CAUSAL = nn.Transformer.generate_square_subsequent_mask(READ, dtype=torch.double
 
 @pytest.mark.parametrize("of_itself", [True, False])
 @pytest.mark.parametrize(
-    "masks",
+    ("ours", "theirs"),
     [
-        {},
-        {"key_padding_mask": PADDING},
-        {"key_padding_mask": torch.zeros(PADDING.shape).double().masked_fill(PADDING, -torch.inf)},
-        {"attn_mask": CAUSAL},
-        {"attn_mask": CAUSAL, "key_padding_mask": torch.zeros(PADDING.shape).double() - 1},
+        (torch.zeros(()), {}),
+        (padding_mask(PADDING, HEADS), {"key_padding_mask": PADDING}),
+        (causal_mask(READ, torch.device("cpu")), {"attn_mask": CAUSAL}),
     ],
 )
-def test_means_and_gradients(masks, of_itself):
+def test_means_and_gradients(ours, theirs, of_itself):
     torch.manual_seed(1)
-    ours = Attention(UNITS, HEADS).double()
+    attention = Attention(UNITS, HEADS).double()
     plain = nn.MultiheadAttention(UNITS, HEADS, batch_first=True).double()
-    plain.load_state_dict(ours.state_dict())
+    plain.load_state_dict(attention.state_dict())
     with torch.no_grad():
-        for parameter in (*ours.parameters(), *plain.parameters()):
+        for parameter in (*attention.parameters(), *plain.parameters()):
             parameter.copy_(torch.sin(torch.arange(parameter.numel())).view_as(parameter))
     read = torch.randn(PAIRS, READ, UNITS, dtype=torch.double, requires_grad=True)
     written = read if of_itself else torch.randn(PAIRS, READ, UNITS, dtype=torch.double)
-    found, expected = (
-        of(written, read, read, need_weights=False, **masks)[0] for of in (ours, plain)
-    )
+    found = attention(written, read, ours)
+    expected, _ = plain(written, read, read, need_weights=False, **theirs)
     torch.testing.assert_close(found, expected)
     gradients = (
         torch.autograd.grad(of.square().sum(), (read, *network.parameters()))
-        for of, network in ((found, ours), (expected, plain))
+        for of, network in ((found, attention), (expected, plain))
     )
     torch.testing.assert_close(*gradients)
 
@@ -51,7 +48,7 @@ def test_the_bias_of_keys_is_not_learnt():
     attention, rows = Attention(UNITS, HEADS), torch.randn(PAIRS, READ, UNITS)
     for query in (rows, rows[:, :3]):
         attention.zero_grad()
-        attention(query, rows, rows)[0].square().sum().backward()
+        attention(query, rows, NOTHING).square().sum().backward()
         of_queries, of_keys, of_values = attention.in_proj_bias.grad.chunk(3)
         assert not of_keys.any()
         assert of_queries.all()
@@ -67,9 +64,9 @@ def test_what_is_added_to_all_energies_does_not_hide_their_differences():
         attention.out_proj.weight.copy_(torch.eye(4))
     queries = torch.full((1, 2, 4), 8.0)
     rows = torch.tensor([[[0.0, 0.0, 0.0, 0.0], [0.5, 0.0, 0.0, 0.0], [0.0, 0.5, 0.5, 0.0]]])
-    exact, _ = attention(queries, rows, rows)
+    exact = attention(queries, rows, NOTHING)
     with torch.autocast("cpu", torch.bfloat16):
-        short, _ = attention(queries, rows, rows)
+        short = attention(queries, rows, NOTHING)
     torch.testing.assert_close(short.float(), exact, rtol=0.02, atol=0.02)
 
 
@@ -77,7 +74,7 @@ def test_alignments_are_not_of_short_products():
     torch.manual_seed(1)
     attention = Attention(UNITS, HEADS)
     read, written = torch.randn(PAIRS, READ, UNITS), torch.randn(PAIRS, 3, UNITS)
-    expected = _first_head(attention, written, read, PADDING)
+    expected = attention.first_head(written, read, PADDING)
     with torch.autocast("cpu", torch.bfloat16):
-        found = _first_head(attention, written, read, PADDING)
+        found = attention.first_head(written, read, PADDING)
     assert torch.equal(found, expected)

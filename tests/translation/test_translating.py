@@ -160,6 +160,10 @@ def test_lines_without_a_translation_stay_in_their_place(run, ini):
     assert "1 line has no translation" in bar
     as_json = run("translate", ini, "--tokens", "--json", stdin=text, exit_code=1).stdout
     assert [*json.loads(as_json.splitlines()[2])] == ["error"]
+    bar = run("translate", ini, "--tokens", stdin=b"a\rb\n", exit_code=1).stderr
+    assert "line 1: expected one sentence, found a line break" in bar
+    other = "a\u2028b\x85 c\v\n".encode()  # the service takes them, too
+    assert run("translate", ini, "--tokens", stdin=other).stdout.count("\n") == 1
     latin = run("translate", ini, "--tokens", stdin=b"caf\xe9\n")
     assert latin.stdout_bytes == b"caf\xe9\n"
     latin = run("translate", ini, "--tokens", "--json", stdin=b"caf\xe9\n")

@@ -117,6 +117,7 @@ OPTIONS_OF: Mapping[str, Mapping[str, str]] = {
     },
     "mert-compare": {"restarts": _DEFAULT, "threads": "use --jobs", "time-limit": _DEFAULT},
     "mert-tune": {"restarts": _DEFAULT, "threads": "use --jobs", "time-limit": _DEFAULT},
+    "rescore": {"threads": "all cores are used (taskset chooses some)"},
     "sample": dict.fromkeys(
         ("escaped", "hierarchical", "source-factor", "target-factor"), _DEFAULT
     ),

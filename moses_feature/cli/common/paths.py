@@ -18,6 +18,7 @@ from moses_feature.moses.nbest_lists import NAME
 from moses_feature.moses.system_directory import INI, SYSTEM_FILES
 from moses_feature.networks.files import (
     CONFIG,
+    MODEL_FILES,
     is_ctranslate2,
     is_model_directory,
 )
@@ -42,6 +43,8 @@ class InputPath(click.Path):
             EMS; the output then gets a .gz, too.
         ini: it is or may be a moses.ini, and the files that it names are read, too.
         system: it is the directory of a system, all of whose own files are read, or its ini.
+        once: it is read once, from its beginning to its end, so that it may be a pipe. Other inputs
+            are read again, or by another process: a pipe would be empty then.
     """
 
     def __init__(
@@ -54,9 +57,11 @@ class InputPath(click.Path):
         table: bool = False,
         ini: bool = False,
         system: bool = False,
+        once: bool = False,
     ) -> None:
         super().__init__()
         self.name = metavar
+        self._once = once
         self._named = named
         self._ini = ini or system
         self._system = system
@@ -69,6 +74,8 @@ class InputPath(click.Path):
         path = str(super().convert(value, param, ctx))
         if not path:  # of an unset variable, perhaps; it would mean the directory here
             self.fail(NO_PATH, param, ctx)
+        if not self._once and any(file.is_fifo() for file in self.files(path)[:1]):
+            self.fail(f"{path}: expected a file, found a pipe, which can be read once only")
         found = str(with_or_without_gz(path)) if self._table else path
         if found != path and ctx is not None:
             ctx.meta[_WITHOUT_GZ] = True
@@ -163,9 +170,14 @@ def _table_files(value: str) -> list[Path]:
     return [*TableWriter(value).files(), features_json(value)]
 
 
+def _model_files(value: str) -> list[Path]:
+    return [Path(value), *(Path(value) / name for name in MODEL_FILES)]
+
+
 READ = InputPath("FILE")
+READ_ONCE = InputPath("FILE", once=True)
 READ_INI = InputPath("FILE", ini=True)
-READ_TABLE = InputPath("FILE", table=True)
+READ_TABLE = InputPath("FILE", table=True, once=True)
 READ_AUGMENTED = InputPath("FILE", described=True, table=True)
 READ_LEXICAL = InputPath("PREFIX", endings=(".f2e", ".e2f"))
 READ_MODEL = InputPath("MODEL")
@@ -177,7 +189,7 @@ READ_TRANSLATIONS = InputPath("NAME=FILE", named=True)
 WRITE = OutputPath("FILE")
 WRITE_INI = OutputPath("FILE", in_place="ini")
 WRITE_TABLE = OutputPath("FILE", files=_table_files, table=True)
-WRITE_MODEL = OutputPath("MODEL", makes_folder=True)
+WRITE_MODEL = OutputPath("MODEL", files=_model_files, makes_folder=True)
 WRITE_SYSTEM = OutputPath("SYSTEM", makes_folder=True)
 WRITE_DIRECTORY = OutputPath("DIRECTORY", makes_folder=True)
 
@@ -220,7 +232,8 @@ def check_outputs(context: click.Context) -> None:
     for number, (name, kind, value, path) in enumerate(written):
         _check_not_read(kind, value, path, read)
         folder = path.absolute()
-        _check_no_model(value, folder if kind is WRITE_DIRECTORY else folder.parent)
+        if kind is not WRITE_MODEL or path == Path(value):  # not its own files
+            _check_no_model(value, folder if kind is WRITE_DIRECTORY else folder.parent)
         for other_name, _, other_value, other in written[:number]:
             if name != other_name and _same(path, other):
                 raise UsageError(f"{value} would overwrite what is written to {other_value}")

@@ -6,13 +6,15 @@ import logging
 import resource
 import sys
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from moses_feature.training.settings import MORE_THAN_WARMUP, RunSettings
 
 if TYPE_CHECKING:
+    from tqdm import tqdm
+
     from moses_feature.tables.augment import AugmentProgress
     from moses_feature.training.trainer import TrainingState
 
@@ -39,18 +41,21 @@ class Progress:
         self._shown = self._started
         self._base: tuple[float, float] | None = None
         self._stack = ExitStack()
-        self._bar = None
+        self._bar_format = BAR if has_end else BAR_WITHOUT_END
+        self._bar: tqdm[NoReturn] | None = None
         if sys.stderr is not None and sys.stderr.isatty():
-            from tqdm import tqdm
+            self._bar = self._new_bar(first)
 
-            bar_format = BAR if has_end else BAR_WITHOUT_END
-            self._bar = tqdm(total=1.0, bar_format=bar_format, leave=False, desc=first)
+    def _new_bar(self, text: str, share: float = 0.0) -> tqdm[NoReturn]:
+        """Return a bar that counts time, and what is done, from now on."""
+        from tqdm import tqdm
+
+        return tqdm(total=1.0, initial=share, desc=text, bar_format=self._bar_format, leave=False)
 
     def __enter__(self) -> Progress:
         if self._bar is not None:
             from tqdm.contrib.logging import logging_redirect_tqdm
 
-            self._stack.enter_context(closing(self._bar))
             self._stack.enter_context(logging_redirect_tqdm())
         return self
 
@@ -60,6 +65,8 @@ class Progress:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._bar is not None:
+            self._bar.close()
         self._stack.close()
 
     def restart(self) -> None:
@@ -78,13 +85,15 @@ class Progress:
         if self._base is None:
             self._base = now, share or 0.0
             if self._bar is not None:
-                self._bar.start_t, self._bar.initial = time.time(), share or 0.0
+                self._bar.close()
+                self._bar = self._new_bar(text, share or 0.0)
         if now - self._shown < (SECONDS_BETWEEN_LINES if self._bar is None else 0.2):
             return
         self._shown = now
         if self._bar is not None:
-            self._bar.n = share or 0.0
-            self._bar.set_description_str(text)
+            self._bar.set_description_str(text, refresh=False)
+            self._bar.update((share or 0.0) - self._bar.n)
+            self._bar.refresh()
         else:
             logger.info("%s%s", text, self._time_left(now, share))
 

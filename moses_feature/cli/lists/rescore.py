@@ -11,7 +11,7 @@ import click
 
 from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.options import format_option
-from moses_feature.cli.common.paths import READ, WRITE
+from moses_feature.cli.common.paths import READ_ONCE, WRITE
 from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.cslm.settings import LM_ARCHITECTURE
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command("rescore", cls=Command, no_args_is_help=True)
-@click.argument("lists", type=READ)
+@click.argument("lists", type=READ_ONCE)
 @click.argument("output", type=WRITE)
 @format_option
 @option(
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     to="references",
     many=True,
 )
-@option("threads", "All cores by default.")
 def rescore_command(
     lists: str,
     output: str,
@@ -68,7 +67,6 @@ def rescore_command(
     weights: str | None,
     one_best: str | None,
     references: tuple[str, ...],
-    threads: int | None,
 ) -> None:
     """Add features to the n-best lists of any decoder.
 
@@ -106,7 +104,7 @@ def rescore_command(
     if one_best is not None or references:
         first = OneBest(references, lists, len(text) if source is not None else None)
     with NbestReader(lists, form) as reader:
-        rescored = rescore(reader, scorers, of_file, threads or cores())
+        rescored = rescore(reader, scorers, of_file, cores())
         lines = _write(reader, rescored, output, one_best, first)
     what = "a new order" if weights else f"lines in Moses' format, from {form}"
     names = ", ".join(scorer.name for scorer in scorers) or what

@@ -27,13 +27,14 @@ from moses_feature.cli.models.training_options import (
 from moses_feature.networks.architectures import RNNSEARCH
 from moses_feature.networks.direction import Direction
 from moses_feature.runtime.errors import UsageError
-from moses_feature.sentences.recipes import RECIPES
+from moses_feature.sentences.recipe import recipes
 from moses_feature.sentences.settings import SentenceData, SentenceSettings, SubwordsFrom
 
 if TYPE_CHECKING:
     import torch
 
 MOST_SUBWORDS = 64_000
+RECIPES = recipes()
 
 
 def _by_architecture(values: Mapping[str, object]) -> str:
@@ -114,15 +115,9 @@ sentence_options = OptionGroup(
     size_options(
         RECIPES[RNNSEARCH].presets,
         {
-            "hidden": "rnnsearch: hidden units of each recurrence",
-            "embedding": "rnnsearch: word embedding",
-            "alignment": "rnnsearch: units of the alignment model",
-            "maxout": "rnnsearch: maxout units",
-            "heads": "transformer: heads that share the units",
-            "inner": "transformer: units of the feed-forward layers",
-            "encoder_layers": "transformer: layers that read",
-            "decoder_layers": "transformer: layers that write",
-            "units": "transformer: units of a state",
+            size: f"{architecture}: {what}"
+            for architecture, recipe in RECIPES.items()
+            for size, what in recipe.sizes.items()
         },
     ),
     option(

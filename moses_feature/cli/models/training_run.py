@@ -19,7 +19,7 @@ from moses_feature.cli.common.command import command_line
 from moses_feature.cli.common.progress import Progress, TrainingReporter
 from moses_feature.cli.common.start import INTERRUPTED, TERMINATED
 from moses_feature.networks.files import CONFIG
-from moses_feature.runtime.environment import keep_freed_memory, multiplies_bfloat16
+from moses_feature.runtime.environment import multiplies_bfloat16
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.training.settings import RunSettings
 
@@ -68,7 +68,6 @@ def train_and_show(
     from moses_feature.training.ranks import joined
     from moses_feature.training.trainer import RunControl
 
-    keep_freed_memory()
     if plan:
         with tempfile.TemporaryDirectory(prefix="plan-") as folder, Progress(has_end=False) as bar:
             report = TrainingReporter(bar, settings, examples)

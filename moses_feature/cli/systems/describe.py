@@ -48,7 +48,7 @@ def _of_ini(system: SystemDirectory) -> Iterator[tuple[str, str]]:
 
 
 def _of_tuning(system: SystemDirectory, content: Json) -> Iterator[tuple[str, str]]:
-    from moses_feature.metrics.metric import METRICS
+    from moses_feature.metrics import METRICS, metric_of
     from moses_feature.rescoring.nbest import read_weights
 
     for name, path in system.rescoring:
@@ -64,8 +64,9 @@ def _of_tuning(system: SystemDirectory, content: Json) -> Iterator[tuple[str, st
         return
     texts = tuned.get("texts")
     yield "tuned on", ", ".join(map(str, texts)) if isinstance(texts, dict) else "not known"
-    metric, quality = METRICS.get(str(tuned.get("metric"))), tuned.get("quality")
-    if metric is not None and isinstance(quality, float) and math.isfinite(quality):
+    name, quality = str(tuned.get("metric")), tuned.get("quality")
+    if name in METRICS and isinstance(quality, float) and math.isfinite(quality):
+        metric = metric_of(name)
         yield f"{metric.label} there", f"{metric.shown(quality):.2f}"
 
 

@@ -36,6 +36,7 @@ from moses_feature.cli.models.training_options import (
 from moses_feature.cli.systems.add import report_ini
 from moses_feature.cli.tables.augment_checks import check_files, check_inis
 from moses_feature.cli.tables.refined import TextOptions, train_refined
+from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.system_directory import INI
 from moses_feature.moses.words import WordOptions
 from moses_feature.phrases.table_words import TableWords
@@ -143,6 +144,7 @@ def augment_phrase_table(
           --source train.en --target train.fr --alignment aligned.grow-diag-final-and \\
           --ini moses.ini --ini-out moses.augmented.ini
     """
+    from moses_feature.refining.run import verdict_of
     from moses_feature.tables.add_to_ini import add_to_ini
 
     directory = Path(f"{without_compression_suffix(output)}.model")
@@ -164,6 +166,7 @@ def augment_phrase_table(
         _plan(table, output, given, training, words, settings, device)
         return
     story: Json = {}
+    verdict = None
     if refines:
         start = given[0][1][0] if given else None
         refined = train_refined(table, directory, text, training, words, device, resume, start)
@@ -179,11 +182,23 @@ def augment_phrase_table(
     _augment(table, output, scoring, settings, ray, device, resume)
     if story:
         add_facts(output, story)
+        verdict = verdict_of(story["refined"])
     if change.ini and change.ini_out:
-        weights = add_to_ini(
-            Path(change.ini), Path(change.ini_out), Path(output), change.table_name
-        )
-        report_ini(change.ini_out, weights)
+        if verdict and verdict.loses:
+            MosesIni.read(change.ini).write(Path(change.ini_out))
+            click.echo(
+                f"{change.ini_out} is {change.ini} without the column, which loses; "
+                f"moses-feature system add --table {output} would add it all the same",
+                err=True,
+            )
+        else:
+            weights = add_to_ini(
+                Path(change.ini), Path(change.ini_out), Path(output), change.table_name
+            )
+            report_ini(change.ini_out, weights)
+    if story:
+        click.echo(f"{directory.with_suffix('.work')} may be removed", err=True)
+        click.echo(verdict or "too few sentences to judge the column on: compare it yourself")
 
 
 def _plan(

@@ -18,6 +18,7 @@ from moses_feature.moses.words import WordOptions
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import Json
+from moses_feature.tables.settings import AugmentSettings
 from moses_feature.training.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -80,8 +81,7 @@ def train_refined(
 
     Args:
         table: the table.
-        directory: the model directory; beside it, a directory `*.work` has all that is made on
-            the way.
+        directory: the model directory.
         options: the text.
         training: how to train; its minutes are those of all stages together.
         words: how the tokens of the table become words.
@@ -100,10 +100,10 @@ def train_refined(
     settings = RefiningSettings(run.seed, run.dropout, run.dtype, run.minutes, identity)
     return refine_for_table(
         table,
-        directory.with_suffix(".work"),
+        directory,
         _text_of(options),
         settings,
-        _actions(table, directory, training, device),
+        _actions(table, directory, training, words, device),
         resume=resume,
         start=start,
     )
@@ -122,13 +122,20 @@ def _check(training: TrainingOptions, words: TableWords) -> None:
 
 
 def _actions(
-    table: str, directory: Path, training: TrainingOptions, device: DeviceOptions
+    table: str,
+    directory: Path,
+    training: TrainingOptions,
+    words: TableWords,
+    device: DeviceOptions,
 ) -> Actions:
     """Return how networks are trained and refined here, and how progress is shown."""
     from moses_feature.cli.models.train import train_model
     from moses_feature.cli.models.training_run import train_and_show
     from moses_feature.phrases.refinement.refine import refine
     from moses_feature.refining.run import Actions
+    from moses_feature.tables.augment import augment
+    from moses_feature.tables.column_models import load_column_models
+    from moses_feature.tables.pipeline import local_pools
     from moses_feature.training.trainer import holds_model
 
     def train_for(model: Path, minutes: float | None) -> None:
@@ -140,7 +147,14 @@ def _actions(
         on = device.prepare()
         train_and_show(refine, data, settings, directory, on, holds_model(directory), "sentences")
 
-    return Actions(train_for, refine_with, _building, _decoding, _say, command_line())
+    def score_for(system: str, output: str, text: str) -> None:
+        settings = AugmentSettings(**vars(words), inputs=(text,), unknown_target=False)
+        models = load_column_models([("", [directory])])
+        pools = local_pools([of.scorer(device.prepare(), settings.scoring_dtype) for of in models])
+        with pools as open_pool:
+            augment(system, output, models, open_pool, settings)
+
+    return Actions(train_for, refine_with, score_for, _building, _decoding, _say, command_line())
 
 
 def _say(line: str) -> None:

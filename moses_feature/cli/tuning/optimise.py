@@ -11,7 +11,7 @@ import click
 
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command
-from moses_feature.cli.common.paths import READ
+from moses_feature.cli.common.paths import READ_ONCE
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.cli.tuning.options import TUNING, algorithm_option
 from moses_feature.runtime.files import write_whole
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 @click.command("mert-optimize", cls=Command, no_args_is_help=True)
-@click.argument("features", type=READ)
-@click.argument("scores", type=READ)
+@click.argument("features", type=READ_ONCE)
+@click.argument("scores", type=READ_ONCE)
 @option("init", "Start weights and the range of restarts: an init.opt of Moses.")
 @algorithm_option
 @option("restarts", "Random start points of mert.", default=TUNING.restarts)

@@ -10,7 +10,7 @@ from moses_feature.cli.common.groups import Given, OptionGroup, options, take, t
 from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.decoder.limits import DEFAULT_POPS, SearchLimits
-from moses_feature.metrics import METRIC_NAMES
+from moses_feature.metrics import METRICS
 from moses_feature.moses.system_directory import MOST_TRANSLATIONS
 from moses_feature.runtime.errors import UsageError
 
@@ -131,7 +131,7 @@ metric_option = option(
     "What is optimised, and shown: BLEU; word or translation error rate; chrF; or the share "
     "of sentences that are right. Words are letters in a system of letters.",
     default=TUNING.metric,
-    within=METRIC_NAMES,
+    within=tuple(METRICS),
 )
 
 tuning_options = OptionGroup(

@@ -35,6 +35,11 @@ from moses_feature.moses.ini import MosesIni
     "its own n-best list. Repeatable.",
     many=True,
 )
+@option(
+    "start",
+    "Weights that were tuned without the new features of this system (a moses.ini): they are "
+    "tried first, with 0 for the new ones, and kept if nothing better is found.",
+)
 @decoder_options
 @tuning_options
 @force_option
@@ -46,6 +51,7 @@ def mert_tune(
     dev_reference: tuple[str, ...],
     work_dir: str,
     rescore: tuple[str, ...],
+    start: str | None,
     decoder_choice: DecoderSettings,
     tuning: TuningSettings,
     force: bool,
@@ -64,10 +70,11 @@ def mert_tune(
     from mert.tuning.corpus import Corpus, check_chain
     from mert.tuning.state import RESCORING_WEIGHTS, TUNED_INI, decoder_identity, identity_of
     from mert.tuning.tune_rescored import tune_system
-    from moses_feature.metrics.metric import METRICS
+    from moses_feature.metrics import metric_of
     from moses_feature.rescoring.features import named_model
 
     system = MosesIni.read(ini)
+    before = None if start is None else MosesIni.read(start).weights_by_name()
     corpus = Corpus.read(dev, dev_reference)
     rescoring = tuple(named_model(text) for text in rescore)
     decoder_choice = replace(decoder_choice, rescoring=rescoring)
@@ -83,16 +90,17 @@ def mert_tune(
                 Path(work_dir),
                 tuning,
                 identity=identity,
+                before=before,
                 command=command_line(),
                 force=force,
                 report=DecodingProgress(bar, {"decoding": len(corpus)}),
             )
     finally:
         decoder.close()
-    of = METRICS[tuning.metric]
+    of = metric_of(tuning.metric)
     shown = f"{of.label} {of.shown(state.best.quality):.2f}"
     ini_path = Path(work_dir) / TUNED_INI
-    if not decoder_choice.rescoring:
+    if not decoder_choice.rescoring or state.kept == "known":
         click.echo(f"{ini_path}: {shown} on {dev}")
         return
     click.echo(f"{Path(work_dir) / RESCORING_WEIGHTS}: {shown} on {dev}, as lists are rescored")

@@ -9,14 +9,14 @@ import click
 from mert.settings import OPTIMIZERS, ORDERED_BY
 from moses_feature.cli.common.command import Command
 from moses_feature.cli.common.options import format_option
-from moses_feature.cli.common.paths import READ, WRITE
+from moses_feature.cli.common.paths import READ_ONCE, WRITE
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.cli.tuning.options import TUNING, metric_option
 from moses_feature.moses.lines import read_parallel
 
 
 @click.command("tune", cls=Command, no_args_is_help=True)
-@click.argument("lists", type=READ)
+@click.argument("lists", type=READ_ONCE)
 @click.argument("weights", type=WRITE)
 @option(
     "reference",
@@ -63,7 +63,7 @@ def tune_lists_command(
     from mert.optimisers import choice
     from mert.optimisers.moses_files import write_weights
     from mert.tuning.tune_lists import features_of, tune_lists
-    from moses_feature.metrics.metric import METRICS
+    from moses_feature.metrics import metric_of
     from moses_feature.rescoring.nbest import read_weights
 
     features = features_of(lists, form, None if start is None else read_weights(start))
@@ -75,13 +75,13 @@ def tune_lists_command(
         choice.optimizer(algorithm),
         TUNING.seed,
         form,
-        METRICS[metric],
+        metric_of(metric),
     )
     write_weights(Path(weights), tuned.features)
     click.echo(f"{weights}: {tuned.reason}", err=True)
     for warning in tuned.warnings:
         click.echo(f"Warning: {warning}", err=True)
-    label = METRICS[metric].label
+    label = metric_of(metric).label
     click.echo(
         f"{label} {tuned.first:.2f} of the first translations, {tuned.tuned:.2f} tuned, "
         f"{tuned.unseen:.2f} on halves that it was not tuned on, {tuned.best:.2f} if the best were "

@@ -67,6 +67,7 @@ class ExpectedBleu:
     sign = -1
     unit = ""
     starts_trained = True
+    frequency_loss: float | None = None
 
     def __init__(
         self,
@@ -133,6 +134,7 @@ class ExpectedBleu:
         """Write the model."""
         of = self._model
         words = of.source, of.target, of.words
+        training = {**training, "column_weight": self._weight}
         save_model(directory, PhraseModel(of.network, *words, training, of.escaped, of.direction))
 
     def identity(self) -> Json:

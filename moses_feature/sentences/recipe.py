@@ -1,15 +1,16 @@
-"""How networks for sentences are trained unless the user says otherwise; free of torch."""
+"""How networks for sentences are trained unless the user says otherwise; free of torch.
+
+Each architecture has its own recipe, beside its layer sizes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from moses_feature.networks.architectures import RNNSEARCH, TRANSFORMER, PairSizes
-from moses_feature.rnnsearch.settings import RNNSEARCH_PRESETS
+from moses_feature.networks.architectures import ARCHITECTURES, SENTENCE_ARCHITECTURES, PairSizes
 from moses_feature.sentences.settings import SentenceSettings, SubwordsFrom
-from moses_feature.transformer.settings import TRANSFORMER_PRESETS, TransformerSizes
 
 
 @dataclass(frozen=True)
@@ -18,23 +19,25 @@ class Recipe:
 
     Attributes:
         presets: layer sizes by their names.
+        sizes: what each layer size is, for help.
         preset: the usual one; None for `small` on a CPU and `paper` on a GPU.
         subwords: the number of subwords; 0 for whole words.
         subwords_from: see `SentenceData`.
         settings: of training.
         with_budget: settings of a training that has a budget.
         with_cooldown: settings of a training that has a cooldown, whose end is its best.
-        rate_times_units: Adam's learning rate times the units of a state; None for the usual rate.
+        rate: Adam's learning rate by the sizes; None for the usual one.
     """
 
     presets: Mapping[str, PairSizes]
+    sizes: Mapping[str, str]
     preset: str | None = None
     subwords: int = 0
     subwords_from: SubwordsFrom = "each"
     settings: SentenceSettings = field(default_factory=SentenceSettings)
     with_budget: Mapping[str, Any] = field(default_factory=dict)
     with_cooldown: Mapping[str, Any] = field(default_factory=dict)
-    rate_times_units: float | None = None
+    rate: Callable[[Any], float] | None = None
 
     def of_run(self, given: Mapping[str, Any], sizes: PairSizes) -> SentenceSettings:
         """Return the settings of a run: given ones, else those of the recipe.
@@ -48,31 +51,12 @@ class Recipe:
         chosen = {**(self.with_budget if any(budgets) else {}), **given}
         if chosen.get("cooldown", settings.cooldown):
             chosen = {**self.with_cooldown, **chosen}
-        rate = chosen.get("learning_rate")
         adam = chosen.get("optimizer", settings.optimizer) == "adam"
-        if rate is None and adam and self.rate_times_units and isinstance(sizes, TransformerSizes):
-            chosen["learning_rate"] = self.rate_times_units / sizes.units
+        if self.rate and adam and chosen.get("learning_rate") is None:
+            chosen["learning_rate"] = self.rate(sizes)
         return replace(settings, sizes=sizes, **chosen)
 
 
-RECIPES: Mapping[str, Recipe] = {
-    RNNSEARCH: Recipe(RNNSEARCH_PRESETS),
-    TRANSFORMER: Recipe(
-        TRANSFORMER_PRESETS,
-        preset="small",
-        subwords=8000,
-        subwords_from="both",
-        settings=SentenceSettings(
-            batch_size=128,
-            warmup=600,
-            label_smoothing=0.1,
-            dropout=0.3,
-            patience=8,
-            pool=200,
-        ),
-        with_budget={"cooldown": 0.7},
-        with_cooldown={"annealing": 1.0, "patience": 0},
-        rate_times_units=0.5,  # 0.0039 for 128 (0.004 and 0.005 were tried)
-    ),
-}
-"""By architecture."""
+def recipes() -> dict[str, Recipe]:
+    """Return the recipe of each architecture for sentences, by its name."""
+    return {name: ARCHITECTURES[name].load("recipe") for name in SENTENCE_ARCHITECTURES}
