@@ -15,9 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.decoder.decoder import EmbeddedDecoder
-from moses_feature.decoder.system import System
-from moses_feature.moses.ini import MosesIni
+from moses_feature.building.preparation import is_of_raw_text
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.nbest_formats.reader import MOSES, NbestReader
 from moses_feature.moses.phrase_table import (
@@ -25,8 +23,8 @@ from moses_feature.moses.phrase_table import (
     SOURCE,
     TARGET,
     checked_fields,
-    tokens,
 )
+from moses_feature.moses.system_directory import SystemDirectory
 from moses_feature.moses.words import WordError
 from moses_feature.phrases import model as models
 from moses_feature.phrases.scorer import scorer_of
@@ -41,6 +39,7 @@ from moses_feature.runtime.errors import FormatError, shown
 from moses_feature.runtime.files import open_output
 from moses_feature.training.objective import choose_device
 from moses_feature.training.trainer import RunControl, TrainingState
+from moses_feature.translation.translator import Translator
 
 __all__ = [
     "Phrase",
@@ -203,24 +202,28 @@ def rescore(
     return count
 
 
-def translate(ini: TextPath, sentences: Sequence[str]) -> list[str]:
-    """Translate tokenised sentences with the embedded decoder, as `mert-decode` does.
+def translate(
+    system: TextPath, sentences: Sequence[str], *, as_tokens: bool | None = None
+) -> list[str]:
+    """Translate sentences with the embedded decoder, as `moses-feature translate` does.
 
     Args:
-        ini: the system; relative paths in it are relative to the current directory.
-        sentences: their words are separated by spaces.
+        system: a moses.ini, or the directory of `system build` or of a tuning run, whose lists are
+            rescored if they were for tuning.
+        sentences: raw text if the system was built of raw text, else tokens with spaces between.
+        as_tokens: whether they are tokens all the same, and the translations, too.
 
     Returns:
-        A translation of each; empty if the distortion limit allows none.
+        A translation of each.
 
     Raises:
-        MosesFeatureError: the decoder cannot follow the system, or a model cannot be read.
+        MosesFeatureError: the decoder cannot follow the system, a model cannot be read, or a
+            sentence cannot be translated.
     """
-    system = System.of_ini(MosesIni.read(ini))
-    words = [tokens(_bytes(sentence)) for sentence in sentences]
-    decoder = EmbeddedDecoder(system, words)
-    found = [decoder.translate(number)[:1] for number in range(len(words))]
-    return [b" ".join(best[0].words).decode(errors="replace") if best else "" for best in found]
+    built = SystemDirectory.read(Path(system)).built
+    by_tokens = not is_of_raw_text(built) if as_tokens is None else as_tokens
+    translator = Translator(Path(system), by_tokens)
+    return [translator.translate(of).translations[0].text for of in sentences]
 
 
 def _bytes(phrase: Phrase) -> bytes:

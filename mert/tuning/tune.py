@@ -53,6 +53,8 @@ NEAR_ZERO = 0.03
 """Even random weights pass this quality, if system and references have the same language."""
 KNOWN_AND_OWN = 2
 """Iterations with weights that were there: those known before, and those of the ini."""
+FAR_BELOW = 0.5
+"""A share of the best quality below which an iteration is explained."""
 SAMPLE, MANY_SEARCH_ERRORS = 100, 0.3
 """Sentences searched again with wider limits; the share of errors to warn of."""
 
@@ -290,6 +292,11 @@ class _Run:
             iteration.hypotheses,
             iteration.seconds[0],
         )
+        if iteration.quality < FAR_BELOW * self.state.best.quality:
+            logger.info(
+                "  far below the best iteration: weights that are right for the few translations "
+                "found so far may be wrong for all others; these are now found, too"
+            )
         if iteration.optimised_quality is not None:
             logger.info(
                 "  optimised in %.1f s: %s %.2f on all that was found; greatest change %.4f\n  %s",

@@ -19,7 +19,7 @@ from moses_feature.moses.lines import LineReader
 from moses_feature.moses.system_directory import WHAT, changed_files
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, install
 from moses_feature.runtime.files import Json, open_output, whole_file
-from moses_feature.runtime.json_files import member
+from moses_feature.runtime.json_files import member, read_json
 
 logger = logging.getLogger(__name__)
 
@@ -208,6 +208,13 @@ def decoded(reader: LineReader) -> Iterable[str]:
         except UnicodeDecodeError:
             number = reader.line_number
             raise FormatError(reader.path, "UTF-8", "bytes that are not", number) from None
+
+
+def is_of_raw_text(built: Path | None) -> bool:
+    """Return whether a system was built of raw text."""
+    if built is None or not (built / SYSTEM).is_file():
+        return False
+    return bool(read_json(built / SYSTEM, WHAT).get("preparation"))
 
 
 def preparation_of(content: Json, side: str, directory: Path) -> Preparation:

@@ -39,6 +39,8 @@ from moses_feature.runtime.processes import ObjectProcess, cores
 
 PATHS_PER_HYPOTHESIS = 20
 """Paths to look at for each distinct translation wanted (`n-best-factor` of Moses)."""
+FEWEST_PATHS = 2_000
+"""Paths to look at for a short list, at most, so that it is the beginning of a longer one."""
 
 
 class SearchErrors(NamedTuple):
@@ -190,7 +192,9 @@ class EmbeddedDecoder:
     ) -> list[Hypothesis]:
         if not len(graph.complete):
             return []
-        most = count * PATHS_PER_HYPOTHESIS if distinct and count > 1 else count
+        most = count
+        if distinct and count > 1:
+            most = max(count * PATHS_PER_HYPOTHESIS, FEWEST_PATHS)
         shown = self._options.shown(options)
         paths = best_paths(graph, shown, count, most, distinct)
         given = graph, options, *paths, self._options.layout, self._options.windows[sentence]

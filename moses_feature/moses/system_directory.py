@@ -79,7 +79,9 @@ class SystemDirectory:
             return cls(path)
         ini, facts = path / INI, path / SYSTEM
         if not ini.is_file():
-            raise MosesFeatureError(f"{path}: expected {WHAT} with a {INI}, found none")
+            runs = sorted(path.glob(f"*/seed-*/{INI}")) or sorted(path.glob(f"seed-*/{INI}"))
+            hint = f": is {runs[-1].parent} meant?" if runs else ""
+            raise MosesFeatureError(f"{path}: expected {WHAT} with a {INI}, found none{hint}")
         if not facts.is_file():
             return cls(ini)
         content = read_json(facts, WHAT)

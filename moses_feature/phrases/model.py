@@ -66,7 +66,12 @@ class PhraseModel:
     def shown_loss(self, loss: float) -> str:
         """Return a loss of its training with its unit."""
         sign, unit = self.loss
-        return f"{sign * loss:.4f} {unit}"
+        return f"{sign * loss:.4f}{'' if sign < 0 else f' {unit}'}"
+
+    @property
+    def measure(self) -> str:
+        """What the training measured on what was held out."""
+        return "held-out expected BLEU" if "objective" in self.training else "held-out loss"
 
     @property
     def self_normalised(self) -> bool:

@@ -215,7 +215,6 @@ class _Run:
         return share * (minutes - spent)
 
     def _hold_out(self) -> None:
-
         of, seed = (self._text.files, self._rest, self._part), self._settings.seed
         longest = self._text.settings.longest
         hold_out(*of, longest=longest, share=HELD_OUT, most=MOST_HELD_OUT, seed=seed)
@@ -229,7 +228,6 @@ class _Run:
             cut_off(self._part, self._judged, judged)
 
     def _build(self) -> None:
-
         text, rest = self._text, self._rest
         alignment = str(rest.alignment) if text.files.alignment else None
         files = str(rest.source), str(rest.target), alignment, text.model, text.model_texts

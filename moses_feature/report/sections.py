@@ -45,7 +45,7 @@ def what_was_done(
         ),
         ("network", sizes),
         ("shortlists", f"{len(network.source.shortlist):,}, {len(network.target.shortlist):,}"),
-        ("held-out loss", network.shown_loss(loss)),
+        (network.measure, network.shown_loss(loss)),
         ("command", facts.command),
         ("written by", f"moses-feature {__version__}"),
     ]
@@ -61,7 +61,17 @@ def what_was_done(
 def training(network: PhraseModel) -> Iterator[Section]:
     """Yield the losses of the training run, if there are several."""
     history = network.training.get("history")
-    if isinstance(history, list) and len(history) > 1:
+    if not (isinstance(history, list) and len(history) > 1):
+        return
+    if network.loss[0] < 0:
+        yield Section(
+            "Refining",
+            "The BLEU, 0 to 1, that is expected of the lists by the system with this network: of "
+            "sentences that it learns from, and of those that were held out. Both should rise. "
+            "Where the second falls, it learns by heart; the best network was kept.",
+            plot(loss_figure(history, *network.loss), "Expected BLEU by updates"),
+        )
+    else:
         yield Section(
             "Training",
             "The loss on pairs that the network was trained on, and on those that were held out. "

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
+from moses_feature.api import translate
 from moses_feature.building.preparation import Preparation, Preparer, oddities
 
 pytest.importorskip("sacremoses")
@@ -36,6 +38,13 @@ def test_texts_are_prepared_as_moses_prepares_them(run):
     assert prepared == "the dog &apos;s here , isn &apos;t it ?\n"
     prepared = run("text", "prepare", "s", "--side", "target", stdin=b"L'eau [x]\n").stdout
     assert prepared == "l&apos; eau &#91; x &#93;\n"
+    said = run("translate", "s", stdin=b"A cat & a dog.\n").stdout
+    assert translate("s", ["A cat & a dog."]) == said.splitlines()
+    tokens = run("translate", "s", "--tokens", stdin=b"a cat\n").stdout
+    assert translate("s", ["a cat"], as_tokens=True) == tokens.splitlines()
+    described = run("describe", "s").stdout
+    assert re.search("built of +en and fr\n", described)
+    assert re.search("of these +18 sentence pairs with", described)
 
 
 @pytest.mark.parametrize(

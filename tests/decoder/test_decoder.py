@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,14 @@ def test_nbest_lists_against_full_enumeration(tmp_path, settings, distinct):
         accuracy = 1e-5 if {"neural", "joint"} & settings.keys() else 1e-6  # float32
         np.testing.assert_allclose(scores, [score for score, _ in expected], atol=accuracy)
         assert b" ".join(found[0].words) == expected[0][1]
+
+
+def test_a_short_list_is_the_beginning_of_a_longer_one(tmp_path):
+    """Most orders of a word that is repeated are the same translation."""
+    decoder = decoder_of(make_toy(tmp_path / "toy"), ["x x x x x x y x"])
+    lists = [[of.words for of in decoder.translate(0, count)] for count in (1, 2, 3, 5, 7)]
+    assert [len(of) for of in lists] == [1, 2, 3, 5, 7]
+    assert all(shorter == longer[: len(shorter)] for shorter, longer in pairwise(lists))
 
 
 @pytest.mark.parametrize("types", [(), (TYPE,), ("mslr-bidirectional-fe-collapseff",)])

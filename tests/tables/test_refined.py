@@ -85,6 +85,9 @@ def test_from_a_system_to_a_refined_column(run, tmp_path):
     assert len(of_text["stages"]) == STAGES == done.stderr.count("== ")
     training = load_model(tmp_path / "out.model").training
     assert training["objective"] == "expected BLEU"
+    described = run("describe", "out.model").stdout
+    assert "held-out expected BLEU" in described
+    assert "loss" not in described
     assert training["refined_model"] == load_model(tmp_path / "out.work/model").digest
     roles = {of["role"]: of["path"] for of in training["inputs"]}
     assert roles["documents"].endswith("out.work/held-out.documents")

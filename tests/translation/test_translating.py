@@ -224,6 +224,11 @@ def test_raw_text(run, tmp_path, monkeypatch):
 
 
 def test_systems_that_are_none(run, ini, tmp_path):
+    run_of_one = tmp_path / "table2" / "rnn" / "seed-3"
+    run_of_one.mkdir(parents=True)
+    (run_of_one / "moses.ini").write_text("")
+    hint = run("translate", "table2", exit_code=1).stderr
+    assert "found none: is table2/rnn/seed-3 meant?" in hint
     refused = run("translate", ini, exit_code=1).stderr
     assert "found one of tokens: give --tokens" in refused
     Path("empty").mkdir()

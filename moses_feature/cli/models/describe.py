@@ -99,7 +99,7 @@ def _description(model: PhraseModel) -> Iterator[tuple[str, Any]]:
     yield "self-normalised", _self_normalised(model)
     yield "weights SHA-256", model.digest
     if isinstance(loss := model.training.get("held_out_loss"), float):
-        yield "held-out loss", model.shown_loss(loss)
+        yield model.measure, model.shown_loss(loss)
     yield from _provenance(model.training, "pairs")
 
 

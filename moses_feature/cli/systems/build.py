@@ -131,7 +131,7 @@ def build_command(
     target_language: str | None,
     settings: BuildSettings,
 ) -> None:
-    """Build a phrase-based system from two tokenised texts.
+    """Build a phrase-based system from two texts, tokenised or raw.
 
     Line n of TARGET translates line n of SOURCE. SYSTEM becomes a directory with a phrase table, a
     reordering table, a language model and a moses.ini with start weights, which Moses and mert-tune

@@ -81,10 +81,12 @@ def _of_building(system: SystemDirectory) -> Iterator[tuple[str, str]]:
     if built is None or not (built / SYSTEM).is_file():
         return
     content = read_json(built / SYSTEM, WHAT)
-    inputs = content.get("inputs")
-    for entry in inputs if isinstance(inputs, list) else []:
-        if isinstance(entry, dict):
-            yield "built of", f"{entry.get('path')} ({entry.get('lines')} lines)"
+    files, words = content.get("files"), content.get("words")
+    if isinstance(files, dict):
+        yield "built of", f"{files.get('source')} and {files.get('target')}"
+    if isinstance(words, list):
+        of_sides = " and ".join(map(str, words))
+        yield "of these", f"{content.get('sentences')} sentence pairs with {of_sides} words"
     for side in ("source", "target"):
         try:
             of = preparation_of(content, side, built)

@@ -1,0 +1,254 @@
+"""What each part brings on small corpora: one table of BLEU, chrF, p-values and minutes.
+
+    python benchmarks/small_corpora.py FOLDER WORK --variants base kneser-ney joint
+    python benchmarks/small_corpora.py FOLDER WORK --final --variants base column
+
+FOLDER has a folder for each corpus, such as `tar-es`, with raw texts `train`, `dev`, `test` and
+`other`, each with the two languages as endings. Decisions are made without `--final`: then 1,000
+pairs of the training text are held out, and everything is judged on them. With `--final` systems
+are trained on the whole text, and `test` and `other` are opened.
+
+What is done is kept in WORK, and not done again: a run that was killed continues. A variant is a
+line in `VARIANTS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mert.comparison.significance import compared, mean_quality
+from mert.tuning.state import read_run
+from moses_feature.metrics.bleu import BLEU
+from moses_feature.metrics.chrf import CHRF
+from moses_feature.metrics.metric import Metric
+
+JUDGED = 1_000
+"""Pairs of the training text that are held out for decisions."""
+SEEDS = (1, 2, 3)
+CODE_OF_RULES = "es"
+"""The language whose rules of tokenising are used for both sides."""
+COMMANDS = {
+    "augment-phrase-table": "moses_feature.cli.tables.augment:augment_phrase_table",
+    "mert-compare": "moses_feature.cli.tuning.compare:mert_compare",
+}
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus, and the folder of all that is made of it.
+
+    Attributes:
+        name: such as `tar-es`.
+        folder: the raw texts.
+        work: of this corpus.
+        final: whether `test` and `other` are opened.
+        minutes: of a network.
+    """
+
+    name: str
+    folder: Path
+    work: Path
+    final: bool
+    minutes: float
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The endings of the source and the target texts."""
+        source, target = self.name.split("-")
+        return source, target
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The texts to judge on."""
+        return ("test", "other") if self.final else ("held-out",)
+
+    def raw(self, name: str, side: str) -> Path:
+        """Return a raw text."""
+        folder = self.work if not self.final and name in ("train", "held-out") else self.folder
+        return folder / f"{name}.{side}"
+
+    def text(self, name: str, side: str) -> str:
+        """Return a text as the systems have it."""
+        return str(self.work / f"{name}.prepared.{side}")
+
+    def path(self, name: str) -> str:
+        """Return a file or directory of the work."""
+        return str(self.work / name)
+
+    def prepare(self) -> None:
+        """Hold a part of the training text out, build the baseline, and prepare the texts."""
+        self.work.mkdir(parents=True, exist_ok=True)
+        if not self.final and not self.raw("held-out", self.sides[0]).exists():
+            self._hold_out()
+        build(self, "system")
+        for name in ("dev", *self.judges):
+            for side, of in zip(("source", "target"), self.sides, strict=True):
+                if not Path(self.text(name, of)).exists():
+                    words = ("text", "prepare", self.path("system"), "--side", side)
+                    prepared = run(*words, given=self.raw(name, of).read_bytes())
+                    Path(self.text(name, of)).write_bytes(prepared)
+
+    def _hold_out(self) -> None:
+        sides = [(self.folder / f"train.{of}").read_text().splitlines() for of in self.sides]
+        order = list(range(len(sides[0])))
+        random.Random(1).shuffle(order)  # noqa: S311
+        parts = {"held-out": sorted(order[:JUDGED]), "train": sorted(order[JUDGED:])}
+        for name, rows in parts.items():
+            for of, lines in zip(self.sides, sides, strict=True):
+                text = "".join(f"{lines[row]}\n" for row in rows)
+                (self.work / f"{name}.{of}").write_text(text)
+
+
+def run(command: str, *words: object, given: bytes | None = None) -> bytes:
+    """Run a command of the product, and return its output."""
+    module, _, name = COMMANDS.get(command, "moses_feature.cli.main:moses_feature").partition(":")
+    program = f"import {module} as m; m.{name}()"
+    rest = list(words) if command in COMMANDS else [command, *words]
+    began = time.monotonic()
+    print(f"+ {command} {' '.join(map(str, words))}", file=sys.stderr, flush=True)
+    done = subprocess.run(  # noqa: S603  # our own program
+        [sys.executable, "-c", program, *map(str, rest)], input=given, stdout=-1, check=True
+    )
+    print(f"  {(time.monotonic() - began) / 60:.1f} minutes", file=sys.stderr, flush=True)
+    return done.stdout
+
+
+def build(corpus: Corpus, system: str, *options: str) -> str:
+    """Build a system; return its ini."""
+    texts = (corpus.raw("train", side) for side in corpus.sides)
+    directory = corpus.path(system)
+    if not (Path(directory) / "system.json").exists():
+        rules = "--raw", "--source-language", CODE_OF_RULES, "--target-language", CODE_OF_RULES
+        run("system", "build", *texts, directory, *rules, *options)
+    return f"{directory}/moses.ini"
+
+
+def column(corpus: Corpus) -> str:
+    """Augment the table by a refined column."""
+    ini, table = corpus.path("column.ini"), corpus.path("system/phrase-table.gz")
+    if not Path(ini).exists():
+        words = "--system", corpus.path("system"), "--ini-out", ini, "--minutes", corpus.minutes
+        resume = ["--resume"] if Path(corpus.path("column.work")).exists() else []
+        run("augment-phrase-table", table, corpus.path("column.gz"), *words, *resume)
+    return ini
+
+
+def joint(corpus: Corpus) -> str:
+    """Train a joint model, and put it into the search."""
+    ini, model = corpus.path("joint.ini"), corpus.path("joint.model")
+    if not Path(ini).exists():
+        texts = (corpus.path(f"system/text.{side}.gz") for side in ("source", "target"))
+        links = corpus.path("system/aligned.grow-diag-final-and.gz")
+        options = "--alignment", links, "--dropout", 0.2, "--self-normalisation", 0.1
+        resume = ["--resume"] if Path(model).exists() else []
+        words = *options, "--minutes", corpus.minutes, "--cooldown", 0.3, *resume
+        run("model", "train-joint", *texts, model, *words)
+        run("system", "add", corpus.path("system/moses.ini"), ini, "--model", model)
+    return ini
+
+
+def base(corpus: Corpus) -> str:
+    """The baseline."""
+    return corpus.path("system/moses.ini")
+
+
+VARIANTS: dict[str, tuple[Callable[[Corpus], str], str]] = {
+    "base": (base, "mira"),
+    "mert": (base, "mert"),
+    "pro": (base, "pro"),
+    "kneser-ney": (lambda of: build(of, "kneser-ney", "--smoothing", "kneser-ney"), "mira"),
+    "good-turing": (lambda of: build(of, "good-turing", "--smoothing", "good-turing"), "mira"),
+    "column": (column, "mira"),
+    "joint": (joint, "mira"),
+}
+"""By name: what makes the ini, and the optimiser of its weights."""
+
+
+def tuned(corpus: Corpus, name: str, judge: str) -> list[Path]:
+    """Tune a variant beside the baseline; return its translations, one file for each run."""
+    make, algorithm = VARIANTS[name]
+    work = Path(corpus.path(f"{algorithm}.{judge}"))
+    runs = [work / name / f"seed-{seed}" / "test.out" for seed in SEEDS]
+    if not all(path.exists() for path in runs):
+        systems = [f"{name}={make(corpus)}"]
+        if name != "base" and algorithm == VARIANTS["base"][1]:
+            systems.insert(0, f"base={base(corpus)}")
+        texts = [
+            *("--dev", corpus.text("dev", corpus.sides[0])),
+            *("--dev-reference", corpus.text("dev", corpus.sides[1])),
+            *("--test", corpus.text(judge, corpus.sides[0])),
+            *("--test-reference", corpus.text(judge, corpus.sides[1])),
+        ]
+        seeds = "--seeds", len(SEEDS), "--algorithm", algorithm
+        run("mert-compare", *systems, *texts, "--work-dir", work, *seeds)
+    return runs
+
+
+def statistics(paths: list[Path], reference: Path, metric: Metric) -> np.ndarray:
+    """Return the statistics (runs, sentences, width) of translations."""
+    of_lines = [metric.references([line.split()]) for line in _lines(reference)]
+    return np.stack(
+        [
+            np.concatenate(
+                [of.statistics([line.split()]) for of, line in zip(of_lines, lines, strict=True)]
+            )
+            for lines in map(_lines, paths)
+        ]
+    )
+
+
+def _lines(path: Path) -> list[bytes]:
+    return path.read_bytes().splitlines()
+
+
+def row(corpus: Corpus, name: str, judge: str) -> str:
+    """Return a row of the table."""
+    reference = Path(corpus.text(judge, corpus.sides[1]))
+    cells = []
+    both = tuned(corpus, "base", judge), tuned(corpus, name, judge)
+    for metric in (BLEU, CHRF):
+        baseline, found = (statistics(paths, reference, metric) for paths in both)
+        qualities = [100 * metric.quality(of.sum(axis=0)) for of in found]
+        cells.append(f"{np.mean(qualities):.2f} ± {np.std(qualities, ddof=1):.2f}")
+        gain = 100 * (mean_quality(found, metric) - mean_quality(baseline, metric))
+        if name != "base":
+            cells.append(f"{gain:+.2f} (p {compared(found, baseline, metric).p:.3f})")
+        else:
+            cells.append("")
+    dev = 100 * np.mean([read_run(path.parent).best.quality for path in both[1]])
+    return f"| {corpus.name} | {judge} | {name} | {dev:.2f} | {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Make what is missing, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--corpora", nargs="*")
+    parser.add_argument("--variants", nargs="*", choices=VARIANTS, default=[*VARIANTS])
+    parser.add_argument("--minutes", type=float, default=20.0, help="of a network")
+    parser.add_argument("--final", action="store_true")
+    given = parser.parse_args()
+    names = given.corpora or sorted(of.name for of in given.folder.iterdir() if of.is_dir())
+    print("| corpus | text | variant | dev BLEU | BLEU | gain | chrF | gain |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
+    for name in names:
+        work = given.work / ("final" if given.final else "decide") / name
+        corpus = Corpus(name, given.folder / name, work, given.final, given.minutes)
+        corpus.prepare()
+        for judge in corpus.judges:
+            for variant in given.variants:
+                print(row(corpus, variant, judge), flush=True)
+
+
+if __name__ == "__main__":
+    main()
