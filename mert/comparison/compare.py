@@ -145,11 +145,16 @@ def _compared(
         found.p,
         found.covers_tuning,
         tuple(notes_on_weights(runs, known)) if known else (),
-        tuple(
-            (other, _difference(runs, of), compared(different(runs), different(of), metric).p)
-            for other, of, _ in others
-        ),
+        tuple(_pair(runs, *of_other[:2], metric) for of_other in others),
     )
+
+
+def _pair(
+    runs: Sequence[Run], name: str, others: Sequence[Run], metric: Metric
+) -> tuple[str, float, float, bool]:
+    """Compare a system with one that is not the baseline; see `SystemResult.against`."""
+    found = compared(different(runs), different(others), metric)
+    return name, _difference(runs, others), found.p, found.covers_tuning
 
 
 def _difference(runs: Sequence[Run], others: Sequence[Run]) -> float:

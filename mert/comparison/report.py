@@ -51,10 +51,10 @@ def pairs(comparison: Comparison) -> list[tuple[str, ...]]:
         return []
     rows: list[tuple[str, ...]] = [("", *(system.name for system in comparison.systems[:-1]))]
     for system in others:
-        of_baseline = baseline.name, system.difference, system.p
+        of_baseline = baseline.name, system.difference, system.p, system.covers_tuning
         cells = [
-            f"{difference:+.2f} ({_shown(p)})"
-            for _, difference, p in (of_baseline, *system.against)
+            f"{difference:+.2f} ({_shown(p)}{'' if covers else f' {ALONE}'})"
+            for _, difference, p, covers in (of_baseline, *system.against)
             if difference is not None and p is not None
         ]
         rows.append((system.name, *cells, *[""] * (len(others) - len(cells))))
@@ -98,7 +98,9 @@ def notes(comparison: Comparison) -> list[str]:
     systems = comparison.systems
     found = []
     tuned = [system for system in systems if any(run.weights for run in system.runs)]
-    if any(system.p is not None and not system.covers_tuning for system in systems):
+    covered = (system.covers_tuning for system in systems if system.p is not None)
+    of_pairs = (covers for system in systems for *_, covers in system.against)
+    if not all((*covered, *of_pairs)):
         found.append(
             f"{ALONE} The p-value covers the choice of sentences, and not the luck of tuning and "
             "training, which one run of each system cannot show. Use three runs or more."
@@ -120,6 +122,12 @@ def notes(comparison: Comparison) -> list[str]:
         f"{kept} of {len(system.runs)} runs, which kept the baseline's weights"
         for system in systems
         if (kept := sum(run.kept_baseline for run in system.runs))
+    ]
+    found += [
+        f"{system.name}: what rescores its lists did not help on the development set in {kept} of "
+        f"{len(system.runs)} runs, which kept the order of the search"
+        for system in systems
+        if (kept := sum(run.kept_order for run in system.runs))
     ]
     return found
 

@@ -103,6 +103,7 @@ class Run:
         curve: the metric of the first translations of dev, for each iteration.
         seconds: the time of decoding and optimising, over all iterations.
         kept_baseline: the baseline's weights were the best, with 0 for the features that it lacks.
+        kept_order: the order of the search was the best: what rescores its lists did not help.
     """
 
     seed: int
@@ -119,6 +120,7 @@ class Run:
     curve: tuple[float, ...] = ()
     seconds: tuple[float, float] = (0.0, 0.0)
     kept_baseline: bool = False
+    kept_order: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class SystemResult:
         covers_tuning: whether it covers the luck of tuning, and not the choice of sentences alone.
         notes: what is odd about the weights of features that the baseline has not.
         against: the systems between the baseline and this one, each with the difference from it,
-            and the p-value.
+            the p-value, and whether that covers the luck of tuning.
     """
 
     name: str
@@ -144,7 +146,7 @@ class SystemResult:
     p: float | None
     covers_tuning: bool
     notes: tuple[str, ...]
-    against: tuple[tuple[str, float, float], ...] = ()
+    against: tuple[tuple[str, float, float, bool], ...] = ()
 
     def scores(self, part: str) -> np.ndarray:
         """Return the metric of all runs on `dev` or `test`."""

@@ -158,6 +158,7 @@ class SystemRuns:
                         first_lists=self._folder(first) / lists_name(own, first),
                         other_runs=self._other_runs(settings),
                         before=before,
+                        renew=True,
                         report=partial(self._report, run),
                     )
                 )
@@ -204,7 +205,7 @@ class SystemRuns:
     def _run(self, features: FeatureSet, settings: TuningSettings, state: TuningState) -> Run:
         """Return the results of a run."""
         folder = self._folder(settings)
-        done, has_converged = state.iterations, state.has_converged
+        done, has_converged, search = state.iterations, state.has_converged, state
         if self._candidate.rescoring:
             search = read_run(folder / SEARCH)
             done, has_converged = search.iterations + done, has_converged and search.has_converged
@@ -216,8 +217,9 @@ class SystemRuns:
             iterations=len(done),
             stopped=state.stopped,
             has_converged=has_converged,
-            kept_start=state.kept == "own",
-            kept_baseline=state.kept == "known",
+            kept_start=search.kept == "own",
+            kept_baseline=search.kept == "known",
+            kept_order=bool(self._candidate.rescoring) and state.kept == "known",
             weights=dict(zip(features.names, normalised(state.best.weights), strict=True)),
             constants=tuple(state.constants),
             test_statistics=statistics,

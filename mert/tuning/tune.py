@@ -140,14 +140,15 @@ class _Run:
         self._first_lists = first_lists
         self._report = report
         self._features: FeatureSet = decoder.features
-        self._known = known
         self._metric = metric_of(settings.metric)
         self._pool = HypothesisPool(corpus.references, decoder.features.names, self._metric)
         most = settings.max_iterations
         self.state = state = read_state(directory, run_identity(identity, settings), most)
         more = state.goes_on_with(most)
         state.max_iterations = most
-        state.began_known = known is not None
+        if not state.iterations:
+            state.began_known = known is not None
+        self._known = known if state.began_known else None
         self._most = most + state.began_known
         if state.iterations and (more or not (state.stopped and self._tuned_ini.exists())):
             self._read_earlier()

@@ -53,6 +53,7 @@ def tune_system(
     first_lists: Path | None = None,
     other_runs: Iterable[Path] = (),
     before: WeightsByName | None = None,
+    renew: bool = False,
     **options: Any,
 ) -> TuningState:
     """Tune a system like `tune`; if its lists are rescored, first tune the search, in a folder.
@@ -61,9 +62,13 @@ def tune_system(
     runs) has tuned the same search already, its files are copied. `before` has the weights of a
     tuned system without the new features: they are kept if nothing better is found. In the same
     way the order of the search is kept if what rescores its lists does not help on `corpus`; the
-    system is then written without it.
+    system is then written without it. A run that began with other weights of `before` is refused,
+    or with `renew` begins anew; one of version 0.2 continues as it began.
     """
+    rescored = isinstance(decoder, RescoredDecoder)
     plain = decoder.plain if isinstance(decoder, RescoredDecoder) else decoder
+    if _is_of_version_2(directory / SEARCH if rescored else directory):
+        before = None
     known = None if before is None else _begun_by(plain.features, before)
     search_identity = {
         **identity,
@@ -71,7 +76,8 @@ def tune_system(
         "before": None if known is None else known.weights.tolist(),
     }
     if not isinstance(decoder, RescoredDecoder):
-        _forget_other_start(directory, search_identity, settings)
+        if renew:
+            _forget_other_start(directory, search_identity)
         _copy_same_run(other_runs, directory, search_identity, settings)
         state = tune(
             ini,
@@ -94,7 +100,8 @@ def tune_system(
             remove_results(directory, lists_too=True)  # they are of the search as it was
         # A directory of something else is refused now, not when the search is tuned.
         read_state(directory, run_identity(identity, ordering), settings.max_iterations)
-    _forget_other_start(directory / SEARCH, search_identity, settings)
+    if renew:
+        _forget_other_start(directory / SEARCH, search_identity)
     _copy_same_run(other_runs, directory / SEARCH, search_identity, settings)
     tune(
         ini,
@@ -129,20 +136,22 @@ def tune_system(
     return state
 
 
-def _begun_by(features: FeatureSet, before: WeightsByName) -> FeatureSet | None:
-    """Return features with the weights of a tuned system, 0 for new ones; None if none is new.
+def _begun_by(features: FeatureSet, before: WeightsByName) -> FeatureSet:
+    """Return features with the weights of a tuned system, 0 for new ones.
 
     Raises:
-        UsageError: the system has features that are not among these.
+        UsageError: there are no weights, or some of features that are not among these.
     """
     known = features.begun_by(before)
+    if not any(any(values) for values in before.values()):
+        raise UsageError("weights to start with: expected some that are not 0, found none")
     if known is None:
         others = ", ".join(sorted(before.keys() - features.by_name().keys())) or "more scores"
         raise UsageError(
             "weights to start with: expected those of features of the system to tune, found those "
             f"of others: {others}"
         )
-    return known if features.has_more_than(before) else None
+    return known
 
 
 def _write_system(
@@ -168,14 +177,17 @@ def _without_rescoring(decoder: Json) -> Json:
     return {name: value for name, value in decoder.items() if name != "rescoring"}
 
 
-def _forget_other_start(directory: Path, identity: Json, settings: TuningSettings) -> None:
-    """Begin a run anew that may have more iterations, if its first weights have had more, too."""
+def _is_of_version_2(directory: Path) -> bool:
+    """Return whether a run is there that knew nothing of weights to begin with."""
+    return (directory / STATE).exists() and "before" not in read_run(directory).identity
+
+
+def _forget_other_start(directory: Path, identity: Json) -> None:
+    """Let a run begin anew that began with other weights of a smaller system."""
     if not (directory / STATE).exists():
         return
-    run = read_run(directory)
-    has_other = run.identity.get("before") != identity["before"]
-    if has_other and run.goes_on_with(settings.max_iterations):
-        logger.info("%s begins anew, with weights that have had more iterations", directory)
+    if read_run(directory).identity.get("before") != identity["before"]:
+        logger.warning("%s begins anew: the weights that it began with are others now", directory)
         with locked_directory(directory, "tuning"):
             remove_results(directory, lists_too=True)
 

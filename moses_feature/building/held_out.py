@@ -90,8 +90,12 @@ def hold_out(
             write_whole(getattr(of, name), b"".join(lines[line] for line in chosen.tolist()))
 
 
-def cut_off(part: Part, end: Part, most: int) -> None:
-    """Move whole documents at the end of a part into files of their own, `most` lines at most."""
+def cut_off(part: Part, end: Part, fewest: int, most: int) -> None:
+    """Move whole documents at the end of a part into files of their own.
+
+    They have `most` lines at most, or a few more if the last document is longer. Nothing is moved
+    if they would have fewer than `fewest`, or more than half of all.
+    """
     texts = {
         name: path.read_bytes().splitlines(keepends=True)
         for name, path in vars(part).items()
@@ -99,11 +103,13 @@ def cut_off(part: Part, end: Part, most: int) -> None:
     }
     lines = len(texts["source"])
     documents: Sequence[object] = texts.get("documents", range(lines))
-    first = lines - most
-    while 0 < first < lines and documents[first] == documents[first - 1]:
-        first += 1
-    if not 0 < first < lines:
+    starts = [n for n in range(1, lines) if documents[n] != documents[n - 1]]
+    fitting = [n for n in starts if fewest <= lines - n <= most] or [
+        n for n in starts[::-1] if fewest <= lines - n <= lines / 2
+    ]
+    if not fitting:
         return
+    first = fitting[0]
     for name, content in texts.items():
         write_whole(getattr(end, name), b"".join(content[first:]))
         write_whole(getattr(part, name), b"".join(content[:first]))

@@ -43,7 +43,11 @@ class Preparation:
     protects: bool = True
 
 
-ADDRESSES = (r"(?:https?://|www\.)\S*[\w/]", r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_IN_ADDRESS = r"(?:(?!,https?:)[!#-&(-;=?-Z\[\]_a-z~|])"
+ADDRESSES = (
+    rf"(?<!\w)(?:https?://|www\.){_IN_ADDRESS}*[A-Za-z0-9/_=]",
+    r"(?<![\w.+-])[A-Za-z0-9_.+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+",
+)
 """Patterns of what stays whole: addresses of pages and of mail."""
 
 

@@ -15,6 +15,8 @@ FEWEST, FEWEST_ITERATIONS = 200, 3
 """The fewest sentences to tune on, and to translate into lists; and the fewest iterations."""
 OPTIMISING = 0.02
 """Seconds that an iteration takes for a sentence besides decoding it."""
+FEWEST_JUDGED = 100
+"""The fewest sentences to judge on."""
 NETWORK = 120.0
 """The least seconds for training and refining."""
 
@@ -65,10 +67,11 @@ def plan(
     def within(share: float, of_each: float, most: int) -> int:
         return min(most, max(few, int(share * seconds / of_each)))
 
-    judging = int(JUDGING * seconds / (2 * seconds_each))
+    judged = min(judged, int(JUDGING * seconds / (2 * seconds_each)))
+    tuned_on = within(TUNING, ITERATIONS * each, min(sentences, MOST_TUNED))
     return Plan(
-        within(TUNING, ITERATIONS * each, min(sentences, MOST_TUNED)),
-        TUNING * seconds,
+        tuned_on,
+        max(TUNING * seconds, FEWEST_ITERATIONS * each * tuned_on),
         within(LISTS, seconds_each, sentences),
-        min(judged, judging),
+        judged if judged >= FEWEST_JUDGED else 0,
     )

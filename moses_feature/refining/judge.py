@@ -1,4 +1,7 @@
-"""Whether a column pays: BLEU with it and without it, on sentences that nothing has seen.
+"""Whether a column pays: BLEU with it and without it, on sentences that were kept for this.
+
+Neither the system nor the refining has seen them. The network was trained on the table of the whole
+text, so that it knows their phrase pairs.
 
 The sentences are translated by the tuned system with the column at weight 0, and at the weight that
 it was refined for. All other weights stay. On one half of the sentences an exact line search finds
@@ -64,7 +67,7 @@ class Verdict:
         else:
             meaning = "a loss beyond chance"
         return (
-            f"the column on {self.sentences:,} sentences that nothing has seen: BLEU "
+            f"the column on {self.sentences:,} sentences that were kept for this: BLEU "
             f"{self.before:.2f} without it, {self.after:.2f} with it ({gain:+.2f}, p "
             f"{self.p:.3f}): {meaning}"
         )
@@ -81,7 +84,7 @@ def judge(
 
     Args:
         ini: the system, its other weights tuned.
-        corpus: sentences that nothing has seen.
+        corpus: sentences that were kept for this.
         weight: the weight that the column was refined for.
         directory: where lists are kept.
         report: called with the task and the number of sentences translated.

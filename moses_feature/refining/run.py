@@ -36,7 +36,7 @@ from moses_feature.networks.files import CONFIG
 from moses_feature.phrases.refinement.lists import RefineData
 from moses_feature.phrases.settings import RefineSettings
 from moses_feature.phrases.table_words import TableWords
-from moses_feature.refining.budget import ITERATIONS, Plan, plan
+from moses_feature.refining.budget import FEWEST_JUDGED, ITERATIONS, JUDGING, Plan, plan
 from moses_feature.refining.judge import Verdict, judge
 from moses_feature.refining.stages import Stages
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
@@ -48,8 +48,8 @@ HELD_OUT, FEWEST_HELD_OUT, MOST_HELD_OUT = 0.2, 20, 10_000
 """The share of the sentence pairs that are held out, and the least and the most of them."""
 PAIRS, FOUND = 2_000, 0.5
 """Phrase pairs of the text that are looked for in the table, and the share that must be there."""
-JUDGED, MOST_JUDGED, FEWEST_JUDGED = 0.2, 1_000, 100
-"""The share of the held-out sentences that the column is judged on, the most and the fewest."""
+JUDGED, MOST_JUDGED = 0.2, 1_000
+"""The share of the held-out sentences that the column is judged on, and the most."""
 PROBED = 40
 """Sentences by which the speed of decoding is measured."""
 TRAINING = 0.6
@@ -58,7 +58,7 @@ REFINING = RefineSettings(learning_rate=1e-3, epochs=4, cooldown=0.5)
 """How a network is refined: it gained more, in the same time, than at a rate of 0.0003."""
 
 
-JUDGING = "judging its column"
+VERDICT = "judging its column"
 """The stage whose record has the verdict."""
 
 Show = Callable[[str, float | None], None]
@@ -142,7 +142,7 @@ def refine_for_table(
 def verdict_of(story: Json) -> Verdict | None:
     """Return what a run has found of its column; None if there were too few sentences."""
     for stage in story["stages"]:
-        if stage["stage"] == JUDGING:
+        if stage["stage"] == VERDICT:
             return Verdict(**{of.name: stage[of.name] for of in fields(Verdict)})
     return None
 
@@ -197,20 +197,27 @@ class _Run:
                 "training a network",
                 lambda: self._do.train(self._trained, self._left(stages, TRAINING)),
             )
-        stages.run("refining it", lambda: self._refine(self._left(stages)))
+        kept = JUDGING if plan.judged else 0.0
+        stages.run("refining it", lambda: self._refine(self._left(stages, kept=kept)))
         if plan.judged:
-            stages.run(JUDGING, lambda: self._judge(plan))
+            stages.run(VERDICT, lambda: self._judge(plan))
         return {"text": {**files}, **stages.record}
 
-    def _left(self, stages: Stages, share: float = 1.0) -> float | None:
-        """Return a share of the minutes that are left; None without a budget in time."""
-        minutes, spent = self._settings.minutes, stages.seconds() / 60
-        if minutes is None:
+    def _left(self, stages: Stages, share: float = 1.0, kept: float = 0.0) -> float | None:
+        """Return a share of the minutes that are left; None without a budget in time.
+
+        Args:
+            stages: what is done.
+            share: see above.
+            kept: the share of all minutes that is kept for later stages.
+        """
+        if self._settings.minutes is None:
             return None
+        minutes, spent = (1 - kept) * self._settings.minutes, stages.seconds() / 60
         if spent >= minutes:
             raise UsageError(
-                f"--minutes {minutes:g}: {spent:.3g} are spent, and the network is not ready; give "
-                "more with --resume"
+                f"--minutes {self._settings.minutes:g}: {spent:.3g} are spent, and the network is "
+                "not ready; give more with --resume"
             )
         return share * (minutes - spent)
 
@@ -224,8 +231,7 @@ class _Run:
                 f"pairs at least, of which a fifth is held out, found a fifth with {sentences}"
             )
         judged = min(MOST_JUDGED, int(JUDGED * sentences))
-        if judged >= FEWEST_JUDGED:
-            cut_off(self._part, self._judged, judged)
+        cut_off(self._part, self._judged, FEWEST_JUDGED, judged)
 
     def _build(self) -> None:
         text, rest = self._text, self._rest

@@ -68,8 +68,14 @@ class Stages:
                 return done
         self._say(f"== {what}")
         begun = time.monotonic()
-        found = work() or {}
-        seconds = round(time.monotonic() - begun, 1)
+        earlier = self.record.setdefault("interrupted", {})
+        try:
+            found = work() or {}
+        except KeyboardInterrupt:
+            earlier[what] = earlier.get(what, 0.0) + time.monotonic() - begun
+            write_json(self._path, self.record)
+            raise
+        seconds = round(time.monotonic() - begun + earlier.pop(what, 0.0), 1)
         done = {"stage": what, "seconds": seconds, **found}
         self.record["stages"].append(done)
         write_json(self._path, self.record)

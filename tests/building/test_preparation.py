@@ -58,6 +58,10 @@ def test_texts_are_prepared_as_moses_prepares_them(run):
         ("see http://a.b/c?x=1&y=2|3, now", "see http://a.b/c?x=1&amp;y=2&#124;3 , now"),
         ("(me.you@x-y.org) @home", "( me.you@x-y.org ) @ home"),
         ("www.foo.com.", "www.foo.com ."),
+        ("http://x.org/a,http://y.org/b", "http://x.org/a , http://y.org/b"),
+        ('<a href="http://x.org/a">', "&lt; a href = &quot; http://x.org/a &quot; &gt;"),
+        ("http://x.org/a看", "http://x.org/a 看"),
+        ("awww.that", "awww.that"),
     ],
 )
 def test_letters_keep_their_marks_and_addresses_stay_whole(text, expected):

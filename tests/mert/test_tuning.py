@@ -585,6 +585,27 @@ def test_a_new_feature_never_loses_on_dev(task, tmp_path):
     one[one.index("--work-dir") + 1] = str(tmp_path / "new")
     assert "found those of others: D9" in invoke(mert_tune, one, exit_code=2).output
     assert "kept" in result.stdout or state.best is not state.iterations[0]
+    one[one.index("--start") + 1] = str(tmp_path / "empty.ini")
+    (tmp_path / "empty.ini").write_text("[feature]\n")
+    assert "expected some that are not 0" in invoke(mert_tune, one, exit_code=2).output
+
+
+@pytest.mark.usefixtures("other_system")
+def test_a_run_that_began_with_other_weights_begins_anew(task, tmp_path):
+    """In a comparison, if the baseline has other weights now; one of version 0.2 continues."""
+    words = compare_arguments(task, tmp_path / "w", "--max-iterations", 2, "--seeds", 2)
+    whole = invoke(mert_compare, words).stdout
+    first, second = (tmp_path / "w" / "other" / f"seed-{seed}" / "state.json" for seed in (1, 2))
+    content = json.loads(first.read_text())
+    content["identity"]["before"][0] += 0.1
+    first.write_text(json.dumps(content))
+    content = json.loads(second.read_text())
+    del content["identity"]["before"], content["began_known"]
+    second.write_text(json.dumps(content))
+    again = invoke(mert_compare, words)
+    assert again.stderr.count("begins anew: the weights that it began with are others now") == 1
+    assert json.loads(second.read_text()) == content
+    assert again.stdout == whole
 
 
 @pytest.mark.usefixtures("other_system")

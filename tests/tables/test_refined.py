@@ -23,6 +23,7 @@ from moses_feature.moses.ini import MosesIni
 from moses_feature.networks.files import is_model_directory
 from moses_feature.phrases.model import load_model
 from moses_feature.refining import run as refining
+from moses_feature.refining import stages as stages_module
 from moses_feature.refining.budget import Plan, plan
 from moses_feature.refining.judge import Verdict, verdict
 from moses_feature.refining.run import verdict_of
@@ -155,6 +156,8 @@ def test_what_a_budget_allows():
     hour, short = (plan(minutes, 60, 0.02, 8_000, 1_000) for minutes in (60, 8))
     assert hour == Plan(1_500, 540.0, 8_000, 1_000)
     assert short == Plan(300, 72.0, 3_600, 600)
+    slow = plan(10, 60, 0.5, 8_000, 1_000)  # three iterations at least, and no judging on 30
+    assert slow == Plan(200, 3 * 0.52 * 200, 200, 0)
     with pytest.raises(UsageError, match="needs 4 minutes at least"):
         plan(3, 60, 0.02, 8_000, 1_000)
     # what it plans is within its shares, but for the fewest sentences
@@ -168,12 +171,29 @@ def test_whole_documents_are_cut_off(tmp_path):
     part.source.write_text("a\nb\nc\nd\ne\nf\n")
     part.target.write_text("A\nB\nC\nD\nE\nF\n")
     part.documents.write_text("1\n1\n2\n2\n2\n3\n")
-    cut_off(part, end, 3)
+    cut_off(part, end, 2, 2)  # the last has one line, the last two have four
+    assert not end.source.exists()
+    cut_off(part, end, 1, 3)
     assert part.source.read_text() == "a\nb\nc\nd\ne\n"
     assert (end.source.read_text(), end.target.read_text()) == ("f\n", "F\n")
     assert end.documents.read_text() == "3\n"
-    cut_off(part, end, 3)
+    cut_off(part, end, 1, 3)
     assert end.target.read_text() == "C\nD\nE\n"
+
+
+def test_the_time_of_an_interrupted_stage_counts(tmp_path, monkeypatch):
+    clock = iter([0.0, 50.0, 100.0, 107.0])
+    monkeypatch.setattr(stages_module.time, "monotonic", lambda: next(clock))
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Stages(tmp_path, {}, False, print).run("one", interrupted)
+    again = Stages(tmp_path, {}, True, print)
+    assert again.seconds() == 0
+    again.run("one", lambda: {"found": 1})
+    assert again.record["stages"] == [{"stage": "one", "seconds": 57.0, "found": 1}]
 
 
 @pytest.mark.usefixtures("text")

@@ -16,6 +16,7 @@ from moses_feature.cli.common.paths import (
     READ,
     READ_INI,
     READ_NAMED_MODEL,
+    READ_ONCE,
     READ_SYSTEM_DIRECTORY,
     READ_TABLE,
     READ_TRANSLATIONS,
@@ -69,8 +70,9 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     "raw resume reverse right-to-left same-table source-unknown tokens with-alignment "
     "with-segmentation",
     READ: "alignment binary-path constraint dev dev-reference documents general held-out-text "
-    "in-domain init lists lm lm-text phrases-of reference source source-text target "
-    "target-text test test-reference token",
+    "in-domain init lists lm lm-text phrases-of source source-text target "
+    "target-text test test-reference",
+    READ_ONCE: "reference token",
     READ_INI: "ini start weights",
     READ_TABLE: "table",
     READ_SYSTEM_DIRECTORY: "system unseen",

@@ -183,6 +183,7 @@ def augment_phrase_table(
     if story:
         add_facts(output, story)
         verdict = verdict_of(story["refined"])
+        click.echo(verdict or "too few sentences to judge the column on: compare it yourself")
     if change.ini and change.ini_out:
         if verdict and verdict.loses:
             MosesIni.read(change.ini).write(Path(change.ini_out))
@@ -198,7 +199,6 @@ def augment_phrase_table(
             report_ini(change.ini_out, weights)
     if story:
         click.echo(f"{directory.with_suffix('.work')} may be removed", err=True)
-        click.echo(verdict or "too few sentences to judge the column on: compare it yourself")
 
 
 def _plan(
