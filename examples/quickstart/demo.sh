@@ -57,7 +57,7 @@ try moses-feature system build "$data/train.en" "$data/train.fr" "$run/system" \
 
 say "2. A network for the phrase table" \
     "A network is trained on the phrase pairs for 1,500 updates: the held-out loss, in nats per" \
-    "word of phrases that it has not seen, should fall. Then a fifth of the text is held out, and a" \
+    "word of phrases that it has not seen, should fall. Then a quarter of the text is held out, and a" \
     "system is built of the rest, which translates these sentences into lists. The network is" \
     "refined on the lists: BLEU, as the system with this network expects it, should rise. At last" \
     "it scores the table."

@@ -44,7 +44,7 @@ from moses_feature.runtime.files import Json, locked_directory
 from moses_feature.runtime.json_files import member, read_json, record
 from moses_feature.tables.add_to_ini import add_to_ini
 
-HELD_OUT, FEWEST_HELD_OUT, MOST_HELD_OUT = 0.2, 20, 10_000
+HELD_OUT, FEWEST_HELD_OUT, MOST_HELD_OUT = 0.25, 25, 11_000
 """The share of the sentence pairs that are held out, and the least and the most of them."""
 PAIRS, FOUND = 2_000, 0.5
 """Phrase pairs of the text that are looked for in the table, and the share that must be there."""
@@ -228,7 +228,7 @@ class _Run:
         if (sentences := len(self._corpus())) < FEWEST_HELD_OUT:
             raise MosesFeatureError(
                 f"{self._text.files.source}: expected {round(FEWEST_HELD_OUT / HELD_OUT)} sentence "
-                f"pairs at least, of which a fifth is held out, found a fifth with {sentences}"
+                f"pairs at least, of which a quarter is held out, found a quarter with {sentences}"
             )
         judged = min(MOST_JUDGED, int(JUDGED * sentences))
         cut_off(self._part, self._judged, FEWEST_JUDGED, judged)

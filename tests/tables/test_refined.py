@@ -114,7 +114,7 @@ def test_the_column_is_judged(run, tmp_path, monkeypatch):
     assert str(found) in done.stdout
     work = tmp_path / "out.work"
     parts = [(work / f"{name}.documents").read_text().split() for name in PARTS]
-    assert [len(part) for part in parts] == [120, 25, 5]
+    assert [len(part) for part in parts] == [110, 35, 5]
     assert len(set(parts[0])) + len(set(parts[1])) + len(set(parts[2])) == 30
     assert found.sentences == 5
     assert MosesIni.read(tmp_path / "new.ini").table().score_count == 6
