@@ -65,9 +65,14 @@ def tune_system(
     system is then written without it. A run that began with other weights of `before` is refused,
     or with `renew` begins anew; one of version 0.2 continues as it began.
     """
-    rescored = isinstance(decoder, RescoredDecoder)
-    plain = decoder.plain if isinstance(decoder, RescoredDecoder) else decoder
-    if _is_of_version_2(directory / SEARCH if rescored else directory):
+    rescored = decoder if isinstance(decoder, RescoredDecoder) else None
+    search, plain = directory, decoder
+    if rescored is not None:
+        search, plain = directory / SEARCH, rescored.plain
+        first_lists = first_lists and first_lists.parent / SEARCH / first_lists.name
+        logger.info("tuning the search without what rescores its lists")
+        _prepare_order(directory, identity, settings)
+    if _is_of_version_2(search):
         before = None
     known = None if before is None else _begun_by(plain.features, before)
     search_identity = {
@@ -75,65 +80,59 @@ def tune_system(
         "decoder": _without_rescoring(identity["decoder"]),
         "before": None if known is None else known.weights.tolist(),
     }
-    if not isinstance(decoder, RescoredDecoder):
-        if renew:
-            _forget_other_start(directory, search_identity)
-        _copy_same_run(other_runs, directory, search_identity, settings)
-        state = tune(
-            ini,
-            corpus,
-            decoder,
-            directory,
-            settings,
-            identity=search_identity,
-            first_lists=first_lists,
-            known=known,
-            **options,
-        )
-        _write_system(directory, ini, [], corpus, settings, state)
-        return state
-    logger.info("tuning the search without what rescores its lists")
-    ordering = replace(settings, algorithm=ORDERED_BY)
+    if renew:
+        _forget_other_start(search, search_identity)
+    _copy_same_run(other_runs, search, search_identity, settings)
+    given = {"identity": search_identity, "first_lists": first_lists, "known": known, **options}
+    state = tune(ini, corpus, plain, search, settings, **given)
+    models: Sequence[tuple[str, str]] = []
+    if rescored is not None:
+        given = {"identity": identity, **options}
+        state, models = _tune_order(rescored, corpus, directory, settings, given)
+    _write_system(directory, ini, models, corpus, settings, state)
+    return state
+
+
+def _prepare_order(directory: Path, identity: Json, settings: TuningSettings) -> None:
+    """Refuse a directory of something else now, and not when the search is tuned."""
+    search = directory / SEARCH
     with locked_directory(directory, "tuning"):
-        search = directory / SEARCH
         if (search / STATE).exists() and read_run(search).goes_on_with(settings.max_iterations):
             remove_results(directory, lists_too=True)  # they are of the search as it was
-        # A directory of something else is refused now, not when the search is tuned.
-        read_state(directory, run_identity(identity, ordering), settings.max_iterations)
-    if renew:
-        _forget_other_start(directory / SEARCH, search_identity)
-    _copy_same_run(other_runs, directory / SEARCH, search_identity, settings)
-    tune(
-        ini,
-        corpus,
-        plain,
-        directory / SEARCH,
-        settings,
-        identity=search_identity,
-        first_lists=None if first_lists is None else first_lists.parent / SEARCH / first_lists.name,
-        known=known,
-        **options,
-    )
+        read_state(directory, run_identity(identity, _ordering(settings)), settings.max_iterations)
+
+
+def _ordering(settings: TuningSettings) -> TuningSettings:
+    """Return the settings of tuning the order of lists."""
+    return replace(settings, algorithm=ORDERED_BY)
+
+
+def _tune_order(
+    decoder: RescoredDecoder,
+    corpus: Corpus,
+    directory: Path,
+    settings: TuningSettings,
+    given: Json,
+) -> tuple[TuningState, Sequence[tuple[str, str]]]:
+    """Tune the order of a tuned search's lists; return the models that help, too."""
     tuned = MosesIni.read(directory / SEARCH / TUNED_INI)
     decoder.search_with(tuned)
     logger.info("tuning the order of its lists")
     notes = [f"{name} is the feature of {path}" for name, path in decoder.models]
-    run = tuned, corpus, decoder, directory, ordering
-    order = decoder.features.begun_by(tuned.weights_by_name())
-    state = tune(*run, identity=identity, known=order, notes=notes, **options)
-    models = decoder.models
-    if state.kept == "known":
-        metric = metric_of(settings.metric)
-        logger.warning(
-            "%s does not help: %s %.2f on %s with and without it; the system stays as it was",
-            ", ".join(dict.fromkeys(name for name, _ in models)),
-            metric.label,
-            metric.shown(state.best.quality),
-            corpus.paths[0],
-        )
-        models = []
-    _write_system(directory, ini, models, corpus, settings, state)
-    return state
+    known = decoder.features.begun_by(tuned.weights_by_name())
+    run = tuned, corpus, decoder, directory, _ordering(settings)
+    state = tune(*run, known=known, notes=notes, **given)
+    if state.kept != "known":
+        return state, decoder.models
+    metric = metric_of(settings.metric)
+    logger.warning(
+        "%s does not help: %s %.2f on %s with and without it; the system stays as it was",
+        ", ".join(dict.fromkeys(name for name, _ in decoder.models)),
+        metric.label,
+        metric.shown(state.best.quality),
+        corpus.paths[0],
+    )
+    return state, []
 
 
 def _begun_by(features: FeatureSet, before: WeightsByName) -> FeatureSet:

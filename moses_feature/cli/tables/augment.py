@@ -46,6 +46,7 @@ from moses_feature.tables.features_json import add_facts
 from moses_feature.tables.settings import AugmentSettings
 
 if TYPE_CHECKING:
+    from moses_feature.refining.judge import Verdict
     from moses_feature.tables.augment import AugmentProgress
 
 
@@ -145,7 +146,6 @@ def augment_phrase_table(
           --ini moses.ini --ini-out moses.augmented.ini
     """
     from moses_feature.refining.run import verdict_of
-    from moses_feature.tables.add_to_ini import add_to_ini
 
     directory = Path(f"{without_compression_suffix(output)}.model")
     has_text = text.given()
@@ -185,20 +185,26 @@ def augment_phrase_table(
         verdict = verdict_of(story["refined"])
         click.echo(verdict or "too few sentences to judge the column on: compare it yourself")
     if change.ini and change.ini_out:
-        if verdict and verdict.loses:
-            MosesIni.read(change.ini).write(Path(change.ini_out))
-            click.echo(
-                f"{change.ini_out} is {change.ini} without the column, which loses; "
-                f"moses-feature system add --table {output} would add it all the same",
-                err=True,
-            )
-        else:
-            weights = add_to_ini(
-                Path(change.ini), Path(change.ini_out), Path(output), change.table_name
-            )
-            report_ini(change.ini_out, weights)
+        _write_ini(change.ini, change.ini_out, output, change.table_name, verdict)
     if story:
         click.echo(f"{directory.with_suffix('.work')} may be removed", err=True)
+
+
+def _write_ini(
+    ini: str, ini_out: str, table: str, name: str | None, verdict: Verdict | None
+) -> None:
+    """Write an ini that reads the new table, or the old ini if the column loses."""
+    from moses_feature.tables.add_to_ini import add_to_ini
+
+    if verdict and verdict.loses:
+        MosesIni.read(ini).write(Path(ini_out))
+        click.echo(
+            f"{ini_out} is {ini} without the column, which loses; "
+            f"moses-feature system add --table {table} would add it all the same",
+            err=True,
+        )
+    else:
+        report_ini(ini_out, add_to_ini(Path(ini), Path(ini_out), Path(table), name))
 
 
 def _plan(
